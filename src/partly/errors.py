@@ -1,0 +1,47 @@
+"""What can go wrong, as types. Every message names the place, the value and the way out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class PartlyError(ValueError):
+    """Something the caller can put right. The base of all errors of this package."""
+
+
+class LabelError(PartlyError):
+    """Labels that cannot be read without guessing."""
+
+
+class DataError(PartlyError):
+    """A file or an array that is not what it should be."""
+
+
+class SettingError(PartlyError):
+    """A setting that does not exist or has an impossible value."""
+
+
+class CheckpointError(PartlyError):
+    """A run folder that cannot be read, written or resumed."""
+
+
+class Stopped(Exception):
+    """Training was asked to stop (Ctrl-C, SIGTERM) and has saved its state."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """' Did you mean 'x'?' where something is near, else the whole list of what there is."""
+    known = list(known)
+    folded = {name.casefold(): name for name in known}
+    near = difflib.get_close_matches(word.casefold(), folded, n=1)
+    if near:
+        return f" Did you mean {folded[near[0]]!r}?"
+    return f" There is: {', '.join(known) or 'nothing'}."
+
+
+def listing(places: Iterable[str], total: int, most: int = 5) -> str:
+    """The first places, one a line, and how many more there are."""
+    shown = [f"\n  {place}" for _, place in zip(range(most), places, strict=False)]
+    rest = total - len(shown)
+    return "".join(shown) + (f"\n  ... and {rest} more" if rest > 0 else "")
