@@ -9,11 +9,11 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from partly import data, losses, metrics, networks, scenarios
+    from partly.catalogue import methods
     from partly.errors import PartlyError
     from partly.estimator import Classifier
     from partly.hierarchy import Hierarchy
     from partly.labels import Labels
-    from partly.method import methods
 
 __all__ = [
     "Classifier",
@@ -34,7 +34,7 @@ _HOMES = {
     "Hierarchy": "partly.hierarchy",
     "Labels": "partly.labels",
     "PartlyError": "partly.errors",
-    "methods": "partly.method",
+    "methods": "partly.catalogue",
 }
 
 

@@ -1,0 +1,117 @@
+"""What methods there are: reads the folder `methods/`, its docstrings and its settings."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from partly import methods as folder
+from partly.errors import SettingError, did_you_mean
+from partly.method import LossMethod, Method, Task
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method as the folder shows it: name, words about it, settings with types and defaults, and how to make it."""
+
+    name: str
+    summary: str
+    citation: str
+    settings: dict[str, inspect.Parameter]
+    make: type[Method] | Callable[..., Any]
+
+    @property
+    def kind(self) -> type[Method]:
+        return self.make if isinstance(self.make, type) else LossMethod
+
+    def defaults(self) -> dict[str, Any]:
+        return {name: parameter.default for name, parameter in self.settings.items()}
+
+    def build(self, task: Task, settings: dict[str, Any] | None = None) -> Method:
+        chosen = self.defaults() | self.checked(settings or {})
+        if isinstance(self.make, type):
+            return self.make(task, **chosen)
+        return LossMethod(task, self.make, chosen)
+
+    def checked(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """The settings, if each exists and has the right type."""
+        for name, value in settings.items():
+            if name not in self.settings:
+                raise SettingError(f"{self.name} has no setting {name!r}.{did_you_mean(name, self.settings)}")
+            wanted = self.settings[name].annotation
+            if not _fits(value, wanted):
+                raise SettingError(f"{self.name}: setting {name} = {value!r} should be {_spelled(wanted)}.")
+        return settings
+
+
+def find(name: str) -> Entry:
+    """The method of this name."""
+    every = discover()
+    if name not in every:
+        raise SettingError(f"There is no method {name!r}.{did_you_mean(name, every)}")
+    return every[name]
+
+
+def discover() -> dict[str, Entry]:
+    """Every method in the folder, by name (file name, `_` written `-`)."""
+    stems = sorted(module.name for module in pkgutil.iter_modules(folder.__path__) if not module.name.startswith("_"))
+    return {entry.name: entry for entry in map(_read, stems)}
+
+
+def methods() -> dict[str, dict[str, Any]]:
+    """What methods there are: name -> summary, citation and settings with their defaults."""
+    return {
+        entry.name: {"summary": entry.summary, "citation": entry.citation, "settings": entry.defaults()}
+        for entry in discover().values()
+    }
+
+
+def _read(stem: str) -> Entry:
+    module = importlib.import_module(f"partly.methods.{stem}")
+    make = _maker(module)
+    words = inspect.cleandoc(module.__doc__ or "")
+    summary, _, rest = words.partition("\n")
+    papers = [part.removeprefix("Paper:") for part in rest.split("\n\n") if part.strip().startswith("Paper:")]
+    citation = " ".join(" ".join(part.strip().removeprefix("Paper:").split()) for part in papers)
+    parameters = inspect.signature(make, eval_str=True).parameters.values()
+    settings = {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    return Entry(stem.replace("_", "-"), summary.strip(), citation, settings, make)
+
+
+def _maker(module: types.ModuleType) -> type[Method] | Callable[..., Any]:
+    own = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Method) and value.__module__ == module.__name__
+    ]
+    loss = getattr(module, "loss", None)
+    if len(own) + (loss is not None) != 1:
+        raise SettingError(
+            f"{module.__file__}: a method file defines either one function `loss(logits, z, *, settings...)` or one "
+            f"subclass of Method; this one has {len(own)} subclasses and {'a' if loss else 'no'} loss."
+        )
+    return own[0] if own else typing.cast(Callable[..., Any], loss)
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    if isinstance(wanted, types.UnionType) or typing.get_origin(wanted) is typing.Union:
+        return any(_fits(value, part) for part in typing.get_args(wanted))
+    if typing.get_origin(wanted) is typing.Literal:
+        return value in typing.get_args(wanted)
+    if wanted is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+    if wanted is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return value is None if wanted is type(None) or wanted is None else isinstance(value, wanted)
+
+
+def _spelled(wanted: Any) -> str:
+    if typing.get_origin(wanted) is typing.Literal:
+        return "one of " + ", ".join(map(repr, typing.get_args(wanted)))
+    return f"of type {getattr(wanted, '__name__', wanted)}"

@@ -1,0 +1,66 @@
+"""Losses: pure functions of logits [B, L] and z [B, L] (+1 yes, -1 no, 0 unknown).
+
+Each returns a tensor whose mean is the loss: entries that do not count are 0 and stay in the mean, so a batch is
+divided by B x L as in the papers. All start from logits and stay finite for any finite logit. Unknown entries are
+taken out before anything is computed on them, so neither value nor gradient can leak.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from partly.errors import SettingError
+
+
+def bce(logits: Tensor, z: Tensor) -> Tensor:
+    """Binary cross-entropy on the known entries; unknown entries count 0 and still divide. [B, L]"""
+    known = z != 0
+    entries = _cross_entropy(torch.where(known, logits, 0.0), z)
+    return torch.where(known, entries, 0.0)
+
+
+def assume_negative(logits: Tensor, z: Tensor) -> Tensor:
+    """Binary cross-entropy with every unknown entry taken for a no. [B, L]"""
+    return _cross_entropy(logits, z)
+
+
+def partial_bce(
+    logits: Tensor,
+    z: Tensor,
+    *,
+    alpha: float | None = None,
+    beta: float | None = None,
+    gamma: float = 1.0,
+    p0: float = 0.1,
+    value: float = 5.0,
+    paper_rounding: bool = False,
+) -> Tensor:
+    """`bce` times g(p) = alpha p^gamma + beta, p the share of the item's labels that is known. [B, L]
+
+    alpha and beta are solved from g(p0) = value and g(1) = 1 (`normaliser`) unless both are given;
+    `paper_rounding` takes the pair that the paper prints, -4.45 and 5.45.
+    """
+    if paper_rounding:
+        alpha, beta = -4.45, 5.45
+    elif alpha is None or beta is None:
+        alpha, beta = normaliser(p0, value, gamma)
+    entries = bce(logits, z)
+    share = (z != 0).sum(dim=1, keepdim=True) / z.shape[1]
+    # An item of which nothing is known has no loss, whatever g is at 0 (infinite for gamma < 0).
+    weight = alpha * torch.where(share > 0, share, 1.0).to(entries.dtype) ** gamma + beta
+    return entries * weight
+
+
+def normaliser(p0: float, value: float, gamma: float) -> tuple[float, float]:
+    """(alpha, beta) such that g(p) = alpha p^gamma + beta has g(p0) = value and g(1) = 1."""
+    if not 0 < p0 < 1 or gamma == 0:
+        raise SettingError(f"g(p0) = value needs 0 < p0 < 1 and gamma other than 0; got p0 = {p0}, gamma = {gamma}.")
+    alpha = (value - 1.0) / (p0**gamma - 1.0)
+    return alpha, 1.0 - alpha
+
+
+def _cross_entropy(logits: Tensor, z: Tensor) -> Tensor:
+    """Every entry against yes where z is +1 and against no elsewhere. [B, L]"""
+    return F.binary_cross_entropy_with_logits(logits, (z > 0).to(logits.dtype), reduction="none")

@@ -1,0 +1,13 @@
+"""Binary cross-entropy with every unknown entry taken for a no.
+
+Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
+Labels. CVPR 2021. The baseline "AN": equation 3.
+
+Known no: an ordinary negative. Unknown: the same as a known no.
+
+Differs: computed from logits, without the 1e-5 that the authors' code adds inside the logarithm.
+"""
+
+from partly.losses import assume_negative as loss
+
+__all__ = ["loss"]

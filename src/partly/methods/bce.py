@@ -1,0 +1,14 @@
+"""Binary cross-entropy on the known entries; unknown ones are ignored.
+
+Paper: T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
+CVPR 2019. The baseline "BCE": equation 1 with g = 1.
+
+Known no: an ordinary negative. Unknown: no loss, no gradient.
+
+Differs: nothing. The sum over the known entries is divided by the number of labels L, as in the paper, and not by
+the number of known entries, as some re-implementations do.
+"""
+
+from partly.losses import bce as loss
+
+__all__ = ["loss"]

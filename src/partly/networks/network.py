@@ -1,0 +1,46 @@
+"""The shape that every network has, and its first layer."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Network(nn.Module):
+    """`features(x)` -> [B, D], then `head(features)` -> logits [B, L]; a method can see both."""
+
+    def __init__(self, features: nn.Module, head: nn.Module) -> None:
+        super().__init__()
+        self.features = features
+        self.head = head
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.features(x))
+        return logits
+
+
+class Standardise(nn.Module):
+    """Mean 0 and scale 1 for each feature (or colour channel), as measured once on the training items."""
+
+    mean: Tensor
+    rate: Tensor
+
+    def __init__(self, x: Tensor) -> None:
+        super().__init__()
+        dims = [d for d in range(x.ndim) if d != 1]
+        mean = x.mean(dim=dims, dtype=torch.float64)
+        square = torch.zeros_like(mean)
+        for part in x.split(max(1, 2**24 // max(1, x[0].numel()))):  # bounded memory for many pictures
+            square += ((part.double() - _shaped(mean, x)) ** 2).sum(dim=dims)
+        scale = (square / (x.numel() / x.shape[1])).sqrt()
+        # A constant feature says nothing: it becomes 0, not noise divided by almost nothing.
+        rate = torch.where(scale > 1e-6 * mean.abs().clamp(min=1e-12), 1.0 / scale, 0.0)
+        self.register_buffer("mean", _shaped(mean, x).float())
+        self.register_buffer("rate", _shaped(rate, x).float())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (x - self.mean) * self.rate
+
+
+def _shaped(values: Tensor, x: Tensor) -> Tensor:
+    return values.view(-1, *[1] * (x.ndim - 2)) if x.ndim > 2 else values

@@ -1,0 +1,61 @@
+"""Pool: items with their observed labels, in batches. There is no truth in here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from partly.clock import Clock
+from partly.labels import Labels
+
+
+@dataclass(frozen=True)
+class Batch:
+    """x [B, ...], z [B, L] (+1 yes, -1 no, 0 unknown) and the items' positions in the pool, index [B]."""
+
+    x: Tensor
+    z: Tensor
+    index: Tensor
+
+
+@dataclass(frozen=True)
+class Pool:
+    """In-memory items x [N, ...] and what is known of them. Frozen: nobody writes to either."""
+
+    x: Tensor
+    labels: Labels
+    batch_size: int = 128
+    device: str = "cpu"
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def steps(self) -> int:
+        """Batches in an epoch; the last may be smaller, none is dropped."""
+        return -(-len(self) // self.batch_size)
+
+    @cached_property
+    def _dense(self) -> Tensor | None:
+        return None if self.labels.sparse else torch.from_numpy(self.labels.ternary().copy())
+
+    def take(self, index: Tensor) -> Batch:
+        """The items at these positions. Sparse labels become dense here, a batch at a time."""
+        z = torch.from_numpy(self.labels.rows(index.numpy())) if self._dense is None else self._dense[index]
+        return Batch(self.x[index].to(self.device), z.to(self.device), index.to(self.device))
+
+    def batches(self, clock: Clock) -> Iterator[Batch]:
+        """One epoch in its own random order, from the clock's step on."""
+        order = torch.from_numpy(clock.epoch_rng("order").permutation(len(self)))
+        for step in range(clock.step, self.steps):
+            yield self.take(order[step * self.batch_size : (step + 1) * self.batch_size])
+
+    def in_order(self) -> Iterator[Batch]:
+        """Every item once, as they lie: for relabelling and for scoring."""
+        for start in range(0, len(self), self.batch_size):
+            yield self.take(torch.from_numpy(np.arange(start, min(start + self.batch_size, len(self)))))

@@ -1,0 +1,213 @@
+"""The only loop. It knows no method: it owns the clock, saves at safe points, evaluates, and keeps the best epoch."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import expit
+from torch import Tensor
+
+from partly import checkpoint, metrics
+from partly.clock import Clock, seed_for
+from partly.errors import PartlyError, Stopped
+from partly.labels import Labels
+from partly.method import Method
+from partly.pool import Pool
+
+SAVE_SECONDS = 20.0
+Watch = Callable[[Clock, dict[str, float]], None]
+
+
+@dataclass
+class Progress:
+    """How far a run has come, beside the method's own state: all of it goes into the checkpoint's record."""
+
+    history: list[dict[str, Any]] = field(default_factory=list)
+    sums: dict[str, float] = field(default_factory=dict)  # of the epoch under way
+    seconds: float = 0.0
+    best: dict[str, Tensor] | None = None
+    best_epoch: int | None = None
+    best_score: float | None = None
+    finished: bool = False
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Items that choose the epoch, never trained on. Their labels may be partly known themselves."""
+
+    x: Tensor
+    labels: Labels
+
+    def score(self, probabilities: npt.NDArray[np.float32]) -> tuple[str, float | None]:
+        """mAP on the known entries, None if no label has one. Where no entry is known to be no (single positives)
+        the unknown ones stand in for it: that ranks epochs, and its own name keeps it from being read as a mAP."""
+        name, labels = "mAP", self.labels
+        if not labels.counts()[1].any():
+            name, labels = "mAP_unknown_as_no", Labels.from_full(labels.rows(slice(None)) == 1)
+        defined = metrics.average_precision(probabilities, labels)
+        defined = defined[~np.isnan(defined)]
+        return name, float(defined.mean()) if len(defined) else None
+
+
+def train(
+    method: Method,
+    pool: Pool,
+    clock: Clock,
+    *,
+    validation: Validation | None = None,
+    folder: Path | None = None,
+    save_seconds: float = SAVE_SECONDS,
+    watch: Watch | None = None,
+) -> Progress:
+    """Train to the end of the clock's epochs; leave the best epoch's weights (or the last's) in the method.
+
+    With a folder, go on from the newest checkpoint there, save at safe points, and on SIGINT or SIGTERM finish the
+    step, save and raise `Stopped`.
+    """
+    progress = Progress()
+    if folder is not None:
+        progress = _resume(folder, method, clock)
+        checkpoint.clean(folder)
+    saver = _Saver(folder, save_seconds)
+    with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]):
+        started = time.monotonic() - progress.seconds
+        while clock.epoch < clock.epochs and not progress.finished:
+            for logs in _epoch(method, pool, clock):
+                _add(progress.sums, logs)
+                progress.seconds = time.monotonic() - started
+                if watch:
+                    watch(clock, logs)
+                if stop() or saver.due():
+                    saver.save(method, clock, progress)
+                if stop():
+                    raise Stopped(f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}.")
+            _close_epoch(method, clock, progress, validation)
+    if not progress.finished:
+        if progress.best is not None:
+            method.load_state_dict(progress.best)
+        progress.best, progress.finished = None, True
+        saver.save(method, clock, progress)
+    method.eval()
+    return progress
+
+
+def predict(method: Method, x: Tensor, batch_size: int = 1024) -> npt.NDArray[np.float32]:
+    """Probabilities [N, L], without side effects on the method."""
+    probabilities: npt.NDArray[np.float32] = expit(logits(method, x, batch_size))
+    return probabilities
+
+
+def logits(method: Method, x: Tensor, batch_size: int = 1024) -> npt.NDArray[np.float32]:
+    """Logits [N, L], without side effects on the method."""
+    device = next(chain(method.parameters(), method.buffers())).device
+    was_training = method.training
+    method.eval()
+    with torch.inference_mode():
+        parts = [method(part.to(device)).float().cpu().numpy() for part in x.split(batch_size)]
+    method.train(was_training)
+    return np.concatenate(parts)
+
+
+def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+    """The rest of the epoch under way, a safe point at every yield; the clock already stands at the next step."""
+    method.train()
+    if clock.step == 0:
+        _seed(clock, "begin")
+        method.begin_epoch(pool, clock)
+    steps = method.epoch(pool, clock)
+    while True:
+        # Dropout and the like draw from torch's global generator: it is set anew for each step, never carried over.
+        _seed(clock, "step")
+        logs = next(steps, None)
+        if logs is None:
+            return
+        if not math.isfinite(logs.get("loss", 0.0)):
+            raise PartlyError(
+                f"The loss is {logs['loss']} in epoch {clock.epoch + 1}, step {clock.step + 1}. "
+                "Lower lr, or look for extreme values among the features."
+            )
+        clock.tick()
+        yield logs
+
+
+def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: Validation | None) -> None:
+    line: dict[str, Any] = {"epoch": clock.epoch + 1}
+    line |= {name: total / max(clock.step, 1) for name, total in progress.sums.items()}
+    if validation is not None:
+        name, score = validation.score(predict(method, validation.x))
+        line[f"validation_{name}"] = score
+        if score is not None and (progress.best_score is None or score > progress.best_score):
+            progress.best_score, progress.best_epoch = score, clock.epoch + 1
+            progress.best = {key: tensor.clone() for key, tensor in method.state_dict().items()}
+    progress.history.append(line)
+    progress.sums = {}
+    clock.next_epoch()
+
+
+def _resume(folder: Path, method: Method, clock: Clock) -> Progress:
+    found = checkpoint.load(folder)
+    if found is None:
+        return Progress()
+    tensors, record, problems = found
+    if problems:
+        warnings.warn(f"{folder}: went on from an older checkpoint: {'; '.join(problems)}", stacklevel=3)
+    method.load_state(tensors)
+    clock.epoch, clock.step = record["epoch"], record["step"]
+    best = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
+    return Progress(**record["progress"], best=best or None)
+
+
+class _Saver:
+    """Saves when it is time."""
+
+    def __init__(self, folder: Path | None, every: float) -> None:
+        self.folder, self.every, self.last = folder, every, time.monotonic()
+
+    def due(self) -> bool:
+        return self.folder is not None and time.monotonic() - self.last >= self.every
+
+    def save(self, method: Method, clock: Clock, progress: Progress) -> None:
+        if self.folder is None:
+            return
+        best = {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
+        plain = {k: v for k, v in vars(progress).items() if k != "best"}
+        record = {"epoch": clock.epoch, "step": clock.step, "progress": plain}
+        checkpoint.save(self.folder, method.state() | best, record)
+        self.last = time.monotonic()
+
+
+@contextmanager
+def _stop_requests(wanted: bool) -> Iterator[Callable[[], bool]]:
+    """Turn SIGINT and SIGTERM into a question that the loop asks between steps."""
+    asked: list[int] = []
+    if not wanted or threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    old = {s: signal.signal(s, lambda number, _: asked.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def _seed(clock: Clock, purpose: str) -> None:
+    torch.manual_seed(seed_for(clock.seed, clock.epoch, clock.step, purpose))
+
+
+def _add(sums: dict[str, float], logs: dict[str, float]) -> None:
+    for name, value in logs.items():
+        sums[name] = sums.get(name, 0.0) + value
