@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from partly import methods as folder
 from partly.errors import SettingError, did_you_mean
 from partly.method import LossMethod, Method, Task
 
@@ -35,9 +34,10 @@ class Entry:
 
     def build(self, task: Task, settings: dict[str, Any] | None = None) -> Method:
         chosen = self.defaults() | self.checked(settings or {})
-        if isinstance(self.make, type):
-            return self.make(task, **chosen)
-        return LossMethod(task, self.make, chosen)
+        method: Method = (
+            self.make(task, **chosen) if isinstance(self.make, type) else LossMethod(task, self.make, chosen)
+        )
+        return method
 
     def checked(self, settings: dict[str, Any]) -> dict[str, Any]:
         """The settings, if each exists and has the right type."""
@@ -60,7 +60,8 @@ def find(name: str) -> Entry:
 
 def discover() -> dict[str, Entry]:
     """Every method in the folder, by name (file name, `_` written `-`)."""
-    stems = sorted(module.name for module in pkgutil.iter_modules(folder.__path__) if not module.name.startswith("_"))
+    folder = importlib.import_module("partly.methods")
+    stems = sorted(module.name for module in pkgutil.iter_modules(folder.__path__))
     return {entry.name: entry for entry in map(_read, stems)}
 
 

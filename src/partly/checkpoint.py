@@ -43,7 +43,7 @@ def save(folder: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -> No
 
 
 def load(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any], list[str]] | None:
-    """The newest checkpoint that is whole: tensors, record, and what was wrong with newer ones. None if there is none."""
+    """The newest checkpoint that is whole: tensors, record, what was wrong with newer ones. None where none is."""
     problems: list[str] = []
     for path in reversed(_records(folder)):
         try:

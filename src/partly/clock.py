@@ -28,6 +28,7 @@ class Clock:
 
     seed: int
     epochs: int = 1
+    steps: int = 1  # of one epoch
     epoch: int = 0
     step: int = 0
 
@@ -37,9 +38,10 @@ class Clock:
     def next_epoch(self) -> None:
         self.epoch, self.step = self.epoch + 1, 0
 
-    def progress(self, steps: int) -> float:
-        """Share of the whole schedule that lies behind, given the steps of one epoch."""
-        return min(1.0, (self.epoch + self.step / max(steps, 1)) / max(self.epochs, 1))
+    @property
+    def progress(self) -> float:
+        """Share of the whole schedule that lies behind."""
+        return min(1.0, (self.epoch + self.step / self.steps) / self.epochs)
 
     def rng(self, purpose: str) -> np.random.Generator:
         return np.random.default_rng(seed_for(self.seed, self.epoch, self.step, purpose))

@@ -27,19 +27,15 @@ OPTIMISERS = ("adamw", "sgd")
 class Task:
     """What a method builds itself from: sizes, fresh networks, optimisers. One place for the learning rate."""
 
-    x: Tensor  # the training items, for shapes and for the scale of features
+    x: Tensor  # training items, for their shape and for the scale of the features
+    items: int
     labels: int
-    steps: int  # of one epoch
     head: str = "mlp"
     optimizer: str = "adamw"
     lr: float = 1e-3
     weight_decay: float = 1e-2
     warmup: float = 0.05  # share of the schedule
     seed: int = 0
-
-    @property
-    def items(self) -> int:
-        return len(self.x)
 
     def network(self, role: str = "network") -> Network:
         """A new network; its first weights are a function of the seed and the role alone."""
@@ -59,7 +55,7 @@ class Task:
     def rate(self, clock: Clock) -> float:
         """The learning rate now: linear warm-up, then half a cosine down to 0."""
         # The middle of the step, so that neither the first nor the last step is wasted at rate 0.
-        done = min(1.0, clock.progress(self.steps) + 0.5 / (self.steps * max(clock.epochs, 1)))
+        done = min(1.0, clock.progress + 0.5 / (clock.steps * clock.epochs))
         if done < self.warmup:
             return self.lr * done / self.warmup
         return self.lr * 0.5 * (1.0 + math.cos(math.pi * (done - self.warmup) / (1.0 - self.warmup)))
@@ -99,7 +95,7 @@ class Method(nn.Module):
         """The one place where gradients become changes."""
         for optimiser in optimisers:
             optimiser.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         rate = self.task.rate(clock)
         for optimiser in optimisers:
             for group in optimiser.param_groups:
@@ -112,9 +108,13 @@ class Method(nn.Module):
         """Every optimiser that is an attribute of this object, by attribute name."""
         return {name: value for name, value in vars(self).items() if isinstance(value, torch.optim.Optimizer)}
 
+    def weights(self) -> dict[str, Tensor]:
+        """All parameters and buffers."""
+        return {f"method.{key}": value for key, value in self.state_dict().items()}
+
     def state(self) -> dict[str, Tensor]:
-        """All parameters, buffers and optimiser states as one flat dictionary of tensors."""
-        tensors = {f"method.{key}": value for key, value in self.state_dict().items()}
+        """All parameters, buffers and optimiser states, as one flat dictionary of tensors."""
+        tensors = self.weights()
         for name, optimiser in self.optimisers().items():
             for number, state in optimiser.state_dict()["state"].items():
                 tensors |= {f"optimiser.{name}.{number}.{k}": v for k, v in state.items() if v is not None}

@@ -77,21 +77,19 @@ def train(
     With a folder, go on from the newest checkpoint there, save at safe points, and on SIGINT or SIGTERM finish the
     step, save and raise `Stopped`.
     """
-    progress = Progress()
-    if folder is not None:
-        progress = _resume(folder, method, clock)
-        checkpoint.clean(folder)
-    saver = _Saver(folder, save_seconds)
+    progress = Progress() if folder is None else _resume(folder, method, clock)
+    started = time.monotonic() - progress.seconds
+    saved = time.monotonic()
     with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]):
-        started = time.monotonic() - progress.seconds
         while clock.epoch < clock.epochs and not progress.finished:
             for logs in _epoch(method, pool, clock):
                 _add(progress.sums, logs)
                 progress.seconds = time.monotonic() - started
                 if watch:
                     watch(clock, logs)
-                if stop() or saver.due():
-                    saver.save(method, clock, progress)
+                if folder is not None and (stop() or time.monotonic() - saved >= save_seconds):
+                    save(folder, method, clock, progress)
+                    saved = time.monotonic()
                 if stop():
                     raise Stopped(f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}.")
             _close_epoch(method, clock, progress, validation)
@@ -99,7 +97,8 @@ def train(
         if progress.best is not None:
             method.load_state_dict(progress.best)
         progress.best, progress.finished = None, True
-        saver.save(method, clock, progress)
+        if folder is not None:
+            save(folder, method, clock, progress)
     method.eval()
     return progress
 
@@ -159,6 +158,7 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
 
 def _resume(folder: Path, method: Method, clock: Clock) -> Progress:
     found = checkpoint.load(folder)
+    checkpoint.clean(folder)
     if found is None:
         return Progress()
     tensors, record, problems = found
@@ -170,23 +170,12 @@ def _resume(folder: Path, method: Method, clock: Clock) -> Progress:
     return Progress(**record["progress"], best=best or None)
 
 
-class _Saver:
-    """Saves when it is time."""
-
-    def __init__(self, folder: Path | None, every: float) -> None:
-        self.folder, self.every, self.last = folder, every, time.monotonic()
-
-    def due(self) -> bool:
-        return self.folder is not None and time.monotonic() - self.last >= self.every
-
-    def save(self, method: Method, clock: Clock, progress: Progress) -> None:
-        if self.folder is None:
-            return
-        best = {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
-        plain = {k: v for k, v in vars(progress).items() if k != "best"}
-        record = {"epoch": clock.epoch, "step": clock.step, "progress": plain}
-        checkpoint.save(self.folder, method.state() | best, record)
-        self.last = time.monotonic()
+def save(folder: Path, method: Method, clock: Clock, progress: Progress) -> None:
+    """A checkpoint of everything. What is finished needs no optimiser any more: its last checkpoint is the model."""
+    tensors = method.weights() if progress.finished else method.state()
+    best = {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
+    plain = {name: value for name, value in vars(progress).items() if name != "best"}
+    checkpoint.save(folder, tensors | best, {"epoch": clock.epoch, "step": clock.step, "progress": plain})
 
 
 @contextmanager
