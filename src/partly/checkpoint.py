@@ -25,18 +25,18 @@ from partly.errors import CheckpointError
 FORMAT = 1
 KEEP = 2
 PREFIX = "checkpoint-"
+BESIDE = ".partly-new"  # ends the name of a file that is not whole yet
 
 
 def save(folder: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
     """Save as the newest checkpoint, then drop the oldest."""
     blob = dump_tensors({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()})
     record = {"format": FORMAT, "tensors_sha256": _sha(blob), **record}
-    last = _records(folder)[-1:]
-    number = 1 + int(last[0].stem.removeprefix(PREFIX)) if last else 1
+    number = 1 + max(map(_number, _records(folder)), default=0)
     stem = folder / f"{PREFIX}{number:06d}"
     with _disk_errors(folder):
         write_file(stem.with_suffix(".safetensors"), blob)
-        write_file(stem.with_suffix(".json"), _sealed(record))
+        write_file(stem.with_suffix(".json"), _sealed(json.dumps(record, indent=1).encode()))
         for old in _records(folder)[:-KEEP]:
             old.unlink()
             old.with_suffix(".safetensors").unlink(missing_ok=True)
@@ -61,7 +61,7 @@ def load(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any], list[str]] | 
 def clean(folder: Path) -> None:
     """Drop what an interrupted save left behind, and set damaged checkpoints aside so that they do not take the
     place of a whole one. Only for the holder of the lock, and only after `load` found a whole one or none at all."""
-    for path in folder.glob(f".{PREFIX}*.tmp"):
+    for path in folder.glob(f".*{BESIDE}"):
         path.unlink()
     for path in _records(folder):
         try:
@@ -72,13 +72,13 @@ def clean(folder: Path) -> None:
                     part.rename(part.with_name(f"damaged-{part.name}"))
     whole = {path.stem for path in _records(folder)}
     for path in folder.glob(f"{PREFIX}*.safetensors"):
-        if path.stem not in whole:
+        if _number(path) and path.stem not in whole:
             path.unlink()
 
 
 def write_file(path: Path, content: bytes) -> None:
     """Replace a file as a whole: after a crash it is the old one or the new one."""
-    beside = path.with_name(f".{path.name}.tmp")
+    beside = path.with_name(f".{path.name}{BESIDE}")
     try:
         with open(beside, "wb") as file:
             file.write(content)
@@ -113,14 +113,21 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def _records(folder: Path) -> list[Path]:
-    return sorted(folder.glob(f"{PREFIX}*.json"))
+    """The records there are, oldest first."""
+    return sorted((path for path in folder.glob(f"{PREFIX}*.json") if _number(path)), key=_number)
+
+
+def _number(path: Path) -> int:
+    """The number of a checkpoint's file; 0 for a file that only looks like one."""
+    digits = path.stem.removeprefix(PREFIX)
+    return int(digits) if digits.isdecimal() else 0
 
 
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         text = path.read_bytes()
-        body, _, seal = text.rstrip(b"\n").rpartition(b"\n")
-        if seal.decode(errors="replace") != _sha(body):
+        body = text[: -len(_sealed(b""))]
+        if text != _sealed(body):
             raise CheckpointError(f"{path.name} is damaged (its checksum does not match)")
         record: dict[str, Any] = json.loads(body)
         if record["format"] != FORMAT:
@@ -133,9 +140,8 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise CheckpointError(f"{path.name} cannot be read ({error})") from None
 
 
-def _sealed(record: dict[str, Any]) -> bytes:
-    """The record and, on the last line, its own checksum."""
-    body = json.dumps(record, indent=1).encode()
+def _sealed(body: bytes) -> bytes:
+    """The body and, on the last line, its own checksum."""
     return body + b"\n" + _sha(body).encode() + b"\n"
 
 
