@@ -32,6 +32,10 @@ class Entry:
     def defaults(self) -> dict[str, Any]:
         return {name: parameter.default for name, parameter in self.settings.items()}
 
+    def words(self) -> dict[str, Any]:
+        """What a list of methods says of this one."""
+        return {"summary": self.summary, "citation": self.citation, "settings": self.defaults()}
+
     def build(self, task: Task, settings: dict[str, Any] | None = None) -> Method:
         chosen = self.defaults() | self.checked(settings or {})
         method: Method = (
@@ -67,10 +71,7 @@ def discover() -> dict[str, Entry]:
 
 def methods() -> dict[str, dict[str, Any]]:
     """What methods there are: name -> summary, citation and settings with their defaults."""
-    return {
-        entry.name: {"summary": entry.summary, "citation": entry.citation, "settings": entry.defaults()}
-        for entry in discover().values()
-    }
+    return {name: entry.words() for name, entry in discover().items()}
 
 
 def _read(stem: str) -> Entry:

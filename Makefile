@@ -1,0 +1,44 @@
+# One command for each job; each makes the environment first if it is not there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test lint types check coverage docs bench clean
+
+setup: $(READY)
+
+$(READY): requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(READY)
+
+demo: setup
+	$(BIN)/partly demo --out demo
+
+test: setup
+	$(BIN)/pytest -n 2 --dist worksteal
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+check: lint types test
+
+coverage: setup
+	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term-missing:skip-covered
+
+# The generated pages and tables: docs/methods.md and the table in README.md.
+docs: setup
+	$(BIN)/python docs/generate.py
+
+bench: setup
+	$(BIN)/python benchmarks/step.py
+	$(BIN)/python benchmarks/metrics.py
+
+clean:
+	rm -rf demo runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

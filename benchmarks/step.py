@@ -1,0 +1,90 @@
+"""Time per step of every method, loop included, over plain hand-written torch BCE on the same network.
+
+    python benchmarks/step.py [--head mlp] [--rounds 7] [--methods bce,partial-bce]
+
+Both sides train the same network with the same optimiser on 5,717 x 1,280 features and 20 labels at batch 128. The
+epochs of the two sides alternate; a row is the median of the ratios of neighbouring epochs, so that a busy machine
+slows both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from partly import catalogue, training
+from partly.clock import Clock
+from partly.labels import Labels
+from partly.pool import Pool
+from partly.run import Recipe
+
+ITEMS, WIDTH, LABELS, BATCH = 5717, 1280, 20, 128
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--head", default="mlp")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--methods", default="")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    x = torch.from_numpy(rng.normal(size=(ITEMS, WIDTH)).astype(np.float32))
+    z = rng.choice([-1, 0, 1], size=(ITEMS, LABELS), p=[0.09, 0.9, 0.01]).astype(np.int8)
+    pool = Pool(x, Labels.from_ternary(z), BATCH)
+    print(f"{'method':24} {'ms a step':>10} {'over plain':>11}   ({options.head}, median of {options.rounds})")
+    for name in options.methods.split(",") if options.methods else catalogue.discover():
+        mine, ratio = compare(name, options.head, pool, options.rounds)
+        print(f"{name:24} {mine * 1e3:10.3f} {ratio:11.3f}", flush=True)
+
+
+def compare(name: str, head: str, pool: Pool, rounds: int) -> tuple[float, float]:
+    """(seconds a step, ratio to plain)."""
+    plain, tried = plain_epoch(head, pool), method_epoch(name, head, pool)
+    plain(), tried()  # warm up
+    times = [(timed(plain), timed(tried)) for _ in range(rounds)]
+    return statistics.median(b for _, b in times) / pool.steps, statistics.median(b / a for a, b in times)
+
+
+def plain_epoch(head: str, pool: Pool) -> Callable[[], None]:
+    """What one would write by hand."""
+    network = Recipe("bce", head).build(pool.x, *pool.labels.shape).network
+    optimiser = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
+    x, y = pool.x, torch.from_numpy((pool.labels.ternary() > 0).astype(np.float32))
+    network.train()
+
+    def run() -> None:
+        for index in torch.randperm(len(x)).split(BATCH):
+            loss = F.binary_cross_entropy_with_logits(network(x[index]), y[index])
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            optimiser.step()
+            loss.item()
+
+    return run
+
+
+def method_epoch(name: str, head: str, pool: Pool) -> Callable[[], None]:
+    """The same through the contract and the loop: an epoch of an endless schedule."""
+    method = Recipe(name, head).build(pool.x, *pool.labels.shape)
+
+    def run() -> None:
+        training.train(method, pool, Clock(0, epochs=1, steps=pool.steps))
+
+    return run
+
+
+def timed(run: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+if __name__ == "__main__":
+    main()

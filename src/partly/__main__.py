@@ -1,0 +1,5 @@
+"""`python -m partly` is `partly`."""
+
+from partly.cli import main
+
+main()

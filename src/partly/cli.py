@@ -1,0 +1,195 @@
+"""The command line: parse, call, print. No logic; torch is imported inside the commands."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from partly.errors import PartlyError, SettingError, Stopped
+
+app = typer.Typer(
+    help="Learn multi-label classifiers from partly known labels (yes / no / unknown).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="'scenes' (built in), an .npz with a train and a test part, or a table of features.", metavar="DATA"
+    ),
+]
+LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: .csv, .parquet or .npz.")]
+Scenario = Annotated[
+    str | None,
+    typer.Option(help="Play partly known labels: uniform:0.1, single-positive, positives:0.25, dense:0.1, ..."),
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the runs and the report.")] = Path("demo"),
+    items: Annotated[int, typer.Option(help="Training pictures.")] = 3000,
+    seed: Seed = 0,
+) -> None:
+    """Train on the built-in pictures with 10 % of the entries known, and write a report."""
+    from partly import jobs
+
+    scores = jobs.demo(out, items=items, seed=seed, say=_say)
+    _print_scores(scores)
+    _say(f"Report: {out / 'report.html'}")
+
+
+@app.command()
+def train(
+    data: Data,
+    run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
+    labels: LabelsFile = None,
+    scenario: Scenario = None,
+    method: Annotated[str, typer.Option(help="See `partly methods`; auto chooses by what is known.")] = "auto",
+    head: Annotated[str, typer.Option(help="linear, mlp, ...")] = "mlp",
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
+    batch_size: Annotated[int | None, typer.Option()] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    weight_decay: Annotated[float | None, typer.Option()] = None,
+    optimizer: Annotated[str, typer.Option(help="adamw or sgd.")] = "adamw",
+    setting: Annotated[list[str] | None, typer.Option(help="A setting of the method: name=value. Repeatable.")] = None,
+    hold_out: Annotated[float, typer.Option(help="Share of the items that chooses the best epoch; 0 for none.")] = 0.2,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Train a classifier and write its run folder with a report."""
+    from partly import jobs
+
+    scores = jobs.train(
+        data,
+        run,
+        labels=labels,
+        scenario=scenario,
+        hold_out=hold_out,
+        parameters={
+            "method": method,
+            "head": head,
+            "epochs": epochs,
+            "batch_size": batch_size,
+            "lr": lr,
+            "weight_decay": weight_decay,
+            "optimizer": optimizer,
+            "settings": _settings(setting or []),
+            "device": device,
+            "seed": seed,
+        },
+        say=_say,
+    )
+    _print_scores(scores)
+    _say(f"Report: {run / 'report.html'}")
+
+
+@app.command()
+def predict(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Probabilities: .csv or .parquet, a row an item, a column a label.")],
+) -> None:
+    """Write the probability of every label for every item (of the test part, where DATA has one)."""
+    from partly import jobs
+
+    count = jobs.predict(run, data, out)
+    _say(f"{count} items scored: {out}")
+
+
+@app.command()
+def evaluate(
+    scores: Annotated[Path, typer.Argument(help="Probabilities, as `partly predict` writes them.")],
+    labels: Annotated[str, typer.Argument(help="Labels (.csv, .parquet, .npz), or DATA whose test part is meant.")],
+    threshold: Annotated[float, typer.Option(help="A probability of at least this is a yes.")] = 0.5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Score probabilities against labels; only known entries count."""
+    from partly import jobs
+
+    result = jobs.evaluate(scores, labels, threshold)
+    if as_json:
+        print(json.dumps(result))
+    else:
+        _print_scores({scores.name: result})
+
+
+@app.command()
+def simulate(
+    data: Annotated[str, typer.Argument(help="Truth: 'scenes', an .npz with a train part, or a table of labels.")],
+    scenario: Annotated[str, typer.Option(help="uniform:0.1, single-positive, positives:0.25, dense:0.1, ...")],
+    out: Annotated[Path, typer.Option(help="The partly known labels: .csv, .parquet or .npz.")],
+    seed: Seed = 0,
+) -> None:
+    """Hide labels as a scenario says, and write what is left."""
+    from partly import jobs
+
+    _say(repr(jobs.simulate(data, scenario, out, seed)))
+
+
+@app.command()
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show one method with its settings.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the methods."""
+    from partly import catalogue
+
+    every = catalogue.methods() if name is None else {name: catalogue.find(name).words()}
+    if as_json:
+        print(json.dumps(every))
+        return
+    for method, words in every.items():
+        settings = ", ".join(f"{key}={value}" for key, value in words["settings"].items())
+        print(f"{method}\n    {words['summary']}\n    {words['citation']}")
+        print(f"    settings: {settings or 'none'}")
+
+
+def main() -> None:
+    """The entry point: errors of ours are one message, not a traceback."""
+    try:
+        app()
+    except PartlyError as error:
+        print(f"partly: {error}", file=sys.stderr)
+        sys.exit(2)
+    except Stopped as stopped:
+        print(f"partly: {stopped} Start the same command again to go on.", file=sys.stderr)
+        sys.exit(130)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    """name=value, with values as JSON where they are (numbers, true, null), else as text."""
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign:
+            raise SettingError(f"--setting {pair!r} should be name=value.")
+        try:
+            settings[name.strip()] = json.loads(text)
+        except json.JSONDecodeError:
+            settings[name.strip()] = text
+    return settings
+
+
+def _print_scores(rows: dict[str, dict[str, float]]) -> None:
+    """A table: a row a run, a column a score."""
+    shown = ("mAP", "CF1", "OF1", "macro_f1", "exact_match", "P@1", "P@3")
+    table = Table("", *shown, "labels", "known entries")
+    for title, row in rows.items():
+        counts = (f"{row['labels_counted']}", f"{row['entries_known']}")
+        table.add_row(title, *("undefined" if row[k] != row[k] else f"{row[k]:.4f}" for k in shown), *counts)
+    Console().print(table)

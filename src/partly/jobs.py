@@ -1,0 +1,163 @@
+"""The jobs of the command line, callable from Python: each opens its data, calls the library and writes its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from partly import data as files
+from partly import metrics, report, scenarios
+from partly.clock import seed_for
+from partly.data.split import Split
+from partly.errors import DataError, listing
+from partly.estimator import Classifier
+from partly.labels import Labels
+
+Say = Callable[[str], None]
+Scores = dict[str, dict[str, float]]
+DEMO_SCENARIO = "uniform:0.1"
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Items to learn from with their observed labels, and test items with theirs where the data has them."""
+
+    x: npt.NDArray[Any]
+    labels: Labels
+    test_x: npt.NDArray[Any] | None = None
+    test: Labels | None = None
+
+
+def demo(out: Path, *, items: int = 3000, seed: int = 0, say: Say = print) -> Scores:
+    """`bce` and `auto` on the built-in pictures with 10 % known, beside the model that knows everything."""
+    split = files.scenes(train=items, seed=seed)
+    observed = scenarios.parse(DEMO_SCENARIO)(split.train, seed)
+    say(f"scenes: {observed!r}")
+    views, scores = [], {}
+    for title, method, labels in (
+        ("bce", "bce", observed),
+        ("auto", "auto", observed),
+        ("all labels known", "bce", split.train),
+    ):
+        fit, hold = _held_out(len(labels), 0.2, seed)
+        model = Classifier(method, head="linear", seed=seed, run_dir=out / title.replace(" ", "-"))
+        model.fit(split.train_x[fit], labels[fit], validation=(split.train_x[hold], labels[hold]))
+        say(f"{title}: {model.method_} ({model.reason_})")
+        views.append(report.view(title, model, split.test_x))
+        scores[title] = metrics.evaluate(views[-1].probabilities, split.test)
+    report.write(
+        report.Report("Pictures with 10 % of the entries known", observed, tuple(views), split.test, split.test_x),
+        out / "report.html",
+    )
+    return scores
+
+
+def train(
+    data: str,
+    run: Path,
+    *,
+    labels: Path | None = None,
+    scenario: str | None = None,
+    hold_out: float = 0.2,
+    parameters: dict[str, Any],
+    say: Say = print,
+) -> Scores:
+    """Train one classifier into a run folder; the report goes there too."""
+    opened = open_data(data, labels, scenario, parameters.get("seed", 0))
+    say(f"{data}: {opened.labels!r}")
+    model = Classifier(**parameters, run_dir=run)
+    fit, hold = _held_out(len(opened.labels), hold_out, model.seed)
+    validation = (opened.x[hold], opened.labels[hold]) if len(hold) else None
+    model.fit(opened.x[fit], opened.labels[fit], validation=validation)
+    say(f"{model.method_}: {model.reason_}")
+    if opened.test is not None:
+        part, x, truth = "test", opened.test_x, opened.test
+    elif len(hold):
+        part, x, truth = "validation", opened.x[hold], opened.labels[hold]
+    else:
+        part, x, truth = "training", opened.x, opened.labels
+    view = report.view(model.method_, model, x)
+    pictures = x if x is not None and x.ndim == 4 else None
+    report.write(
+        report.Report(f"{data}: {model.method_}", opened.labels[fit], (view,), truth, pictures), run / "report.html"
+    )
+    return {f"{part} part": metrics.evaluate(view.probabilities, truth)}
+
+
+def predict(run: Path, data: str, out: Path) -> int:
+    """Probabilities of a finished run for the test part of a data set, or for a table of features."""
+    model = Classifier.load(run)
+    split = open_split(data)
+    x, ids = (split.test_x, split.test.ids) if split else files.read_features(data)
+    files.write_scores(out, model.predict_proba(x), ids, model.label_names_)
+    return len(ids)
+
+
+def evaluate(scores: Path, labels: str, threshold: float = 0.5) -> dict[str, float]:
+    """Probabilities in a file against labels in a file; items and labels are matched by id and by name."""
+    split = open_split(labels)
+    truth = split.test if split else files.read_labels(labels)
+    probabilities, ids, names = files.read_scores(scores)
+    rows, columns = _positions(truth.ids, ids, scores, "item"), _positions(truth.names, names, scores, "label")
+    return metrics.evaluate(probabilities[np.ix_(rows, columns)], truth, threshold)
+
+
+def simulate(data: str, scenario: str, out: Path, seed: int = 0) -> Labels:
+    """Labels of which a scenario has hidden a part, written to a file."""
+    split = open_split(data)
+    truth = split.train if split else files.read_labels(data)
+    observed = scenarios.parse(scenario)(truth, seed, split.hierarchy if split else None)
+    files.write_labels(observed, out)
+    return observed
+
+
+def open_data(data: str, labels: Path | None, scenario: str | None, seed: int) -> Opened:
+    """A data set by name or file, with the labels that a file or a scenario gives it."""
+    split = open_split(data)
+    if split is None:
+        if labels is None:
+            raise DataError(f"{data}: a table of features needs --labels with the observed labels.")
+        x, ids = files.read_features(data)
+        observed = files.read_labels(labels)
+        opened = Opened(x[_positions(observed.ids, ids, Path(data), "item")], observed)
+    else:
+        observed = split.train if labels is None else files.read_labels(labels)
+        rows = _positions(observed.ids, split.train.ids, Path(data), "item")
+        opened = Opened(split.train_x[rows], observed, split.test_x, split.test)
+    if scenario is not None:
+        hierarchy = split.hierarchy if split else None
+        played = scenarios.parse(scenario)(opened.labels, seed, hierarchy)
+        opened = Opened(opened.x, played, opened.test_x, opened.test)
+    return opened
+
+
+def open_split(data: str) -> Split | None:
+    """A data set that comes with a train and a test part; None for anything else."""
+    if data == "scenes":
+        return files.scenes()
+    return files.read_split(data) if files.is_split(data) else None
+
+
+def _held_out(items: int, share: float, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Positions to train on and positions to validate on, both in order."""
+    if not 0 <= share < 1:
+        raise DataError(f"The share to hold out must be at least 0 and below 1; got {share}.")
+    order = np.random.default_rng(seed_for(seed, "hold out")).permutation(items)
+    count = round(share * items)
+    return np.sort(order[count:]), np.sort(order[:count])
+
+
+def _positions(wanted: tuple[str, ...], there: tuple[str, ...], file: Path, what: str) -> npt.NDArray[np.int64]:
+    at = {word: i for i, word in enumerate(there)}
+    missing = [word for word in wanted if word not in at]
+    if missing:
+        raise DataError(
+            f"{file}: {len(missing)} of the {len(wanted)} {what}s are not in it"
+            + listing((repr(word) for word in missing), len(missing))
+        )
+    return np.array([at[word] for word in wanted], dtype=np.int64)
