@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,8 +14,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from partly import auto, catalogue, run, training
-from partly.errors import DataError, LabelError, SettingError
+from partly import auto, metrics, run, training
+from partly.errors import DataError, LabelError, SettingError, listing
 from partly.labels import Labels, as_labels
 from partly.progress import watcher
 
@@ -37,6 +38,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary an epoch),
     `best_epoch_`, `beliefs_` (N x L, or None), `label_names_`, `classes_`.
     """
+
+    _shape: tuple[int, ...]  # of one item
 
     def __init__(
         self,
@@ -74,17 +77,22 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         x = self._items(X, reset=True)
         labels = _paired(x, Y)
-        held_out = None
-        if validation is not None:
-            x_val = self._items(validation[0], reset=False)
-            held_out = training.Validation(x_val, _paired(x_val, validation[1], labels.names))
+        if not labels.known_per_item().any():
+            raise LabelError(
+                f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
+            )
         recipe, self.reason_ = self._recipe(labels)
-        folder = None if self.run_dir is None else Path(self.run_dir)
         with watcher(f"{recipe.method}, {recipe.head}", recipe.epochs, self.progress) as watch:
             fitted = run.fit(
-                recipe, x, labels, validation=held_out, folder=folder, device=_device(self.device), watch=watch
+                recipe,
+                x,
+                labels,
+                validation=None if validation is None else self._held_out(validation, labels.names),
+                features=getattr(self, "feature_names_in_", None),
+                folder=None if self.run_dir is None else Path(self.run_dir),
+                device=_device(self.device),
+                watch=watch,
             )
-        self._description = run.describe(recipe, x, labels, held_out)
         return self._take(fitted)
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float32]:
@@ -101,10 +109,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """1 where the probability of yes is at least 0.5, else 0: [N, L]."""
         return (self.decision_function(X) >= 0).astype(np.int64)
 
+    def score(self, X: Any, Y: Any) -> float:
+        """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
+        return metrics.evaluate(self.predict_proba(X), Y)["mAP"]
+
     def save(self, path: str | Path) -> None:
         """Write the model into a new folder: safetensors and JSON, no pickle."""
         check_is_fitted(self, "fitted_")
-        run.save(self.fitted_, self._description, Path(path))
+        run.save(self.fitted_, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Classifier:
@@ -112,9 +124,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted = run.load(Path(path))
         self = cls(**vars(fitted.recipe))  # a recipe's fields are parameters of the same names
         self.reason_ = "loaded"
-        self._description = run.read_description(Path(path))
-        self._shape = tuple(self._description["data"]["shape"][1:])
-        self.n_features_in_ = self._shape[0]
+        self._shape = tuple(fitted.description["data"]["shape"][1:])
+        self.n_features_in_ = math.prod(self._shape)
+        if fitted.description["features"] is not None:
+            self.feature_names_in_ = np.array(fitted.description["features"], dtype=object)
         return self._take(fitted)
 
     def _take(self, fitted: run.Fitted) -> Self:
@@ -130,35 +143,52 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _recipe(self, labels: Labels) -> tuple[run.Recipe, str]:
         method, reason = auto.choose(labels) if self.method == "auto" else (self.method, "asked for")
-        given = {k: getattr(self, k) for k in ("epochs", "batch_size", "lr", "weight_decay")}
-        for name, value in given.items():
-            if value is not None and not (value > 0 or (name == "weight_decay" and value == 0)):
-                raise SettingError(f"{name} = {value!r} must be above 0.")
-        settings = catalogue.find(method).checked(self.settings or {})
-        chosen = {k: v for k, v in given.items() if v is not None}
-        return (
-            run.Recipe(method, self.head, **chosen, optimizer=self.optimizer, seed=self.seed, settings=settings),
-            reason,
-        )
+        fixed = {k: getattr(self, k) for k in ("head", "optimizer", "seed")}
+        asked = {k: getattr(self, k) for k in ("epochs", "batch_size", "lr", "weight_decay", "settings")}
+        return run.Recipe(method, **fixed, **{k: v for k, v in asked.items() if v is not None}), reason
+
+    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> training.Validation:
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
+        x = self._items(validation[0], reset=False)
+        return training.Validation(x, _paired(x, validation[1], names))
 
     def _items(self, X: Any, reset: bool) -> Tensor:
         """Checked items as a tensor: float32 [N, D], or uint8 pictures [N, C, H, W]."""
-        if getattr(X, "ndim", 2) == 4:
-            return self._pictures(np.asarray(X), reset)
-        array = validate_data(self, X, reset=reset, dtype=np.float32, accept_sparse=False)
-        return torch.from_numpy(np.array(array, dtype=np.float32, order="C"))
-
-    def _pictures(self, X: npt.NDArray[Any], reset: bool) -> Tensor:
-        if X.dtype != np.uint8 or X.shape[3] not in (1, 3) or min(X.shape[1:3]) < 16:
-            raise DataError(
-                f"Pictures must be uint8 [N, H, W, 1 or 3], at least 16 x 16; got {X.dtype} {list(X.shape)}."
-            )
-        x = torch.from_numpy(np.ascontiguousarray(X.transpose(0, 3, 1, 2)))
+        pictures = getattr(X, "ndim", 2) == 4
+        if not reset and pictures != (len(self._shape) == 3):
+            raise DataError(f"X has {np.ndim(X)} dimensions; the model was trained on items of {list(self._shape)}.")
+        x = self._pictures(np.asarray(X)) if pictures else self._features(X, reset)
         if reset:
-            self._shape, self.n_features_in_ = tuple(x.shape[1:]), x.shape[1]
+            self._shape, self.n_features_in_ = tuple(x.shape[1:]), math.prod(x.shape[1:])
         elif tuple(x.shape[1:]) != self._shape:
             raise DataError(f"Pictures [C, H, W] of {list(x.shape[1:])}; the model was trained on {list(self._shape)}.")
         return x
+
+    def _features(self, X: Any, reset: bool) -> Tensor:
+        try:
+            array = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False)
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        with np.errstate(over="ignore"):  # what float32 cannot hold is refused like infinity
+            x = np.array(array, dtype=np.float32, order="C")
+        bad = np.argwhere(~np.isfinite(x))
+        if len(bad):
+            names = getattr(self, "feature_names_in_", range(x.shape[1]))
+            raise DataError(
+                f"X: {len(bad)} of {x.size} values are NaN, infinite or too large for float32"
+                + listing((f"item {i}, feature {names[j]}: {array[i, j]}" for i, j in bad), len(bad))
+                + "\nFill them in (sklearn.impute) or leave these items out."
+            )
+        return torch.from_numpy(x)
+
+    def _pictures(self, X: npt.NDArray[Any]) -> Tensor:
+        if X.dtype != np.uint8 or X.shape[3] not in (1, 3) or min(X.shape[1:3]) < 16 or not len(X):
+            raise DataError(
+                f"Pictures must be uint8 [N, H, W, 1 or 3], at least 16 x 16; got {X.dtype} {list(X.shape)}."
+            )
+        self.__dict__.pop("feature_names_in_", None)
+        return torch.from_numpy(np.ascontiguousarray(X.transpose(0, 3, 1, 2)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -170,15 +200,36 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _paired(x: Tensor, y: Any, names: tuple[str, ...] | None = None) -> Labels:
+    """Labels of the items x; `names`: those of training, where these are for validation."""
+    if y is None:
+        raise LabelError("Classifier requires y to be passed, but the target y is None.")
     labels = as_labels(y)
     if len(labels) != len(x):
-        raise LabelError(f"{len(x)} items but labels of {len(labels)}.")
-    if names is not None and labels.shape[1] != len(names):
-        raise LabelError(f"Validation has {labels.shape[1]} labels, training {len(names)}.")
+        raise LabelError(
+            f"X has {len(x)} items and Y {len(labels)}; both must be of the same items, in the same order."
+        )
     if not labels.shape[1]:
         raise LabelError("There are no labels to learn (0 columns).")
+    if names is not None and not _agree(names, labels.names):
+        raise LabelError(
+            "Validation has other labels than training, or in another order."
+            f"\n  training, {len(names)}: {', '.join(names[:9])}"
+            f"\n  validation, {labels.shape[1]}: {', '.join(labels.names[:9])}"
+        )
     return labels
 
 
+def _agree(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Names that nobody gave are positions: they agree with any names of that number."""
+    return len(names) == len(others) and (names == others or tuple(map(str, range(len(names)))) in (names, others))
+
+
 def _device(name: str) -> str:
-    return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
+    if name == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise SettingError(f"device = {name!r} cannot be used here ({reason}). 'auto' takes what there is.") from None
+    return name

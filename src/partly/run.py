@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import platform
+import sys
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +23,19 @@ from torch import Tensor
 import partly
 from partly import catalogue, checkpoint, training
 from partly.clock import Clock
-from partly.errors import CheckpointError, PartlyError
+from partly.errors import CheckpointError, PartlyError, SettingError
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.pool import Pool
 
 MEMORY_SHARE = 0.6  # of RAM that a method's per-entry state may take
+NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe may be: type, least, in words
+    "epochs": (Integral, 1, "a whole number, 1 or more"),
+    "batch_size": (Integral, 1, "a whole number, 1 or more"),
+    "lr": (Real, sys.float_info.min, "a number above 0"),
+    "weight_decay": (Real, 0, "a number, 0 or more"),
+    "seed": (Integral, -math.inf, "a whole number"),
+}
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,19 @@ class Recipe:
     seed: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name in ("method", "head", "optimizer"):
+            if not isinstance(getattr(self, name), str):
+                raise SettingError(f"{name} = {getattr(self, name)!r} must be a name.")
+        for name, (kind, least, words) in NUMBERS.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, kind) or not least <= value < math.inf:
+                raise SettingError(f"{name} = {value!r} must be {words}.")
+            # JSON knows plain numbers only, and a NumPy 3 would seed otherwise than a plain one.
+            object.__setattr__(self, name, int(value) if kind is Integral else float(value))
+        if not isinstance(self.settings, dict):
+            raise SettingError(f"settings = {self.settings!r} must be a dictionary, name -> value.")
+
     def build(self, x: Tensor, items: int, labels: int) -> Method:
         """The method, untrained, for items such as x."""
         entry = catalogue.find(self.method)
@@ -55,7 +79,11 @@ class Fitted:
     recipe: Recipe
     method: Method
     progress: training.Progress
-    names: tuple[str, ...]
+    description: dict[str, Any]  # what was run on what
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.description["labels"])
 
 
 def fit(
@@ -64,6 +92,7 @@ def fit(
     labels: Labels,
     *,
     validation: training.Validation | None = None,
+    features: Sequence[str] | None = None,
     folder: Path | None = None,
     device: str = "cpu",
     save_seconds: float = training.SAVE_SECONDS,
@@ -71,10 +100,11 @@ def fit(
 ) -> Fitted:
     """Train by the recipe, or go on where the folder says that it stopped."""
     check_memory(recipe, labels)
+    method = recipe.build(x, *labels.shape).to(device)  # before the folder is claimed: a recipe may be refused here
+    description = describe(recipe, x, labels, validation, features)
     with checkpoint.locked(folder) if folder else nullcontext():
         if folder:
-            _claim(folder, describe(recipe, x, labels, validation))
-        method = recipe.build(x, *labels.shape).to(device)
+            _claim(folder, description)
         pool = Pool(x, labels, recipe.batch_size, device)
         clock = Clock(recipe.seed, recipe.epochs, pool.steps)
         progress = training.train(
@@ -82,7 +112,7 @@ def fit(
         )
         if folder:
             checkpoint.write_json(folder / "history.json", progress.history)
-    return Fitted(recipe, method, progress, labels.names)
+    return Fitted(recipe, method, progress, description)
 
 
 def load(folder: Path) -> Fitted:
@@ -90,26 +120,33 @@ def load(folder: Path) -> Fitted:
     description = read_description(folder)
     found = checkpoint.load(folder)
     if found is None or not found[1]["progress"]["finished"]:
-        raise CheckpointError(f"{folder}: training has not finished. Start the same command again to go on.")
+        damage = "".join(f"\n  {problem}" for problem in (found[2] if found else ()))
+        raise CheckpointError(f"{folder}: training has not finished. Start the same command again to go on.{damage}")
     tensors, record, _ = found
     recipe = Recipe(**description["recipe"])
     shape = description["data"]["shape"]
     method = recipe.build(torch.zeros(2, *shape[1:]), shape[0], len(description["labels"]))
     method.load_state(tensors)
     method.eval()
-    return Fitted(recipe, method, training.Progress(**record["progress"]), tuple(description["labels"]))
+    return Fitted(recipe, method, training.Progress(**record["progress"]), description)
 
 
-def save(fitted: Fitted, description: dict[str, Any], folder: Path) -> None:
+def save(fitted: Fitted, folder: Path) -> None:
     """Write a finished model into a folder of its own, in the form that `load` reads."""
     with checkpoint.locked(folder):
-        if checkpoint.load(folder) is not None:
+        if (folder / "run.json").exists() or checkpoint.load(folder) is not None:
             raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
-        checkpoint.write_json(folder / "run.json", description)
+        _write_description(folder, fitted.description)
         training.save(folder, fitted.method, Clock(fitted.recipe.seed, fitted.recipe.epochs), fitted.progress)
 
 
-def describe(recipe: Recipe, x: Tensor, labels: Labels, validation: training.Validation | None) -> dict[str, Any]:
+def describe(
+    recipe: Recipe,
+    x: Tensor,
+    labels: Labels,
+    validation: training.Validation | None,
+    features: Sequence[str] | None = None,
+) -> dict[str, Any]:
     """What is run on what. `_flat` of it decides whether a folder may go on."""
     known = {k: v for k, v in labels.summary().items() if not isinstance(v, list)}
     held_out = None
@@ -120,6 +157,7 @@ def describe(recipe: Recipe, x: Tensor, labels: Labels, validation: training.Val
         "partly": partly.__version__,
         "recipe": asdict(recipe),
         "labels": list(labels.names),
+        "features": None if features is None else list(features),
         "data": {"shape": list(x.shape), "sha256": digest(x), "labels_sha256": labels.digest(), "known": known},
         "validation": held_out,
         "machine": {
@@ -134,13 +172,25 @@ def describe(recipe: Recipe, x: Tensor, labels: Labels, validation: training.Val
 
 
 def read_description(folder: Path) -> dict[str, Any]:
+    """The description in run.json, if it is what was written."""
+    path = folder / "run.json"
     try:
-        description: dict[str, Any] = json.loads((folder / "run.json").read_text("utf-8"))
-        return description
+        description: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise CheckpointError(f"{folder}: no run here (there is no run.json).") from None
-    except (OSError, json.JSONDecodeError) as error:
-        raise CheckpointError(f"{folder / 'run.json'}: cannot be read ({error}).") from None
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}). Restore it from a copy.") from None
+    if not isinstance(description, dict) or description.pop("sha256", None) != _seal(description):
+        raise CheckpointError(f"{path}: damaged or edited (its checksum does not match). Restore it from a copy.")
+    return description
+
+
+def _write_description(folder: Path, description: dict[str, Any]) -> None:
+    checkpoint.write_json(folder / "run.json", description | {"sha256": _seal(description)})
+
+
+def _seal(description: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(description).encode()).hexdigest()
 
 
 def digest(x: Tensor) -> str:
@@ -166,9 +216,10 @@ def check_memory(recipe: Recipe, labels: Labels) -> None:
 def _claim(folder: Path, description: dict[str, Any]) -> None:
     """Write run.json in a new folder; in a used one, make sure that it is the same run."""
     if not (folder / "run.json").exists():
-        checkpoint.write_json(folder / "run.json", description)
+        _write_description(folder, description)
         return
-    here, there = (_flat(part) for part in (description, read_description(folder)))
+    as_read = json.loads(json.dumps(description))  # tuples become lists
+    here, there = (_flat(part) for part in (as_read, read_description(folder)))
     differ = [key for key in here | there if here.get(key) != there.get(key)]
     if differ:
         lines = "".join(f"\n  {key}: {there.get(key)!r} there, {here.get(key)!r} now" for key in differ)
