@@ -24,6 +24,7 @@ class Entry:
     citation: str
     settings: dict[str, inspect.Parameter]
     make: type[Method] | Callable[..., Any]
+    module: types.ModuleType  # the file itself
 
     @property
     def kind(self) -> type[Method]:
@@ -66,7 +67,8 @@ def discover() -> dict[str, Entry]:
     """Every method in the folder, by name (file name, `_` written `-`)."""
     folder = importlib.import_module("partly.methods")
     stems = sorted(module.name for module in pkgutil.iter_modules(folder.__path__))
-    return {entry.name: entry for entry in map(_read, stems)}
+    entries = (read(importlib.import_module(f"{folder.__name__}.{stem}")) for stem in stems)
+    return {entry.name: entry for entry in entries}
 
 
 def methods() -> dict[str, dict[str, Any]]:
@@ -74,16 +76,19 @@ def methods() -> dict[str, dict[str, Any]]:
     return {name: entry.words() for name, entry in discover().items()}
 
 
-def _read(stem: str) -> Entry:
-    module = importlib.import_module(f"partly.methods.{stem}")
+def read(module: types.ModuleType) -> Entry:
+    """What a method file says of itself."""
     make = _maker(module)
-    words = inspect.cleandoc(module.__doc__ or "")
-    summary, _, rest = words.partition("\n")
-    papers = [part.removeprefix("Paper:") for part in rest.split("\n\n") if part.strip().startswith("Paper:")]
-    citation = " ".join(" ".join(part.strip().removeprefix("Paper:").split()) for part in papers)
+    summary, *parts = inspect.cleandoc(module.__doc__ or "").split("\n\n")
+    papers = [part.removeprefix("Paper:") for part in parts if part.startswith("Paper:")]
     parameters = inspect.signature(make, eval_str=True).parameters.values()
     settings = {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-    return Entry(stem.replace("_", "-"), summary.strip(), citation, settings, make)
+    name = module.__name__.rpartition(".")[2].replace("_", "-")
+    return Entry(name, _one_line(summary), _one_line(" ".join(papers)), settings, make, module)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _maker(module: types.ModuleType) -> type[Method] | Callable[..., Any]:
