@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,7 +28,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     method : name of a method (see `partly.methods()`), or "auto": chosen by what is known, see `partly.auto`.
     head : "linear", "mlp", ...: what comes after the features (or after the convolutional backbone of pictures).
-    epochs, batch_size, lr, weight_decay : None takes the default of `partly.run.Recipe`.
+    epochs, batch_size, lr, weight_decay : None takes what `partly.run.default_recipe` says for these items.
     optimizer : "adamw" or "sgd" (momentum 0.9); both with warm-up and a cosine schedule.
     seed : same seed, same data, same settings: same bits.
     settings : the method's own settings, a dictionary.
@@ -81,7 +82,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LabelError(
                 f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
             )
-        recipe, self.reason_ = self._recipe(labels)
+        recipe, self.reason_ = self._recipe(x, labels)
         with watcher(f"{recipe.method}, {recipe.head}", recipe.epochs, self.progress) as watch:
             fitted = run.fit(
                 recipe,
@@ -109,9 +110,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """1 where the probability of yes is at least 0.5, else 0: [N, L]."""
         return (self.decision_function(X) >= 0).astype(np.int64)
 
-    def score(self, X: Any, Y: Any) -> float:
+    def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
-        return metrics.evaluate(self.predict_proba(X), Y)["mAP"]
+        return metrics.evaluate(self.predict_proba(X), y)["mAP"]
 
     def save(self, path: str | Path) -> None:
         """Write the model into a new folder: safetensors and JSON, no pickle."""
@@ -141,11 +142,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.beliefs_ = None if beliefs is None else beliefs.cpu().numpy()
         return self
 
-    def _recipe(self, labels: Labels) -> tuple[run.Recipe, str]:
+    def _recipe(self, x: Tensor, labels: Labels) -> tuple[run.Recipe, str]:
         method, reason = auto.choose(labels) if self.method == "auto" else (self.method, "asked for")
         fixed = {k: getattr(self, k) for k in ("head", "optimizer", "seed")}
         asked = {k: getattr(self, k) for k in ("epochs", "batch_size", "lr", "weight_decay", "settings")}
-        return run.Recipe(method, **fixed, **{k: v for k, v in asked.items() if v is not None}), reason
+        asked = {k: v for k, v in asked.items() if v is not None}
+        recipe = run.Recipe(method, **fixed, **asked)  # refuses what cannot be, before anything is derived from it
+        derived = run.default_recipe(x, recipe.optimizer, recipe.batch_size)
+        return replace(recipe, **{k: v for k, v in derived.items() if k not in asked}), reason
 
     def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> training.Validation:
         if not isinstance(validation, tuple | list) or len(validation) != 2:

@@ -44,10 +44,10 @@ class Recipe:
 
     method: str
     head: str = "mlp"
-    epochs: int = 20
+    epochs: int = 10
     batch_size: int = 128
     lr: float = 1e-3
-    weight_decay: float = 0.1
+    weight_decay: float = 1.0
     optimizer: str = "adamw"
     seed: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
@@ -70,6 +70,18 @@ class Recipe:
         entry = catalogue.find(self.method)
         task = Task(x, items, labels, self.head, self.optimizer, self.lr, self.weight_decay, seed=self.seed)
         return entry.build(task, self.settings)
+
+
+def default_recipe(x: Tensor, optimizer: str = "adamw", batch_size: int = 128) -> dict[str, Any]:
+    """What a recipe leaves open, for items x: enough steps for few items, and a rate that suits the optimiser.
+
+    The numbers were chosen on validation parts of VOC 2012, scene, yeast and debtags features and of the scenes.
+    """
+    steps = -(-len(x) // batch_size)
+    wanted = 240 if x.ndim == 2 else 600  # a head on given features, or a convolutional backbone from nothing
+    lr, weight_decay = (1e-3, 1.0) if optimizer == "adamw" else (0.1, 1e-4)
+    epochs = max(10, -(-wanted // steps))
+    return {"epochs": epochs, "batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}
 
 
 @dataclass
