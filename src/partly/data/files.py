@@ -1,0 +1,81 @@
+"""Paths at the door: plain files only, formats by suffix, and writing that never leaves half a file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from partly.errors import DataError, LabelError
+
+PathLike = str | os.PathLike[str]
+UNSAFE = (".pt", ".pth", ".pkl", ".pickle", ".joblib")
+
+
+def suffix_of(path: Path, known: Sequence[str]) -> str:
+    """The suffix in lower case, one of `known`."""
+    suffix = path.suffix.lower()
+    if suffix in UNSAFE:
+        raise DataError(
+            f"{path}: {suffix} files are not read, because reading one can execute code that it brings along. "
+            f"Save the arrays as one of {', '.join(known)}."
+        )
+    if suffix not in known:
+        raise DataError(f"{path}: the suffix {suffix!r} is not known here. There is: {', '.join(known)}.")
+    return suffix
+
+
+def plain_file(path: PathLike, known: Sequence[str]) -> Path:
+    """A file that exists, has a known suffix, and can be read without waiting for somebody."""
+    path = Path(path)
+    suffix_of(path, known)
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from error
+    if not stat.S_ISREG(mode):
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+        raise DataError(f"{path}: is {kind}, not a plain file.")
+    return path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes its name only when it is whole and on the disk."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+        _sync_folder(path.parent)
+    except BaseException as error:
+        with suppress(OSError):
+            part.unlink()
+        if isinstance(error, OSError):
+            raise DataError(f"{path}: cannot be written ({error.strerror or error}).") from error
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Say which file the labels came from when they are refused."""
+    try:
+        yield
+    except LabelError as error:
+        raise DataError(f"{path}: {error}") from error

@@ -1,0 +1,70 @@
+"""Label names and item ids on their way in and out of files."""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from partly.errors import DataError, listing
+from partly.labels import Labels
+
+FOLDS: dict[str, Callable[[str], str]] = {
+    "case": str.casefold,
+    "spaces": lambda word: "".join(word.split()),
+    "Unicode form": lambda word: unicodedata.normalize("NFKC", word),
+    "case, spaces or Unicode form": lambda word: "".join(unicodedata.normalize("NFKC", word).casefold().split()),
+}
+
+
+def arranged(labels: Labels, names: Sequence[str], place: str) -> Labels:
+    """The same labels with the columns that `names` asks for; of those that are absent nothing is known."""
+    if labels.names == tuple(names):
+        return labels
+    refuse_strangers({label: place for label in labels.names if label not in set(names)}, names)
+    position = {name: j for j, name in enumerate(names)}
+    column_of = np.array([position[label] for label in labels.names], np.int64)
+    row, column, value = labels.entries()
+    return Labels._from_codes(row, column_of[column], value, names, labels._ids, len(labels))
+
+
+def refuse_strangers(places: Mapping[str, str], names: Sequence[str]) -> None:
+    """`places`: label -> where it stands, for labels that are not among `names`."""
+    told = (
+        f"{place}: label {label!r} is not among the {len(names)} names.{_nearest(label, names)}"
+        for label, place in places.items()
+    )
+    if places:
+        raise DataError(listing(told, len(places)).replace("\n  ", "\n").strip())
+
+
+def refuse_unwritable(labels: Labels, path: Path) -> None:
+    """Words that no file would give back as they are."""
+    for what, words in (("item", labels.ids), ("label", labels.names)):
+        lost = [word for word in words if not _survives(word)]
+        if lost:
+            raise DataError(
+                f"{path}: {what}s whose names hold a NUL or are not valid Unicode: {len(lost)}"
+                + listing(map(repr, lost), len(lost))
+                + "\nNo file would give them back as they are; rename them."
+            )
+
+
+def _survives(word: str) -> bool:
+    try:
+        return b"\0" not in word.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _nearest(word: str, names: Sequence[str]) -> str:
+    for what, fold in FOLDS.items():
+        for name in names:
+            if fold(name) == fold(word):
+                return f" Nearest: {name!r} (differs in {what})."
+    folded = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(word.casefold(), folded, n=1)
+    return f" Nearest: {folded[near[0]]!r}." if near else ""

@@ -1,0 +1,71 @@
+"""Split: a data set in two parts, one to learn from and one to be tested on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from partly.data.features import Features, as_features
+from partly.data.files import PathLike, naming, plain_file
+from partly.data.npz import Arrays, as_text, npz_names, read_npz
+from partly.errors import DataError
+from partly.labels import Labels
+
+if TYPE_CHECKING:
+    from partly.hierarchy import Hierarchy
+
+PARTS = ("features_train", "labels_train", "features_test", "labels_test")
+
+
+@dataclass(frozen=True)
+class Split:
+    """train_x, test_x: features [N, D] or pictures [N, H, W, 3]; train, test: their labels."""
+
+    train_x: npt.NDArray[Any]
+    train: Labels
+    test_x: npt.NDArray[Any]
+    test: Labels
+    hierarchy: Hierarchy | None = None
+
+
+def is_split(path: PathLike) -> bool:
+    """Whether this is an `.npz` file that `read_split` would take."""
+    path = Path(path)
+    if path.suffix.lower() != ".npz":
+        return False
+    return set(PARTS) <= set(npz_names(plain_file(path, (".npz",))))
+
+
+def read_split(path: PathLike) -> Split:
+    """An `.npz` with features_train, labels_train, features_test, labels_test and names.
+
+    The labels are complete, 1 yes and 0 no. There may be ids_train and ids_test, and parents: the parent's name
+    of each label, which is '' or the label's own name where it has none.
+    """
+    path = plain_file(path, (".npz",))
+    arrays = read_npz(path, required=(*PARTS, "names"), optional=("parents", "ids_train", "ids_test"))
+    words = {key: as_text(arrays, key, path) for key in arrays if key not in PARTS}
+    hierarchy = _hierarchy(words, path) if "parents" in words else None
+    return Split(*_part("train", arrays, words, path), *_part("test", arrays, words, path), hierarchy)
+
+
+def _part(part: str, arrays: Arrays, words: dict[str, list[str]], path: Path) -> tuple[Features, Labels]:
+    x = as_features(arrays[f"features_{part}"], f"{path}: features_{part}")
+    with naming(path):
+        labels = Labels.from_full(arrays[f"labels_{part}"], names=words["names"], ids=words.get(f"ids_{part}"))
+    if len(x) != len(labels):
+        raise DataError(f"{path}: {len(x)} items in features_{part}, {len(labels)} in labels_{part}.")
+    return x, labels
+
+
+def _hierarchy(words: dict[str, list[str]], path: Path) -> Hierarchy | None:
+    from partly.hierarchy import Hierarchy
+
+    names, parents = words["names"], words["parents"]
+    if len(names) != len(parents):
+        raise DataError(f"{path}: {len(parents)} parents for {len(names)} names.")
+    pairs = {child: parent for child, parent in zip(names, parents, strict=True) if parent not in ("", child)}
+    return Hierarchy(pairs) if pairs else None

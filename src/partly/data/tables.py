@@ -1,0 +1,203 @@
+"""CSV and Parquet files as a header and a stream of Arrow batches, and what their cells mean.
+
+A CSV file is gone through twice. The first pass, by Python's own strict reader, holds nothing and knows every
+line: encoding, quotes and ragged rows are refused there. Arrow's reader is fast but takes a torn last line for a
+whole one and counts no lines, so it only sees files that passed.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+import pyarrow.parquet as pq
+
+from partly.data.files import replacing
+from partly.errors import DataError, listing
+
+SUFFIXES = (".csv", ".parquet")
+BLOCK_BYTES = 1 << 24  # of a CSV file, held at a time; a row must fit
+BLOCK_CELLS = 1 << 22  # of a Parquet file, held at a time
+GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes a column
+SPELLINGS = "1 (yes), 0 (no) or blank (nobody said)"
+MOST = 5  # faults told in full
+WRONG = 2  # an entry that is not spelled in one of these ways
+# Numbers that are equal are one key here: 1.0, True and Decimal(1) are found under 1.
+MEANING: dict[object, int] = {1: 1, 0: -1, "1": 1, "0": -1, "1.0": 1, "0.0": -1, "": 0, None: 0}
+
+
+class CsvTable:
+    """A UTF-8 CSV file with a header. All cells are text; a blank one is ''."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        first = next(_records(path), None)
+        if first is None:
+            raise DataError(f"{path}: is empty. The first line must name the columns.")
+        self.header = _distinct(first[1], f"{path}:{first[0]}")
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        if not self._checked():
+            return
+        with _arrow_errors(self.path):
+            yield from arrow_csv.open_csv(
+                self.path,
+                read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES),
+                parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+                convert_options=arrow_csv.ConvertOptions(
+                    column_types=dict.fromkeys(self.header, pa.string()), include_columns=list(columns)
+                ),
+            )
+
+    def _checked(self) -> int:
+        """How many rows there are, all as wide as the header."""
+        ragged, count, width = Faults(self, "rows that are not as wide as the header"), 0, len(self.header)
+        for count, (_, cells) in enumerate(islice(_records(self.path), 1, None), 1):
+            if len(cells) != width:
+                ragged.add([count - 1], [f"{len(cells)} cells for {width} columns"])
+        ragged.refuse("A name that holds a comma needs quotes around it.")
+        return count
+
+    def place(self, row: int) -> str:
+        """Where a row stands; -1 is the header."""
+        line, _ = next(islice(_records(self.path), row + 1, None))
+        return f"{self.path}:{line}"
+
+
+class ParquetTable:
+    """A Parquet file; the cells have types."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _arrow_errors(path):
+            self.header = _distinct(pq.read_schema(path).names, str(path))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        size = max(1, BLOCK_CELLS // max(1, len(columns)))
+        with _arrow_errors(self.path), pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(size):  # `columns=` would take a dot in a name for a path
+                yield batch.select(list(columns))
+
+    def place(self, row: int) -> str:
+        return f"{self.path}: row {row + 1}" if row >= 0 else str(self.path)
+
+
+Table = CsvTable | ParquetTable
+
+
+def open_table(path: Path) -> Table:
+    return CsvTable(path) if path.suffix.lower() == ".csv" else ParquetTable(path)
+
+
+def write_table(path: Path, schema: Any, batches: Iterator[Any]) -> None:
+    """Text in quotes, a missing cell blank (CSV) or null (Parquet). Whole, or not at all."""
+    writer = arrow_csv.CSVWriter if path.suffix.lower() == ".csv" else pq.ParquetWriter
+    with replacing(path) as file, writer(file, schema) as table:
+        for batch in batches:
+            table.write_batch(batch)
+
+
+@dataclass
+class Faults:
+    """What cannot be read, of one kind: all are counted, the first few told."""
+
+    table: Table
+    what: str
+    count: int = 0
+    first: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, rows: Sequence[int] | npt.NDArray[Any], texts: Iterable[str]) -> None:
+        """A text a row. Only the first few are asked for."""
+        self.count += len(rows)
+        self.first += islice(zip(map(int, rows), texts, strict=False), MOST - len(self.first))
+
+    def refuse(self, remedy: str) -> None:
+        if self.count:
+            places = (f"{self.table.place(row)}: {text}" for row, text in self.first)
+            raise DataError(
+                f"{self.table.path}: {self.what}: {self.count}" + listing(places, self.count) + f"\n{remedy}"
+            )
+
+
+# -------------------------------------------------------------------- cells
+
+
+def ternary(column: Any) -> npt.NDArray[np.int8]:
+    """+1, -1, 0 as everywhere, and WRONG where the cell is none of `SPELLINGS`."""
+    encoded = _plain(column).dictionary_encode()
+    meaning = [MEANING.get(cell, WRONG) for cell in encoded.dictionary.to_pylist()]
+    codes: npt.NDArray[np.int32] = encoded.indices.fill_null(len(meaning)).to_numpy(zero_copy_only=False)
+    return np.array([*meaning, 0], np.int8)[codes]
+
+
+def text(column: Any, name: str, path: Path) -> Any:
+    """Ids or names as an Arrow array of strings, '' where there is none."""
+    column = _plain(column)
+    kind = column.type
+    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        raise DataError(f"{path}: column {name!r} holds {kind}; it must hold text or whole numbers.")
+    return column.cast(pa.string()).fill_null("")
+
+
+def _plain(column: Any) -> Any:
+    """Dictionaries and the longer kinds of text as simple columns."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return column.cast(pa.string()) if pa.types.is_large_string(column.type) else column
+
+
+# -------------------------------------------------------------------- the strict pass
+
+
+def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Every record with the line on which it begins, the header first; blank lines are none."""
+    reader = csv.reader(_lines(path), strict=True)
+    begins = 1
+    try:
+        for cells in reader:
+            if cells:
+                yield begins, cells
+            begins = reader.line_num + 1
+    except csv.Error as error:
+        reason = "a quote is opened here and never closed" if "end of data" in str(error) else str(error)
+        raise DataError(f"{path}:{begins}: not well-formed CSV: {reason}.") from error
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if b"\0" in line or (number == 1 and line[:2] in (b"\xff\xfe", b"\xfe\xff")):
+                raise DataError(f"{path}:{number}: holds NUL bytes or is UTF-16. Save the file as UTF-8 text.")
+            try:
+                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                byte = line[error.start]
+                raise DataError(
+                    f"{path}:{number}: the byte 0x{byte:02X} is not UTF-8; in Latin-1 it is {chr(byte)!r}. "
+                    "Save the file as UTF-8 text."
+                ) from error
+
+
+def _distinct(header: list[str], where: str) -> list[str]:
+    twice = [repr(name) for name, count in Counter(header).items() if count > 1]
+    if twice:
+        raise DataError(f"{where}: columns that occur more than once: {len(twice)}" + listing(twice, len(twice)))
+    return header
+
+
+@contextmanager
+def _arrow_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from error

@@ -1,0 +1,91 @@
+"""Wide form: a row an item, a column a label; a cell is 1 (yes), 0 (no) or blank (nobody said)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from partly.data.files import naming
+from partly.data.long import LONG
+from partly.data.names import arranged
+from partly.data.tables import GROUP_CELLS, SPELLINGS, WRONG, Faults, Table, ternary, text, write_table
+from partly.errors import DataError
+from partly.labels import Labels
+
+ID = "item"
+SMALL = 1 << 24  # cells: up to here a dense matrix is simply faster
+
+
+def read_wide(table: Table, names: Sequence[str] | None) -> Labels:
+    wrong = Faults(table, f"cells that are not {SPELLINGS}")
+    ids: list[str] = []
+    blocks: list[Any] = []
+    labels = label_columns(table)
+    for batch in table.batches([ID, *labels]):
+        z = np.zeros((batch.num_rows, len(labels)), np.int8)
+        for j, column in enumerate(batch.columns[1:]):
+            z[:, j] = ternary(column)
+        places = np.argwhere(z == WRONG)
+        cells = (f"label {labels[j]!r}: {batch.column(j + 1)[i].as_py()!r}" for i, j in places.tolist())
+        wrong.add(places[:, 0] + len(ids), cells)
+        ids += text(batch.column(0), ID, table.path).to_pylist()
+        blocks.append(_smaller(z))
+    wrong.refuse(
+        "Write 1, 0 or nothing; for other encodings make Labels in Python (see Labels.from_ternary and others)."
+    )
+    refuse_bad_ids(table, ids)
+    with naming(table.path):
+        result = Labels.from_ternary(_joined(blocks, len(labels)), names=labels, ids=ids)
+        return result if names is None else arranged(result, names, table.place(-1))
+
+
+def write_wide(labels: Labels, path: Path) -> None:
+    header = (ID, *labels.names)
+    if ID in labels.names or header == LONG:
+        raise DataError(f"{path}: with labels named {labels.names} a wide file could not be told. Write form='long'.")
+    schema = pa.schema([(ID, pa.string()), *((name, pa.int8()) for name in labels.names)])
+    step = max(1, GROUP_CELLS // len(header))
+    write_table(path, schema, (_batch(labels, slice(i, i + step), schema) for i in range(0, len(labels), step)))
+
+
+def label_columns(table: Table) -> list[str]:
+    """All columns but the one that holds the ids."""
+    if ID not in table.header:
+        raise DataError(
+            f"{table.place(-1)}: there is no column {ID!r}. A wide file has one, for the ids; a long file has the "
+            f"columns {', '.join(LONG)}. This one begins {', '.join(table.header[:5])}."
+        )
+    return [name for name in table.header if name != ID]
+
+
+def refuse_bad_ids(table: Table, ids: Sequence[str]) -> None:
+    first: dict[str, int] = {}
+    bad = [row for row, name in enumerate(ids) if not name.strip() or first.setdefault(name, row) != row]
+    faults = Faults(table, "items without an id, or with the id of an earlier one")
+    faults.add(bad, (f"{ids[i]!r}, as in {table.place(first[ids[i]])}" if ids[i].strip() else "blank" for i in bad))
+    faults.refuse("Every item has one row and its own id.")
+
+
+def _smaller(z: Any) -> Any:
+    """Dense, or sparse where that takes less memory (5 bytes for each known entry)."""
+    return z if z.size <= 5 * np.count_nonzero(z) else sp.csr_array(z)
+
+
+def _joined(blocks: list[Any], width: int) -> Any:
+    items = sum(block.shape[0] for block in blocks)
+    known = sum(np.count_nonzero(block) if isinstance(block, np.ndarray) else block.nnz for block in blocks)
+    if items * width > max(SMALL, 5 * known):
+        return sp.vstack(blocks, format="csr")
+    parts = (block if isinstance(block, np.ndarray) else block.toarray() for block in blocks)
+    return np.concatenate([np.empty((0, width), np.int8), *parts])
+
+
+def _batch(labels: Labels, part: slice, schema: Any) -> Any:
+    z = np.ascontiguousarray(labels.rows(part).T)
+    columns = [pa.array((row == 1).astype(np.int8), mask=row == 0) for row in z]
+    return pa.record_batch([pa.array(labels.ids[part], pa.string()), *columns], schema=schema)
