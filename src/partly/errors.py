@@ -31,13 +31,14 @@ class Stopped(Exception):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """' Did you mean 'x'?' where something is near, else the whole list of what there is."""
+    """' Did you mean 'x'?' where something is near, else what there is."""
     known = list(known)
     folded = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold(), folded, n=1)
     if near:
         return f" Did you mean {folded[near[0]]!r}?"
-    return f" There is: {', '.join(known) or 'nothing'}."
+    rest = f", ... ({len(known)} in all)" if len(known) > 40 else ""
+    return f" There is: {', '.join(known[:40]) or 'nothing'}{rest}."
 
 
 def listing(places: Iterable[str], total: int, most: int = 5) -> str:
