@@ -194,7 +194,11 @@ def _stop_requests(wanted: bool) -> Iterator[Callable[[], bool]]:
 
 
 def _seed(clock: Clock, purpose: str) -> None:
-    torch.manual_seed(seed_for(clock.seed, clock.epoch, clock.step, purpose))
+    # Not torch.manual_seed: where no GPU is in use it formats a stack trace at each call, half a millisecond a step.
+    seed = seed_for(clock.seed, clock.epoch, clock.step, purpose)
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
 
 
 def _add(sums: dict[str, float], logs: dict[str, float]) -> None:
