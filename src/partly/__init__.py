@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from partly import data, losses, metrics, networks, scenarios
     from partly.catalogue import methods
+    from partly.comparison import compare
     from partly.errors import PartlyError
     from partly.estimator import Classifier
     from partly.hierarchy import Hierarchy
@@ -20,6 +21,7 @@ __all__ = [
     "Hierarchy",
     "Labels",
     "PartlyError",
+    "compare",
     "data",
     "losses",
     "methods",
@@ -31,6 +33,7 @@ __all__ = [
 # Public name -> the module that holds it. Imported when first asked for, so that `partly --help` needs no torch.
 _HOMES = {
     "Classifier": "partly.estimator",
+    "compare": "partly.comparison",
     "Hierarchy": "partly.hierarchy",
     "Labels": "partly.labels",
     "PartlyError": "partly.errors",

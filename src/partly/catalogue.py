@@ -33,6 +33,16 @@ class Entry:
     def defaults(self) -> dict[str, Any]:
         return {name: parameter.default for name, parameter in self.settings.items()}
 
+    @property
+    def text(self) -> str:
+        """All that the file says of itself."""
+        return inspect.cleandoc(self.module.__doc__ or "")
+
+    def search(self) -> dict[str, tuple[float, float] | list[Any]]:
+        """Settings worth tuning, as the file declares them in `SEARCH`: a tuple is a range, a list a choice."""
+        ranges: dict[str, tuple[float, float] | list[Any]] = getattr(self.module, "SEARCH", {})
+        return ranges
+
     def words(self) -> dict[str, Any]:
         """What a list of methods says of this one."""
         return {"summary": self.summary, "citation": self.citation, "settings": self.defaults()}

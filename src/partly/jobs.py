@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 from partly import data as files
 from partly import metrics, report, scenarios
-from partly.clock import seed_for
-from partly.data.split import Split
-from partly.errors import DataError, listing
+from partly.data.matching import positions, read_matching
+from partly.data.scenes import scenes
+from partly.data.split import Split, held_out
+from partly.errors import DataError
 from partly.estimator import Classifier
 from partly.labels import Labels
 
@@ -35,7 +36,7 @@ class Opened:
 
 def demo(out: Path, *, items: int = 3000, seed: int = 0, say: Say = print) -> Scores:
     """`bce` and `auto` on the built-in pictures with 10 % known, beside the model that knows everything."""
-    split = files.scenes(train=items, seed=seed)
+    split = scenes(train=items, seed=seed)
     observed = scenarios.parse(DEMO_SCENARIO)(split.train, seed)
     say(f"scenes: {observed!r}")
     views, scores = [], {}
@@ -44,7 +45,7 @@ def demo(out: Path, *, items: int = 3000, seed: int = 0, say: Say = print) -> Sc
         ("auto", "auto", observed),
         ("all labels known", "bce", split.train),
     ):
-        fit, hold = _held_out(len(labels), 0.2, seed)
+        fit, hold = held_out(len(labels), 0.2, seed)
         model = Classifier(method, head="linear", seed=seed, run_dir=out / title.replace(" ", "-"))
         model.fit(split.train_x[fit], labels[fit], validation=(split.train_x[hold], labels[hold]))
         say(f"{title}: {model.method_} ({model.reason_})")
@@ -71,7 +72,7 @@ def train(
     opened = open_data(data, labels, scenario, parameters.get("seed", 0))
     say(f"{data}: {opened.labels!r}")
     model = Classifier(**parameters, run_dir=run)
-    fit, hold = _held_out(len(opened.labels), hold_out, model.seed)
+    fit, hold = held_out(len(opened.labels), hold_out, model.seed)
     validation = (opened.x[hold], opened.labels[hold]) if len(hold) else None
     model.fit(opened.x[fit], opened.labels[fit], validation=validation)
     say(f"{model.method_}: {model.reason_}")
@@ -103,7 +104,7 @@ def evaluate(scores: Path, labels: str, threshold: float = 0.5) -> dict[str, flo
     split = open_split(labels)
     truth = split.test if split else files.read_labels(labels)
     probabilities, ids, names = files.read_scores(scores)
-    rows, columns = _positions(truth.ids, ids, scores, "item"), _positions(truth.names, names, scores, "label")
+    rows, columns = positions(truth.ids, ids, scores, "item"), positions(truth.names, names, scores, "label")
     return metrics.evaluate(probabilities[np.ix_(rows, columns)], truth, threshold)
 
 
@@ -122,12 +123,11 @@ def open_data(data: str, labels: Path | None, scenario: str | None, seed: int) -
     if split is None:
         if labels is None:
             raise DataError(f"{data}: a table of features needs --labels with the observed labels.")
-        x, ids = files.read_features(data)
         observed = files.read_labels(labels)
-        opened = Opened(x[_positions(observed.ids, ids, Path(data), "item")], observed)
+        opened = Opened(read_matching(data, observed.ids), observed)
     else:
         observed = split.train if labels is None else files.read_labels(labels)
-        rows = _positions(observed.ids, split.train.ids, Path(data), "item")
+        rows = positions(observed.ids, split.train.ids, data, "item")
         opened = Opened(split.train_x[rows], observed, split.test_x, split.test)
     if scenario is not None:
         hierarchy = split.hierarchy if split else None
@@ -139,25 +139,5 @@ def open_data(data: str, labels: Path | None, scenario: str | None, seed: int) -
 def open_split(data: str) -> Split | None:
     """A data set that comes with a train and a test part; None for anything else."""
     if data == "scenes":
-        return files.scenes()
+        return scenes()
     return files.read_split(data) if files.is_split(data) else None
-
-
-def _held_out(items: int, share: float, seed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Positions to train on and positions to validate on, both in order."""
-    if not 0 <= share < 1:
-        raise DataError(f"The share to hold out must be at least 0 and below 1; got {share}.")
-    order = np.random.default_rng(seed_for(seed, "hold out")).permutation(items)
-    count = round(share * items)
-    return np.sort(order[count:]), np.sort(order[:count])
-
-
-def _positions(wanted: tuple[str, ...], there: tuple[str, ...], file: Path, what: str) -> npt.NDArray[np.int64]:
-    at = {word: i for i, word in enumerate(there)}
-    missing = [word for word in wanted if word not in at]
-    if missing:
-        raise DataError(
-            f"{file}: {len(missing)} of the {len(wanted)} {what}s are not in it"
-            + listing((repr(word) for word in missing), len(missing))
-        )
-    return np.array([at[word] for word in wanted], dtype=np.int64)

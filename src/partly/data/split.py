@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
+from partly.clock import seed_for
 from partly.data.features import Features, as_features
 from partly.data.files import PathLike, naming, plain_file
 from partly.data.npz import Arrays, as_text, npz_names, read_npz
-from partly.errors import DataError
+from partly.errors import DataError, SettingError
 from partly.labels import Labels
 
 if TYPE_CHECKING:
@@ -29,6 +31,17 @@ class Split:
     test_x: npt.NDArray[Any]
     test: Labels
     hierarchy: Hierarchy | None = None
+
+
+def held_out(
+    items: int, share: float, seed: int, purpose: str = "validation"
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Positions to learn from and positions to hold out, each in order: a function of the seed alone."""
+    if not 0 <= share < 1:
+        raise SettingError(f"The share to hold out must be at least 0 and below 1; got {share}.")
+    order = np.random.default_rng(seed_for(seed, "hold out", purpose)).permutation(items)
+    count = round(share * items)
+    return np.sort(order[count:]), np.sort(order[:count])
 
 
 def is_split(path: PathLike) -> bool:

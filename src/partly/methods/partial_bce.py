@@ -15,4 +15,6 @@ Where the same share of every item is known g is a constant, and a constant fact
 
 from partly.losses import partial_bce as loss
 
-__all__ = ["loss"]
+__all__ = ["SEARCH", "loss"]
+
+SEARCH = {"value": (1.5, 50.0)}  # the paper finds g(0.1) flat between 3 and 50

@@ -1,0 +1,49 @@
+"""Comparisons: methods x scenarios x heads x seeds under one protocol, resumable; and what can be said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from partly.comparison import runner
+from partly.comparison.plan import Experiment, read_experiment
+
+__all__ = ["Experiment", "compare", "read_experiment"]
+
+
+def compare(
+    data: str | Path | Sequence[str | Path],
+    methods: Sequence[str],
+    scenarios: Sequence[str],
+    *,
+    heads: Sequence[str] = ("mlp",),
+    seeds: int = 5,
+    validation: Sequence[str] = ("complete",),
+    tune: int = 0,
+    labels: str | Path | None = None,
+    recipe: dict[str, Any] | None = None,
+    name: str = "compare",
+    out: str | Path = "results",
+    workers: int | None = None,
+    progress: bool = True,
+) -> list[dict[str, Any]]:
+    """Run every method on every scenario, head and seed; one result line a cell.
+
+    data: 'scenes', `.npz` files with a train and a test part, or a table of features whose labels are in `labels`.
+    Lines are kept in `<out>/<name>.jsonl`; cells that are there already are not run again.
+    """
+    files = [data] if isinstance(data, str | Path) else list(data)
+    experiment = Experiment(
+        tuple(map(str, files)),
+        tuple(methods),
+        tuple(scenarios),
+        tuple(heads),
+        seeds,
+        tuple(validation),
+        tune=tune,
+        recipe=recipe or {},
+        labels=None if labels is None else str(labels),
+        name=name,
+    )
+    return runner.run(experiment, Path(out), workers, progress)

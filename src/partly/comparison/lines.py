@@ -1,0 +1,83 @@
+"""Result lines: one JSON object a finished cell, in a file that survives a kill; the check that they belong together."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from partly.checkpoint import write_file
+from partly.comparison.protocol import PROTOCOL, ProtocolError
+from partly.errors import DataError
+
+Line = dict[str, Any]
+KEY = ("data", "scenario", "method", "head", "optimizer", "seed", "settings", "recipe", "validation", "tune")
+TIMING = ("seconds", "training_seconds", "memory_mb")  # what may differ between two runs of the same cell
+
+
+def key_of(line: Line) -> str:
+    return json.dumps({name: line[name] for name in KEY} | {"data_digest": line["data_digest"]}, sort_keys=True)
+
+
+def read(path: Path) -> list[Line]:
+    """The lines of a file. A last line without its end was cut off by a crash and does not count."""
+    if not path.exists():
+        return []
+    lines = []
+    *whole, _ = path.read_bytes().split(b"\n")
+    for number, text in enumerate(whole, 1):
+        try:
+            line = json.loads(text)
+            key_of(line)
+        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{path}:{number}: not a result line ({error!r}). Move the file away, or take this line out of it."
+            ) from None
+        lines.append(line)
+    return lines
+
+
+def append(path: Path, line: Line) -> None:
+    """Add a line and force it to disk. What a crash left of an earlier one is cut off first."""
+    with open(path, "ab+") as file:
+        end = file.seek(0, os.SEEK_END)
+        if end:
+            file.seek(0)
+            whole = file.read().rfind(b"\n") + 1
+            if whole < end:
+                file.truncate(whole)
+        file.write(json.dumps(line, sort_keys=True).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def settle(path: Path, lines: Iterable[Line]) -> None:
+    """The finished file, in an order that does not depend on which worker was faster."""
+    ordered = sorted(lines, key=key_of)
+    write_file(path, b"".join(json.dumps(line, sort_keys=True).encode() + b"\n" for line in ordered))
+
+
+def check(lines: list[Line]) -> None:
+    """Refuse lines that must not stand side by side: another protocol or version, data or mask; a cell twice."""
+    problems = []
+    for what, names, within in (
+        ("another version", ("partly", "protocol"), ()),
+        ("other data under the same name", ("data_digest",), ("data",)),
+        ("another mask", ("mask_sha256",), ("data", "scenario", "seed")),
+    ):
+        found: dict[tuple[Any, ...], set[tuple[Any, ...]]] = {}
+        for line in lines:
+            found.setdefault(tuple(line[n] for n in within), set()).add(tuple(line[n] for n in names))
+        problems += [f"{what}: {group or 'all lines'}: {sorted(v)}" for group, v in found.items() if len(v) > 1]
+    keys = Counter(map(key_of, lines))
+    problems += [f"the same cell twice: {key}" for key, count in keys.items() if count > 1]
+    problems += [f"protocol {line['protocol']}" for line in lines[:1] if line["protocol"] != PROTOCOL]
+    if problems:
+        raise ProtocolError(
+            "These result lines do not belong together:\n  "
+            + "\n  ".join(problems)
+            + "\nKeep them in different folders."
+        )

@@ -1,0 +1,136 @@
+"""What a comparison runs: an experiment, and the cells it unfolds into."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from partly import catalogue, scenarios
+from partly.errors import SettingError, did_you_mean
+
+FULL = "full"  # the scenario in which nothing is hidden
+NAIVE = ("assume-negative", "bce")  # rows that always run along
+VALIDATIONS = ("complete", "partial")
+RECIPE = ("epochs", "batch_size", "lr", "weight_decay")  # what an experiment may fix for all its cells
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training run of a comparison: everything that decides its result line, beside the data itself."""
+
+    data: str
+    scenario: str
+    method: str
+    head: str
+    optimizer: str
+    seed: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    recipe: dict[str, Any] = field(default_factory=dict)
+    validation: str = "complete"
+    tune: int = 0
+
+    def key(self) -> dict[str, Any]:
+        """What tells this cell from every other one, as plain data. Defaults are spelled out: a changed default is
+        another cell."""
+        settings = catalogue.find(self.method).defaults() | self.settings
+        return vars(self) | {"data": Path(self.data).stem, "settings": settings}
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Methods x scenarios x heads x seeds on some data sets, under one protocol."""
+
+    data: tuple[str, ...]
+    methods: tuple[str, ...]
+    scenarios: tuple[str, ...]
+    heads: tuple[str, ...] = ("mlp",)
+    seeds: int = 5
+    validation: tuple[str, ...] = ("complete",)
+    optimizers: tuple[str, ...] = ("adamw",)
+    tune: int = 0
+    recipe: dict[str, Any] = field(default_factory=dict)
+    labels: str | None = None  # where the data is a table of features: the file with what is known
+    name: str = "compare"
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            if one.type == "tuple[str, ...]":
+                value = getattr(self, one.name)
+                object.__setattr__(self, one.name, (value,) if isinstance(value, str) else tuple(value))
+        for text in self.scenarios:
+            if text != FULL:
+                scenarios.parse(text)
+        for text in self.methods:
+            method_and_settings(text)
+        for given, known, what in ((self.validation, VALIDATIONS, "validation"), (self.recipe, RECIPE, "recipe entry")):
+            for word in given:
+                if word not in known:
+                    raise SettingError(f"There is no {what} {word!r}.{did_you_mean(word, known)}")
+        if not self.data or not self.methods or not self.scenarios or self.seeds < 1 or self.tune < 0:
+            raise SettingError("A comparison needs data, methods, scenarios and at least one seed.")
+
+    def cells(self) -> list[Cell]:
+        """Every cell once, the naive and the full-label rows included; seed by seed, so that early means say much."""
+        methods = [method_and_settings(text) for text in dict.fromkeys((*NAIVE, *self.methods))]
+        wanted = [(FULL, "bce", {}, 0)]
+        wanted += [(s, *m, t) for s, m, t in product(self.scenarios, methods, sorted({0, self.tune}))]
+        found: dict[str, Cell] = {}
+        for seed, data, head, optimizer, kind, (scenario, method, settings, tune) in product(
+            range(self.seeds), self.data, self.heads, self.optimizers, self.validation, wanted
+        ):
+            # Where nothing is hidden, both kinds of validation are the same.
+            kind = "complete" if scenario == FULL else kind
+            cell = Cell(data, scenario, method, head, optimizer, seed, settings, self.recipe, kind, tune)
+            found.setdefault(json.dumps(cell.key(), sort_keys=True), cell)
+        return list(found.values())
+
+
+def read_experiment(path: Path) -> Experiment:
+    """An experiment file (TOML): names and numbers only. Data files are named relative to it."""
+    try:
+        table = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingError(f"{path}: cannot be read ({error}).") from None
+    known = [one.name for one in fields(Experiment)]
+    for name in table:
+        if name not in known:
+            raise SettingError(f"{path}: unknown entry {name!r}.{did_you_mean(name, known)}")
+    data = table.get("data", [])
+    table["data"] = [_beside(text, path.parent) for text in ([data] if isinstance(data, str) else data)]
+    if "labels" in table:
+        table["labels"] = _beside(table["labels"], path.parent)
+    try:
+        return Experiment(**{"name": path.stem, **table})
+    except TypeError as error:
+        raise SettingError(f"{path}: {error}") from None
+
+
+def method_and_settings(text: str) -> tuple[str, dict[str, Any]]:
+    """'curriculum[strategy=bayesian,theta=0.3]' -> ('curriculum', {'strategy': 'bayesian', 'theta': 0.3})."""
+    name, bracket, rest = text.partition("[")
+    settings = parse_settings(rest.removesuffix("]").split(",")) if bracket else {}
+    return name, catalogue.find(name).checked(settings)
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """name=value each; values as JSON where they are (numbers, true, null), else as text."""
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign:
+            raise SettingError(f"Setting {pair!r} should be name=value.")
+        try:
+            settings[name.strip()] = json.loads(text)
+        except json.JSONDecodeError:
+            settings[name.strip()] = text.strip()
+    return settings
+
+
+def _beside(text: str, folder: Path) -> str:
+    return text if text == "scenes" or Path(text).is_absolute() else str(folder / text)

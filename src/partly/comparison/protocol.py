@@ -1,0 +1,169 @@
+"""How one cell is run: the one protocol that every method is measured by.
+
+The mask is a function of (truth, scenario, seed). Validation is split off the training part, and it alone chooses the
+epoch, and the settings where they are tuned. The test part is read once, at the very end.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+import partly
+from partly import catalogue, data, metrics, scenarios
+from partly.clock import seed_for
+from partly.comparison.plan import FULL, Cell
+from partly.data.matching import read_matching
+from partly.data.scenes import scenes
+from partly.data.split import Split, held_out
+from partly.errors import DataError, PartlyError
+from partly.estimator import Classifier
+from partly.labels import Labels
+
+PROTOCOL = 1  # raised whenever the same cell would give other numbers
+HOLD_OUT = 0.2  # of the training part, for validation
+TEST_SHARE = 0.25  # of a table that comes without a test part
+LR_FACTOR = (1 / 3, 3.0)  # every method may tune its learning rate in this range
+
+
+class ProtocolError(PartlyError):
+    """Something that would make a comparison dishonest."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set: its split, and the digest that every result line carries."""
+
+    split: Split
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over everything that is learned from or tested on."""
+        s = self.split
+        parts = (data.digest(s.train_x), s.train.digest(), data.digest(s.test_x), s.test.digest())
+        return f"{seed_for(*parts):016x}"
+
+
+def open_source(name: str, labels: str | None = None) -> Source:
+    """'scenes', an `.npz` with a train and a test part, or a table of features with a file of labels."""
+    if name == "scenes":
+        return Source(scenes())
+    if data.is_split(name):
+        return Source(data.read_split(name))
+    if labels is None:
+        raise DataError(f"{name}: a table of features needs a file with its labels (--labels).")
+    known = data.read_labels(labels)
+    x = read_matching(name, known.ids)
+    train, test = held_out(len(known), TEST_SHARE, 0, "test")
+    return Source(Split(x[train], known[train], x[test], known[test]))
+
+
+class TestPart:
+    """The test part behind a seal: it answers once, and only for a model whose epoch has been chosen."""
+
+    __test__ = False  # not a test class
+
+    def __init__(self, x: npt.NDArray[Any], labels: Labels) -> None:
+        self._x, self._labels, self._read = x, labels, False
+
+    def scores(self, model: Classifier) -> dict[str, float]:
+        if not hasattr(model, "fitted_") or not model.fitted_.progress.finished:
+            raise ProtocolError("The test part was asked for before the epoch was chosen.")
+        if self._read:
+            raise ProtocolError("The test part was asked for twice by one cell.")
+        self._read = True
+        return metrics.evaluate(model.predict_proba(self._x), self._labels)
+
+
+def run_cell(cell: Cell, source: Source) -> dict[str, Any]:
+    """Train, choose, test once: the result line of a cell, with its whole origin."""
+    begun = time.perf_counter()
+    _reset_peak()
+    split = source.split
+    observed = mask(cell, split)
+    fit, hold = held_out(len(observed), HOLD_OUT, cell.seed)
+    chooses = split.train if cell.validation == "complete" else observed
+    validation = (split.train_x[hold], chooses[hold])
+    test = TestPart(split.test_x, split.test)
+    models = [m.fit(split.train_x[fit], observed[fit], validation=validation) for m in candidates(cell)]
+    model = max(
+        models, key=lambda m: -np.inf if m.fitted_.progress.best_score is None else m.fitted_.progress.best_score
+    )
+    return {
+        **cell.key(),
+        "data_digest": source.digest,
+        "mask_sha256": observed.digest(),
+        "ran": vars(model.fitted_.recipe),
+        "needs_truth": catalogue.find(cell.method).kind.needs_truth,
+        "best_epoch": model.best_epoch_,
+        "validation_score": model.fitted_.progress.best_score,
+        "test": {name: None if value != value else value for name, value in test.scores(model).items()},
+        "partly": partly.__version__,
+        "protocol": PROTOCOL,
+        "torch": torch.__version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} thread(s) a cell",
+        "seconds": round(time.perf_counter() - begun, 3),
+        "training_seconds": round(sum(m.fitted_.progress.seconds for m in models), 3),
+        "memory_mb": round(_peak_mb(), 1),
+    }
+
+
+def mask(cell: Cell, split: Split) -> Labels:
+    """The observed labels: the same for every method, head and setting."""
+    if cell.scenario == FULL:
+        return split.train
+    return scenarios.parse(cell.scenario)(split.train, cell.seed, split.hierarchy)
+
+
+def candidates(cell: Cell) -> Iterator[Classifier]:
+    """The models that a cell may try: the asked one, then `tune - 1` more with a learning rate and settings drawn from
+    the ranges that the method declares. Every method has the same budget."""
+    asked: dict[str, Any] = {"head": cell.head, "optimizer": cell.optimizer, "seed": cell.seed, "progress": False, "device": "cpu"}
+    yield Classifier(cell.method, **asked, settings=cell.settings, **cell.recipe)
+    ranges = catalogue.find(cell.method).search()
+    for trial in range(1, cell.tune):
+        rng = np.random.default_rng(seed_for(cell.seed, cell.method, "tune", trial))
+        lr = cell.recipe.get("lr", 1e-3 if cell.optimizer == "adamw" else 0.1) * _between(LR_FACTOR, rng)
+        settings = {name: _drawn(choice, rng) for name, choice in ranges.items()}
+        yield Classifier(cell.method, **asked, settings=cell.settings | settings, **cell.recipe | {"lr": lr})
+
+
+def _validation_score(model: Classifier) -> float:
+    score = model.fitted_.progress.best_score
+    return -np.inf if score is None else score
+
+
+def _drawn(choice: tuple[float, float] | list[Any], rng: np.random.Generator) -> Any:
+    """A tuple is a range (on a logarithmic scale where it is all above 0), a list is a choice."""
+    if isinstance(choice, list):
+        return choice[int(rng.integers(len(choice)))]
+    return _between(choice, rng) if min(choice) > 0 else float(rng.uniform(*choice))
+
+
+def _between(ends: tuple[float, float], rng: np.random.Generator) -> float:
+    return float(np.exp(rng.uniform(*np.log(ends))))
+
+
+def _reset_peak() -> None:
+    """Let the kernel measure the peak memory anew; where it cannot, the peak of the process stands."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+
+
+def _peak_mb() -> float:
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

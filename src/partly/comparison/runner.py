@@ -1,0 +1,80 @@
+"""Runs the cells of an experiment in worker processes, a line a finished cell; killed and started again it goes on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from functools import cache
+from multiprocessing.connection import wait
+from pathlib import Path
+from typing import Any
+
+from partly.checkpoint import locked
+from partly.comparison import lines
+from partly.comparison.plan import Cell, Experiment
+from partly.comparison.protocol import Source, open_source, run_cell
+from partly.comparison.view import Live
+
+
+def run(experiment: Experiment, out: Path, workers: int | None = None, progress: bool = True) -> list[lines.Line]:
+    """Run what is not there yet; returns every line of the experiment. The file is `<out>/<name>.jsonl`."""
+    path = out / f"{experiment.name}.jsonl"
+    with locked(out):
+        there = {lines.key_of(line): line for line in lines.read(path)}
+        lines.check(list(there.values()))
+        wanted = {_key(cell, experiment.labels): cell for cell in experiment.cells()}
+        todo = [cell for key, cell in wanted.items() if key not in there]
+        with Live(len(wanted), [there[key] for key in wanted if key in there], progress) as live:
+            for line in _finished(todo, experiment.labels, workers or os.cpu_count() or 1):
+                lines.check([*there.values(), line])
+                lines.append(path, line)
+                there[lines.key_of(line)] = line
+                live.add(line)
+        lines.settle(path, there.values())
+    return [there[key] for key in wanted]
+
+
+def _finished(todo: list[Cell], labels: str | None, workers: int) -> Iterator[lines.Line]:
+    """The lines of these cells as they come. Always in processes of one thread each, however many there are, so that
+    neither the number of workers nor an interruption changes a bit."""
+    if not todo:
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(workers, len(todo)), context, initializer=_start_worker)
+    try:
+        futures: list[Future[lines.Line]] = [pool.submit(_work, cell, labels) for cell in todo]
+        for future in as_completed(futures):
+            yield future.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _start_worker() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_leave_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _leave_with(sentinel: Any) -> None:
+    """A worker does not outlive a killed parent."""
+    wait([sentinel])
+    os._exit(1)
+
+
+def _work(cell: Cell, labels: str | None) -> lines.Line:
+    return run_cell(cell, _source(cell.data, labels))
+
+
+@cache
+def _source(name: str, labels: str | None) -> Source:
+    return open_source(name, labels)
+
+
+def _key(cell: Cell, labels: str | None) -> str:
+    return lines.key_of(cell.key() | {"data_digest": _source(cell.data, labels).digest})

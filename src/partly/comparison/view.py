@@ -1,0 +1,61 @@
+"""What a person sees while a comparison runs: cells done, time left, the means so far."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from typing import Any, Self
+
+from rich.console import Console, Group
+from rich.live import Live as RichLive
+from rich.table import Table
+from rich.text import Text
+
+Line = dict[str, Any]
+EVERY = 30.0  # seconds between two plain lines where there is no terminal
+
+
+class Live:
+    """A table on a terminal; a plain line now and then elsewhere; nothing where nobody wants to see it."""
+
+    def __init__(self, total: int, done: list[Line], wanted: bool) -> None:
+        self.total, self.lines, self.wanted = total, list(done), wanted
+        self.before, self.begun, self.said = len(done), time.monotonic(), 0.0
+        self.console = Console(stderr=True)
+        self.live = RichLive(console=self.console, auto_refresh=False) if wanted and self.console.is_terminal else None
+
+    def __enter__(self) -> Self:
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.live:
+            self.live.stop()
+
+    def add(self, line: Line) -> None:
+        self.lines.append(line)
+        if self.live:
+            self.live.update(Group(Text(self.status()), self.table()), refresh=True)
+        elif self.wanted and (time.monotonic() - self.said > EVERY or len(self.lines) == self.total):
+            self.said = time.monotonic()
+            self.console.print(self.status())
+
+    def status(self) -> str:
+        ran = len(self.lines) - self.before
+        left = (time.monotonic() - self.begun) / ran * (self.total - len(self.lines)) if ran else 0.0
+        return f"{len(self.lines)} of {self.total} cells, about {left / 60:.0f} min left"
+
+    def table(self) -> Table:
+        """Mean test mAP so far: a row for data, scenario and head, a column a method."""
+        means: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for line in self.lines:
+            if line["test"]["mAP"] is not None:
+                row = (line["data"], line["scenario"], line["head"])
+                means[row][line["method"]].append(line["test"]["mAP"])
+        methods = sorted({method for row in means.values() for method in row})
+        table = Table("data", "scenario", "head", *methods)
+        for row, cells in sorted(means.items()):
+            shown = (f"{sum(v) / len(v):.3f} ({len(v)})" if (v := cells.get(m)) else "" for m in methods)
+            table.add_row(*row, *shown)
+        return table
