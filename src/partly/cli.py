@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from partly.errors import PartlyError, SettingError, Stopped
+from partly.errors import PartlyError, Stopped
 
 app = typer.Typer(
     help="Learn multi-label classifiers from partly known labels (yes / no / unknown).",
@@ -84,7 +84,7 @@ def train(
             "lr": lr,
             "weight_decay": weight_decay,
             "optimizer": optimizer,
-            "settings": _settings(setting or []),
+            "settings": setting or [],
             "device": device,
             "seed": seed,
         },
@@ -138,6 +138,44 @@ def simulate(
 
 
 @app.command()
+def compare(
+    data: Annotated[
+        str, typer.Argument(help="'scenes', .npz files or a table (a,b,...), or an experiment file (.toml).")
+    ],
+    methods: Annotated[str, typer.Option(help="a,b,... (see `partly methods`); settings as a[name=value].")] = "auto",
+    scenarios: Annotated[
+        str, typer.Option(help="uniform:0.1,single-positive,...; full takes the labels as they are.")
+    ] = "full",
+    heads: Annotated[str, typer.Option(help="linear,mlp,...")] = "mlp",
+    seeds: Annotated[int, typer.Option(help="Runs of each cell.")] = 5,
+    validation: Annotated[str, typer.Option(help="complete, partial or both (complete,partial).")] = "complete",
+    tune: Annotated[int, typer.Option(help="Trials for each method's settings; 0 for the defaults alone.")] = 0,
+    labels: LabelsFile = None,
+    out: Annotated[Path, typer.Option(help="Folder for the result lines and the report.")] = Path("results"),
+    workers: Annotated[int | None, typer.Option(help="Processes; all cores if not given.")] = None,
+) -> None:
+    """Run methods side by side under one protocol; what is there already is not run again."""
+    from partly import jobs
+
+    page = jobs.compare(
+        data,
+        out,
+        asked={
+            "methods": _names(methods),
+            "scenarios": _names(scenarios),
+            "heads": _names(heads),
+            "seeds": seeds,
+            "validation": _names(validation),
+            "tune": tune,
+            "labels": None if labels is None else str(labels),
+        },
+        workers=workers,
+        say=print,
+    )
+    _say(f"Report: {page}")
+
+
+@app.command()
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show one method with its settings.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -171,18 +209,16 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _settings(pairs: list[str]) -> dict[str, Any]:
-    """name=value, with values as JSON where they are (numbers, true, null), else as text."""
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        name, sign, text = pair.partition("=")
-        if not sign:
-            raise SettingError(f"--setting {pair!r} should be name=value.")
-        try:
-            settings[name.strip()] = json.loads(text)
-        except json.JSONDecodeError:
-            settings[name.strip()] = text
-    return settings
+def _names(text: str) -> list[str]:
+    """'a,b[c=1,d=2]' -> ['a', 'b[c=1,d=2]']: commas inside brackets belong to a method's settings."""
+    names, depth = [""], 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and not depth:
+            names.append("")
+        else:
+            names[-1] += letter
+    return [name.strip() for name in names if name.strip()]
 
 
 def _print_scores(rows: dict[str, dict[str, float]]) -> None:

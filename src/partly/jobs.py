@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from partly import comparison, metrics, report, scenarios
 from partly import data as files
-from partly import metrics, report, scenarios
+from partly.comparison import page, runner, tables
+from partly.comparison.plan import parse_settings
 from partly.data.matching import positions, read_matching
 from partly.data.scenes import scenes
 from partly.data.split import Split, held_out
@@ -71,7 +73,7 @@ def train(
     """Train one classifier into a run folder; the report goes there too."""
     opened = open_data(data, labels, scenario, parameters.get("seed", 0))
     say(f"{data}: {opened.labels!r}")
-    model = Classifier(**parameters, run_dir=run)
+    model = Classifier(**parameters | {"settings": parse_settings(parameters["settings"])}, run_dir=run)
     fit, hold = held_out(len(opened.labels), hold_out, model.seed)
     validation = (opened.x[hold], opened.labels[hold]) if len(hold) else None
     model.fit(opened.x[fit], opened.labels[fit], validation=validation)
@@ -115,6 +117,19 @@ def simulate(data: str, scenario: str, out: Path, seed: int = 0) -> Labels:
     observed = scenarios.parse(scenario)(truth, seed, split.hierarchy if split else None)
     files.write_labels(observed, out)
     return observed
+
+
+def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None = None, say: Say = print) -> Path:
+    """Run a comparison, say its table, and write its page; `data` may be an experiment file."""
+    if data.endswith(".toml"):
+        experiment = comparison.read_experiment(Path(data))
+    else:
+        experiment = comparison.Experiment(tuple(data.split(",")), **asked)
+    lines = runner.run(experiment, out, workers)
+    say(tables.markdown(lines))
+    path = out / f"{experiment.name}.html"
+    page.write(lines, path, title=experiment.name)
+    return path
 
 
 def open_data(data: str, labels: Path | None, scenario: str | None, seed: int) -> Opened:
