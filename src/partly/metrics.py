@@ -1,0 +1,253 @@
+"""Scores on known entries only, each with what it counted.
+
+An unknown entry is neither right nor wrong: what a method says about it changes no score. A score that the
+known entries do not define is NaN; it never enters a mean as 0.
+
+- AP of a label is step-wise, as `sklearn.metrics.average_precision_score` has it: the mean, over the known yes,
+  of the precision at that entry's score; equal scores are one threshold. It needs a known yes and a known no.
+  mAP is the mean over the labels that have one.
+- An entry is predicted yes where score >= threshold. CP and CR are the means over labels of precision and
+  recall, CF1 is their harmonic mean, macro_f1 the mean of the labels' F1: the literature has both, and they
+  differ. A label without a known yes is in none of the four: it has no recall, and a precision that could only
+  be 0. A label with a known yes of which nothing is predicted has precision 0 (as in ML-GCN, Chen et al. 2019,
+  and in scikit-learn).
+- OP, OR and OF1 pool all known entries; micro_f1 is OF1 under its other name. They need one known yes.
+- exact_match is the share of items whose known entries are all predicted rightly.
+- P@k is, for one item, the share of yes among its k highest-scored known entries, or among all of them where
+  fewer are known; the mean is over the items with a known entry, so an item without a yes counts as the 0 that
+  it is. With nothing unknown this is the usual (1/k) * sum of y over the top k. Where equal scores straddle
+  rank k, it is the mean over the orders they could have.
+
+Where only yes is known, precision is 1 by construction, and so are the scores made of it: read them beside "no".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from partly.errors import DataError, SettingError, listing
+from partly.labels import Labels, as_labels
+from partly.matrix import Matrix, Ternary, blocks
+
+Scores = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+RANKS = (1, 3, 5)
+
+
+def average_precision(scores: Any, labels: Any) -> Floats:
+    """AP of each label, [L]; NaN where no yes or no no is known. scores: [N, L], logits or probabilities.
+
+    labels: `Labels`, or an array of 1 yes, 0 no, NaN unknown. Only the order of the scores matters, so that
+    infinite ones are fine; NaN is refused.
+    """
+    scores, labels = _checked(scores, labels)
+    return np.array([_average_precision(yes, no) for yes, no in _columns(scores, labels.ternary())], np.float64)
+
+
+def by_label(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, npt.NDArray[Any]]:
+    """Per label, each [L]: AP, precision, recall, F1 (NaN where undefined), and counts of known entries.
+
+    The counts are yes, no, predicted (as yes) and hits (predicted and yes).
+    """
+    scores, labels, threshold = _checked_at(scores, labels, threshold)
+    return _label_table(scores, labels.ternary(), threshold)
+
+
+def evaluate(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, float]:
+    """All scores of this module, and how many labels, items and entries they rest on. scores: [N, L].
+
+    Scores are probabilities; with a threshold outside (0, 1), as 0 for logits, any scores on its scale.
+    mAP rests on `labels_counted` labels (`labels_undefined` have no AP), CP, CR, CF1 and macro_f1 on
+    `labels_with_yes`, OP, OR and OF1 on `entries_known` (`yes` + `no`), exact_match and P@k on `items_counted`.
+    """
+    scores, labels, threshold = _checked_at(scores, labels, threshold)
+    table = _label_table(scores, labels.ternary(), threshold)
+    cp, cr, macro_f1 = (_mean(table[key]) for key in ("precision", "recall", "F1"))
+    hits, predicted, yes, no = (table[key].sum() for key in ("hits", "predicted", "yes", "no"))
+    op, overall_recall, of1 = map(float, _precision_recall_f1(hits, predicted, yes))
+    counted = int(np.count_nonzero(~np.isnan(table["AP"])))
+    items = _item_table(scores, labels.ternary(), threshold)
+    return {
+        "mAP": _mean(table["AP"]),
+        "CF1": 2 * cp * cr / (cp + cr) if cp + cr else 0.0,
+        "OF1": of1,
+        "CP": cp,
+        "CR": cr,
+        "OP": op,
+        "OR": overall_recall,
+        "macro_f1": macro_f1,
+        "micro_f1": of1,
+        "exact_match": _mean(items[:, 0]),
+        **{f"P@{k}": _mean(items[:, 1 + i]) for i, k in enumerate(RANKS)},
+        "labels_counted": counted,
+        "labels_undefined": labels.shape[1] - counted,
+        "labels_with_yes": int(np.count_nonzero(table["yes"])),
+        "items_counted": int(np.count_nonzero(~np.isnan(items[:, 0]))),
+        "entries_known": int(yes + no),
+        "yes": int(yes),
+        "no": int(no),
+    }
+
+
+# -------------------------------------------------------------------- one label at a time
+
+
+def _columns(scores: Scores, z: Matrix) -> Iterator[tuple[Scores, Scores]]:
+    """Label by label: the scores of its known yes, and those of its known no."""
+    pairs = _sparse_columns(scores, z) if sp.issparse(z) else _dense_columns(scores, z)
+    for s, said in pairs:
+        yield np.compress(said == 1, s), np.compress(said == -1, s)
+
+
+def _dense_columns(scores: Scores, z: Ternary) -> Iterator[tuple[Scores, Ternary]]:
+    for block in blocks(z.shape[::-1]):
+        yield from zip(*(np.ascontiguousarray(m[:, block].T) for m in (scores, z)), strict=True)
+
+
+def _sparse_columns(scores: Scores, z: Matrix) -> Iterator[tuple[Scores, Ternary]]:
+    z = z.tocsc()
+    for j, (start, stop) in enumerate(pairwise(z.indptr)):
+        yield scores[z.indices[start:stop], j], z.data[start:stop]
+
+
+def _average_precision(yes: Scores, no: Scores) -> float:
+    if not len(yes) or not len(no):
+        return math.nan
+    dtype = np.result_type(yes.dtype, np.float32)  # half precision sorts slowly
+    yes, no = np.sort(yes.astype(dtype, copy=False)), np.sort(no.astype(dtype, copy=False))
+    first = np.concatenate([[0], np.flatnonzero(yes[1:] != yes[:-1]) + 1])  # of each group of equal scores
+    size = np.diff(first, append=len(yes))
+    hits = len(yes) - first
+    false_alarms = len(no) - np.searchsorted(no, yes[first])
+    return float(np.sum(size * hits / (hits + false_alarms)) / len(yes))
+
+
+def _label_table(scores: Scores, z: Matrix, threshold: float) -> dict[str, npt.NDArray[Any]]:
+    ap = np.empty(z.shape[1])
+    yes, no, predicted, hits = np.zeros((4, z.shape[1]), np.int64)
+    for j, (s_yes, s_no) in enumerate(_columns(scores, z)):
+        ap[j] = _average_precision(s_yes, s_no)
+        yes[j], no[j] = len(s_yes), len(s_no)
+        hits[j] = np.count_nonzero(s_yes >= threshold)
+        predicted[j] = hits[j] + np.count_nonzero(s_no >= threshold)
+    precision, recall, f1 = _precision_recall_f1(hits, predicted, yes)
+    ratios = {"AP": ap, "precision": precision, "recall": recall, "F1": f1}
+    return ratios | {"yes": yes, "no": no, "predicted": predicted, "hits": hits}
+
+
+def _precision_recall_f1(hits: Any, predicted: Any, yes: Any) -> tuple[Floats, Floats, Floats]:
+    """NaN where no yes is known; precision 0 where there is one and nothing is predicted."""
+
+    def ratio(above: Any, below: Any) -> Floats:
+        return np.where(yes > 0, above / np.maximum(below, 1), np.nan)
+
+    return ratio(hits, predicted), ratio(hits, yes), ratio(2 * hits, predicted + yes)
+
+
+# -------------------------------------------------------------------- some items at a time
+
+
+def _rows(scores: Scores, z: Matrix) -> Iterator[tuple[slice, Scores, Ternary]]:
+    """Blocks of items: scores and z, [B, M]. The known entries of sparse labels are moved together, M <= L."""
+    sparse = bool(sp.issparse(z))
+    for block in blocks(z.shape):
+        s, said = scores[block], z[block]
+        yield (block, *_packed(s, said)) if sparse else (block, s, said)
+
+
+def _packed(s: Scores, said: Matrix) -> tuple[Scores, Ternary]:
+    known = np.diff(said.indptr)
+    row = np.repeat(np.arange(len(known)), known)
+    place = np.arange(said.nnz) - np.repeat(said.indptr[:-1], known)
+    dense = np.zeros((len(known), known.max(initial=0)), np.int8)
+    packed = np.zeros(dense.shape, s.dtype)
+    dense[row, place], packed[row, place] = said.data, s[row, said.indices]
+    return packed, dense
+
+
+def _item_table(scores: Scores, z: Matrix, threshold: float) -> Floats:
+    """Per item, [N, 4]: whether all that is known is predicted rightly, and precision at RANKS; NaN: none known."""
+    table = np.full((z.shape[0], 1 + len(RANKS)), np.nan)
+    for block, s, said in _rows(scores, z):
+        some = said.any(axis=1)
+        if some.any():
+            s, said = (s, said) if some.all() else (s[some], said[some])
+            wrong = ((s >= threshold) != (said == 1)) & (said != 0)
+            table[block][some] = np.column_stack([~wrong.any(axis=1), _precision_at_ranks(s, said)])
+    return table
+
+
+def _precision_at_ranks(s: Scores, z: Ternary) -> Floats:
+    """Precision at RANKS, [B, 3], of items that all have a known entry. s, z: [B, M]."""
+    known, yes = z != 0, z == 1
+    s = np.where(known, s.astype(np.result_type(s.dtype, np.float32), copy=False), -np.inf)
+    deepest = min(max(RANKS), s.shape[1])
+    top = np.sort(np.partition(s, -deepest, axis=1)[:, -deepest:], axis=1)
+    result = np.empty((len(s), len(RANKS)))
+    for column, k in enumerate(RANKS):
+        taken = np.minimum(k, known.sum(axis=1))
+        last = np.take_along_axis(top, deepest - taken[:, None], axis=1)  # the score at rank k
+        above, level = s > last, s == last
+        room = taken - above.sum(axis=1)  # what the entries level with rank k may still fill
+        drawn = room * (level & yes).sum(axis=1) / (level & known).sum(axis=1)
+        result[:, column] = ((above & yes).sum(axis=1) + drawn) / taken
+    return result
+
+
+# -------------------------------------------------------------------- small parts, and the door
+
+
+def _mean(values: Floats) -> float:
+    """Over what is defined, NaN of nothing. Exactly rounded, so that no order and no batching changes a bit."""
+    defined = values[~np.isnan(values)]
+    return math.fsum(defined.tolist()) / len(defined) if len(defined) else math.nan
+
+
+def _checked(scores: Any, labels: Any) -> tuple[Scores, Labels]:
+    labels = as_labels(labels, "labels")
+    if hasattr(scores, "detach"):  # a tensor; NumPy has no bfloat16
+        scores = scores.detach().cpu()
+        scores = scores.float() if str(scores.dtype) == "torch.bfloat16" else scores
+    scores = np.asarray(scores)
+    if scores.shape != labels.shape:
+        raise DataError(
+            f"Scores have the shape {scores.shape} and labels {labels.shape}; "
+            "both must be items x labels, in the same order."
+        )
+    if scores.dtype.kind not in "biuf":
+        raise DataError(f"Scores must be real numbers; got dtype {scores.dtype}.")
+    remedy = "A network that diverged gives NaN: look at its loss and at its inputs."
+    _refuse_where(np.isnan, scores, labels, "NaN", remedy)
+    return scores, labels
+
+
+def _checked_at(scores: Any, labels: Any, threshold: float) -> tuple[Scores, Labels, float]:
+    scores, labels = _checked(scores, labels)
+    if not math.isfinite(threshold):
+        raise SettingError(f"threshold must be a finite number; got {threshold!r}.")
+    if 0 < threshold < 1:  # a float may round a little past 1
+        remedy = "Give probabilities (the sigmoid of logits), or the threshold for logits: threshold=0."
+        outside = f"outside 0..1, where the threshold {threshold:g} takes probabilities"
+        _refuse_where(lambda s: (s < -1e-6) | (s > 1 + 1e-6), scores, labels, outside, remedy)
+    return scores, labels, float(threshold)
+
+
+def _refuse_where(
+    wrong: Callable[[Scores], npt.NDArray[np.bool_]], scores: Scores, labels: Labels, what: str, remedy: str
+) -> None:
+    total, places = 0, list[str]()
+    for block in blocks(labels.shape):
+        bad = wrong(scores[block])
+        total += int(np.count_nonzero(bad))
+        if total and len(places) < 5:
+            found = ((i + block.start, j) for i, j in np.argwhere(bad)[:5])
+            places += [f"item {labels.ids[i]}, label {labels.names[j]}: {scores[i, j]:g}" for i, j in found]
+    if total:
+        raise DataError(f"{total} of {scores.size} scores are {what}" + listing(places, total) + f"\n{remedy}")

@@ -1,0 +1,393 @@
+"""Scores on known entries: against scikit-learn where nothing is unknown, against slow loops elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.metrics import average_precision_score, precision_recall_fscore_support
+
+from partly import Labels, matrix
+from partly.errors import DataError, LabelError, SettingError
+from partly.metrics import average_precision, by_label, evaluate
+
+SCORES = ["mAP", "CF1", "OF1", "CP", "CR", "OP", "OR", "macro_f1", "micro_f1", "exact_match", "P@1", "P@3", "P@5"]
+COUNTS = ["labels_counted", "labels_undefined", "labels_with_yes", "items_counted", "entries_known", "yes", "no"]
+
+shapes = st.tuples(st.integers(0, 9), st.integers(0, 8))
+known_to_all = settings(max_examples=50, deadline=None)
+
+
+@st.composite
+def cases(draw, entries=(-1, 0, 1), shape=shapes, dtypes=(np.float16, np.float32, np.float64)):
+    """(scores in 0..1 with many ties, ternary matrix)."""
+    size = draw(shape)
+    eighths = draw(hnp.arrays(np.int64, size, elements=st.integers(0, 8)))
+    z = draw(hnp.arrays(np.int8, size, elements=st.sampled_from(entries)))
+    return (eighths / 8).astype(draw(st.sampled_from(dtypes))), z
+
+
+def sparse(z):
+    return Labels.from_ternary(sp.csr_array(z))
+
+
+def same(a, b):
+    return a.keys() == b.keys() and all(np.array_equal(a[key], b[key], equal_nan=True) for key in a)
+
+
+# -------------------------------------------------------------------- the slow, obvious way
+
+
+def slow_average_precision(scores, z):
+    """Lower the threshold score by score: sum of (recall gained) x (precision there)."""
+    yes, no = scores[z == 1], scores[z == -1]
+    if len(yes) == 0 or len(no) == 0:
+        return math.nan
+    result = recall = 0.0
+    for threshold in sorted(set(scores[z != 0].tolist()), reverse=True):
+        hits, claims = sum(yes >= threshold), sum(yes >= threshold) + sum(no >= threshold)
+        result += (hits / len(yes) - recall) * hits / claims
+        recall = hits / len(yes)
+    return result
+
+
+def slow_precision_at(k, scores, z):
+    """The mean over all orders of the known entries that are sorted by score."""
+    known = [j for j in range(len(z)) if z[j] != 0]
+    shares = []
+    for order in itertools.permutations(known):
+        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order)):
+            top = order[:k]
+            shares.append(sum(z[j] == 1 for j in top) / len(top))
+    return sum(shares) / len(shares)
+
+
+def mean(values):
+    return sum(values) / len(values) if values else math.nan
+
+
+def slow_evaluate(scores, z, threshold):
+    items, labels = z.shape
+    aps = [slow_average_precision(scores[:, j], z[:, j]) for j in range(labels)]
+    precision, recall, f1 = [], [], []
+    hits = claims = 0
+    for j in range(labels):
+        own_hits = sum(scores[i, j] >= threshold and z[i, j] == 1 for i in range(items))
+        own_claims = sum(scores[i, j] >= threshold and z[i, j] != 0 for i in range(items))
+        hits, claims = hits + own_hits, claims + own_claims
+        yes = sum(z[:, j] == 1)
+        if yes:
+            precision.append(own_hits / own_claims if own_claims else 0.0)
+            recall.append(own_hits / yes)
+            both = precision[-1] + recall[-1]
+            f1.append(2 * precision[-1] * recall[-1] / both if both else 0.0)
+    cp, cr, yes = mean(precision), mean(recall), (z == 1).sum()
+    op = math.nan if not yes else hits / claims if claims else 0.0
+    overall = math.nan if not yes else hits / yes
+    harmonic = [
+        math.nan if math.isnan(p) else 2 * p * r / (p + r) if p + r else 0.0 for p, r in ((cp, cr), (op, overall))
+    ]
+    told = [i for i in range(items) if z[i].any()]
+    right = [all((scores[i, j] >= threshold) == (z[i, j] == 1) for j in range(labels) if z[i, j]) for i in told]
+    defined = [ap for ap in aps if not math.isnan(ap)]
+    return {
+        "mAP": mean(defined),
+        "CF1": harmonic[0],
+        "OF1": harmonic[1],
+        "CP": cp,
+        "CR": cr,
+        "OP": op,
+        "OR": overall,
+        "macro_f1": mean(f1),
+        "micro_f1": harmonic[1],
+        "exact_match": mean(right),
+        **{f"P@{k}": mean([slow_precision_at(k, scores[i], z[i]) for i in told]) for k in (1, 3, 5)},
+        "labels_counted": len(defined),
+        "labels_undefined": labels - len(defined),
+        "labels_with_yes": len(f1),
+        "items_counted": len(told),
+        "entries_known": (z != 0).sum(),
+        "yes": yes,
+        "no": (z == -1).sum(),
+    }
+
+
+# -------------------------------------------------------------------- properties
+
+
+@known_to_all
+@given(cases(shape=st.tuples(st.integers(0, 9), st.integers(0, 6))), st.sampled_from([0.25, 0.5, 0.6]))
+def test_equals_the_slow_loops_on_partly_known_labels(case, threshold):
+    scores, z = case
+    fast = evaluate(scores, Labels.from_ternary(z), threshold)
+    assert fast == pytest.approx(slow_evaluate(scores, z, threshold), abs=1e-12, nan_ok=True)
+    assert list(fast) == SCORES + COUNTS
+
+
+@known_to_all
+@given(
+    cases(entries=(-1, 1), shape=st.tuples(st.integers(2, 40), st.integers(1, 6))), st.randoms(use_true_random=False)
+)
+def test_equals_scikit_learn_on_full_labels(case, random):
+    scores, z = case
+    for j in range(z.shape[1]):  # where scikit-learn and this module mean the same: a yes and a no in every label
+        z[random.sample(range(len(z)), 2), j] = 1, -1
+    y, predicted = z == 1, scores >= 0.5
+    expected = {"mAP": np.mean([average_precision_score(y[:, j], scores[:, j]) for j in range(z.shape[1])])}
+    for names, average in ((("CP", "CR", "macro_f1"), "macro"), (("OP", "OR", "OF1"), "micro")):
+        if z.shape[1] == 1:  # scikit-learn averages over no and yes where there is one column
+            average = "binary"
+        values = precision_recall_fscore_support(y, predicted, average=average, zero_division=0.0)
+        expected |= dict(zip(names, values, strict=False))
+    expected["exact_match"] = (y == predicted).all(axis=1).mean()
+    result = evaluate(scores, Labels.from_full(y))
+    assert {key: result[key] for key in expected} == pytest.approx(expected, abs=1e-9)
+    assert result["micro_f1"] == result["OF1"]
+
+
+def test_equals_scikit_learn_on_many_scores():
+    rng = np.random.default_rng(0)
+    y = rng.random((3000, 7)) < rng.uniform(0.01, 0.6, 7)
+    for scores in (rng.normal(size=y.shape) + y, (rng.normal(size=y.shape) + y).round(1).astype(np.float32)):
+        expected = [average_precision_score(y[:, j], scores[:, j]) for j in range(7)]
+        np.testing.assert_allclose(average_precision(scores, y), expected, rtol=0, atol=1e-9)
+
+
+@known_to_all
+@given(cases(), st.randoms(use_true_random=False))
+def test_order_of_items_and_labels_changes_no_bit(case, random):
+    scores, z = case
+    items, labels = (random.sample(range(n), n) for n in z.shape)
+    mixed_scores, mixed_z = scores[items][:, labels], z[items][:, labels]
+    before, after = (by_label(*pair) for pair in ((scores, sparse(z)), (mixed_scores, Labels.from_ternary(mixed_z))))
+    assert same({key: value[labels] for key, value in before.items()}, after)
+    assert same(evaluate(scores, Labels.from_ternary(z)), evaluate(mixed_scores, sparse(mixed_z)))
+
+
+@known_to_all
+@given(cases())
+def test_average_precision_sees_only_the_order_of_the_scores(case):
+    scores, z = case
+    labels = Labels.from_ternary(z)
+    ap = average_precision(scores, labels)
+    for changed in (3 * scores.astype(float) - 7, scores.astype(float) ** 3, (8 * scores).astype(np.int64)):
+        np.testing.assert_array_equal(average_precision(changed, labels), ap)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(average_precision(np.log(scores), labels), ap)  # log 0 is -inf: the last rank
+        np.testing.assert_array_equal(average_precision(-np.log1p(-scores), labels), ap)  # and +inf the first
+
+
+@known_to_all
+@given(cases(), st.randoms(use_true_random=False))
+def test_the_scores_of_unknown_entries_change_nothing(case, random):
+    scores, z = case
+    other = scores.copy()
+    other[z == 0] = [random.random() for _ in range((z == 0).sum())]
+    for labels in (Labels.from_ternary(z), sparse(z)):
+        assert same(evaluate(scores, labels), evaluate(other, labels))
+        assert same(by_label(scores, labels), by_label(other, labels))
+
+
+@known_to_all
+@given(cases(), st.sampled_from([1, 5, 20]))
+def test_dense_sparse_blocks_and_memory_order_agree_to_the_bit(case, block):
+    scores, z = case
+    whole = evaluate(scores, Labels.from_ternary(z))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matrix, "BLOCK", block)
+        assert same(evaluate(scores, Labels.from_ternary(z)), whole)
+        assert same(evaluate(np.asfortranarray(scores), sparse(z)), whole)
+        assert same(evaluate(scores, Labels.from_ternary(z).to_nan()), whole)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_precision_of_the_scores_is_their_own(dtype):
+    z = np.array([[1, -1, 1], [-1, 1, 1], [1, 1, -1]])
+    scores = np.array([[0.1, 0.7, 0.3], [0.6, 0.1, 0.2], [0.1, 0.9, 0.8]], dtype)
+    result = evaluate(scores, Labels.from_ternary(z), threshold=0.1)
+    assert result["OR"] == 1.0  # 0.1 rounded to any precision is not below the threshold 0.1
+    assert result == pytest.approx(evaluate(scores.astype(float), Labels.from_ternary(z), threshold=0.05))
+
+
+def test_tensors_are_scores_too():
+    z = Labels.from_ternary(np.array([[1, -1], [-1, 1], [1, 0]]))
+    scores = torch.tensor([[0.5, 0.25], [0.75, 0.5], [1.0, 0.0]], requires_grad=True)
+    whole = evaluate(scores.detach().numpy(), z)
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        assert same(evaluate(scores.to(dtype), z), whole)
+
+
+# -------------------------------------------------------------------- worked by hand
+
+
+def test_worked_example():
+    z = np.array([[1, -1, 0], [1, 1, -1], [-1, 0, -1], [0, 0, 0]])
+    scores = np.array([[0.9, 0.6, 0.9], [0.4, 0.6, 0.2], [0.4, 0.1, 0.7], [0.9, 0.9, 0.9]])
+    table = by_label(scores, Labels.from_ternary(z))
+    # label 0: yes .9 .4, no .4: precision 1 at .9, 2/3 at .4. label 1: yes and no level at .6. label 2: no yes.
+    np.testing.assert_allclose(table["AP"], [5 / 6, 1 / 2, np.nan])
+    np.testing.assert_allclose(table["precision"], [1, 1 / 2, np.nan])
+    np.testing.assert_allclose(table["recall"], [1 / 2, 1, np.nan])
+    np.testing.assert_allclose(table["F1"], [2 / 3, 2 / 3, np.nan])
+    counts = {"yes": [2, 1, 0], "no": [1, 1, 2], "predicted": [1, 2, 1], "hits": [1, 1, 0]}
+    assert {key: table[key].tolist() for key in counts} == counts
+    assert evaluate(scores, Labels.from_ternary(z)) == pytest.approx(
+        {
+            "mAP": 2 / 3,
+            "CF1": 3 / 4,  # of 3/4 and 3/4
+            "OF1": 4 / 7,  # 2 hits, 4 claims, 3 yes
+            "CP": 3 / 4,
+            "CR": 3 / 4,
+            "OP": 1 / 2,
+            "OR": 2 / 3,
+            "macro_f1": 2 / 3,
+            "micro_f1": 4 / 7,
+            "exact_match": 0,
+            "P@1": 2 / 3,  # yes, yes, no; the item of which nothing is known is not asked
+            "P@3": (1 / 2 + 2 / 3 + 0) / 3,  # two, three and two known entries
+            "P@5": (1 / 2 + 2 / 3 + 0) / 3,
+            "labels_counted": 2,
+            "labels_undefined": 1,
+            "labels_with_yes": 2,
+            "items_counted": 3,
+            "entries_known": 7,
+            "yes": 3,
+            "no": 4,
+        }
+    )
+
+
+def test_precision_at_k_on_full_labels_divides_by_k():
+    y = np.array([[1, 0, 0, 1, 0, 1], [0, 0, 0, 0, 0, 0]])
+    scores = np.array([[0.9, 0.8, 0.7, 0.6, 0.5, 0.4], [0.9, 0.8, 0.7, 0.6, 0.5, 0.4]])
+    result = evaluate(scores, y)
+    assert [result[f"P@{k}"] for k in (1, 3, 5)] == pytest.approx([1 / 2, 1 / 6, 2 / 10])
+
+
+def test_infinite_scores_rank_last_among_the_known_only():
+    scores = np.array([[-np.inf, -np.inf, -np.inf, 1.0, -np.inf]])
+    result = evaluate(scores, Labels.from_ternary(np.array([[1, -1, 0, -1, 1]])), threshold=0)
+    # after the 1.0 two of three places go to three known entries that are level, two of them yes
+    assert [result[f"P@{k}"] for k in (1, 3, 5)] == pytest.approx([0, 2 * (2 / 3) / 3, 2 / 4])
+
+
+def test_a_label_without_yes_is_left_out_and_reported_never_zero():
+    rng = np.random.default_rng(1)
+    z = np.where(rng.random((50, 3)) < 0.4, 1, -1)
+    z[:2] = [[1, 1, 1], [-1, -1, -1]]
+    scores = rng.random(z.shape)
+    without = np.column_stack([z, -np.ones(50, int), np.ones(50, int), np.zeros(50, int)])  # no yes; no no; nothing
+    result = evaluate(np.column_stack([scores, scores]), Labels.from_ternary(without))
+    alone = evaluate(scores, Labels.from_ternary(z))
+    assert result["mAP"] == alone["mAP"]
+    assert (result["labels_counted"], result["labels_undefined"], result["labels_with_yes"]) == (3, 3, 4)
+    for key, all_yes in (("CP", 1.0), ("CR", (scores[:, 1] >= 0.5).mean())):
+        assert result[key] == pytest.approx((3 * alone[key] + all_yes) / 4)
+
+
+def test_nothing_predicted_is_precision_zero_where_there_is_a_yes():
+    result = evaluate(np.full((2, 2), 0.1), np.array([[1, 0], [0, 0]]))
+    zero = ["CP", "CR", "CF1", "macro_f1", "OP", "OR", "OF1"]
+    assert [result[key] for key in zero] == [0.0] * 7
+    assert result["labels_with_yes"] == 1
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0), (1, 1), (2, 5)])
+@pytest.mark.parametrize("make", [Labels.from_ternary, sparse])
+def test_nothing_known_is_nan_and_counts_nothing(shape, make):
+    result = evaluate(np.full(shape, 0.5), make(np.zeros(shape, np.int8)))
+    assert all(math.isnan(result[key]) for key in SCORES)
+    assert {key: result[key] for key in COUNTS} == dict.fromkeys(COUNTS, 0) | {"labels_undefined": shape[1]}
+    assert (
+        np.isnan(average_precision(np.full(shape, 0.5), make(np.zeros(shape, np.int8)))).tolist() == [True] * shape[1]
+    )
+
+
+def test_one_item_and_one_label():
+    row = evaluate([[0.9, 0.8, 0.2]], Labels.from_ternary(np.array([[1, -1, 0]])))
+    assert math.isnan(row["mAP"])
+    assert [row[key] for key in ("P@1", "P@3", "exact_match", "OP", "OR")] == [1, 0.5, 0, 0.5, 1]
+    column = evaluate([[0.9], [0.8], [0.2]], Labels.from_ternary(np.array([[1], [-1], [0]])))
+    assert [column[key] for key in ("mAP", "P@1", "exact_match", "CP", "CR")] == [1, 0.5, 0.5, 0.5, 1]
+
+
+def test_only_yes_or_only_no_known():
+    scores = np.array([[0.9, 0.2], [0.4, 0.6]])
+    yes = evaluate(scores, Labels.from_positives(np.ones((2, 2))))
+    assert math.isnan(yes["mAP"])
+    assert (yes["CP"], yes["OR"], yes["P@1"], yes["no"]) == (1, 0.5, 1, 0)
+    no = evaluate(scores, np.zeros((2, 2)))
+    assert [key for key in SCORES if not math.isnan(no[key])] == ["exact_match", "P@1", "P@3", "P@5"]
+    assert (no["exact_match"], no["P@1"], no["items_counted"]) == (0, 0, 2)
+
+
+# -------------------------------------------------------------------- the door
+
+
+def test_shapes_that_differ_are_both_named():
+    labels = Labels.from_ternary(np.ones((3, 2)))
+    for scores in (np.ones((2, 3)), np.ones(3), np.ones((3, 2, 1))):
+        for score in (average_precision, by_label, evaluate):
+            with pytest.raises(DataError) as error:
+                score(scores, labels)
+            assert str(scores.shape) in str(error.value)
+            assert "(3, 2)" in str(error.value)
+
+
+def test_nan_is_refused_with_its_places(monkeypatch):
+    monkeypatch.setattr(matrix, "BLOCK", 4)
+    labels = Labels.from_ternary(np.zeros((8, 2)), names=["cat", "dog"], ids=list("abcdefgh"))
+    scores = np.zeros((8, 2), np.float32)
+    scores[5, 1] = scores[7, 0] = np.nan
+    for score in (average_precision, by_label, evaluate):
+        with pytest.raises(
+            DataError, match=r"2 of 16 scores are NaN\n  item f, label dog: nan\n  item h, label cat: nan"
+        ):
+            score(scores, labels)
+    scores[:] = np.nan
+    with pytest.raises(DataError, match=r"16 of 16(?s:.*)item c, label cat: nan\n  ... and 11 more"):
+        evaluate(scores, labels)
+
+
+def test_logits_are_refused_where_the_threshold_takes_probabilities():
+    logits = np.array([[3.0, -2.0], [-1.0, 0.5]])
+    y = np.eye(2)
+    with pytest.raises(DataError, match=r"3 of 4 scores are outside 0..1(?s:.*)item 0, label 0: 3(?s:.*)threshold=0"):
+        evaluate(logits, y)
+    probabilities = evaluate(1 / (1 + np.exp(-logits)), y)
+    assert same(evaluate(logits, y, threshold=0), probabilities)
+    assert same(evaluate(np.where(y == 1, np.inf, -np.inf), y, threshold=0), evaluate(y, y))
+    np.testing.assert_array_equal(average_precision(logits, y), [1, 1])
+    assert evaluate([[1 + 2e-16, 0.0]], [[1, 0]])["OP"] == 1
+
+
+@pytest.mark.parametrize("threshold", [math.nan, math.inf])
+def test_a_threshold_is_a_number(threshold):
+    with pytest.raises(SettingError, match="threshold must be a finite number"):
+        evaluate(np.eye(2), np.eye(2), threshold)
+
+
+def test_scores_and_labels_that_are_no_numbers():
+    with pytest.raises(DataError, match="complex128"):
+        evaluate(np.eye(2) * 1j, np.eye(2))
+    with pytest.raises(DataError, match="object"):
+        evaluate(np.array([[None, 1.0], [0.0, 1.0]]), np.eye(2))
+    with pytest.raises(LabelError, match=r"Labels\.from_ternary"):
+        evaluate(np.eye(2), np.array([[1, -1], [0, 1]]))
+
+
+def test_nothing_is_written_to_what_the_caller_gave():
+    rng = np.random.default_rng(2)
+    scores, z = rng.random((20, 4)), rng.integers(-1, 2, (20, 4))
+    before = scores.copy()
+    scores.setflags(write=False)
+    evaluate(scores, Labels.from_ternary(z))
+    evaluate(scores, sparse(z))
+    np.testing.assert_array_equal(scores, before)
