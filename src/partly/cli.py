@@ -139,10 +139,8 @@ def simulate(
 
 @app.command()
 def compare(
-    data: Annotated[
-        str, typer.Argument(help="'scenes', .npz files or a table (a,b,...), or an experiment file (.toml).")
-    ],
-    methods: Annotated[str, typer.Option(help="a,b,... (see `partly methods`); settings as a[name=value].")] = "auto",
+    data: Annotated[str, typer.Argument(help="'scenes', .npz files, a table of features, or an experiment (.toml).")],
+    methods: Annotated[str, typer.Option(help="a,b,... (see `partly methods`); settings as a[name=value].")] = "all",
     scenarios: Annotated[
         str, typer.Option(help="uniform:0.1,single-positive,...; full takes the labels as they are.")
     ] = "full",

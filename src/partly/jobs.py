@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from partly import comparison, metrics, report, scenarios
+from partly import catalogue, comparison, metrics, report, scenarios
 from partly import data as files
-from partly.comparison import page, runner, tables
+from partly.comparison import runner
 from partly.comparison.plan import parse_settings
 from partly.data.matching import positions, read_matching
 from partly.data.scenes import scenes
 from partly.data.split import Split, held_out
 from partly.errors import DataError
 from partly.estimator import Classifier
+from partly.examples import Examples
 from partly.labels import Labels
 
 Say = Callable[[str], None]
 Scores = dict[str, dict[str, float]]
+Index = npt.NDArray[np.int64]
 DEMO_SCENARIO = "uniform:0.1"
 
 
 @dataclass(frozen=True)
 class Opened:
-    """Items to learn from with their observed labels, and test items with theirs where the data has them."""
+    """Items to learn from with their observed labels; their truth and a test part where the data has them."""
 
     x: npt.NDArray[Any]
     labels: Labels
+    truth: Labels | None = None
     test_x: npt.NDArray[Any] | None = None
     test: Labels | None = None
 
@@ -41,23 +44,21 @@ def demo(out: Path, *, items: int = 3000, seed: int = 0, say: Say = print) -> Sc
     split = scenes(train=items, seed=seed)
     observed = scenarios.parse(DEMO_SCENARIO)(split.train, seed)
     say(f"scenes: {observed!r}")
-    views, scores = [], {}
+    fit, hold = held_out(len(observed), 0.2, seed)
+    models: dict[str, Classifier] = {}
     for title, method, labels in (
         ("bce", "bce", observed),
         ("auto", "auto", observed),
         ("all labels known", "bce", split.train),
     ):
-        fit, hold = held_out(len(labels), 0.2, seed)
         model = Classifier(method, head="linear", seed=seed, run_dir=out / title.replace(" ", "-"))
         model.fit(split.train_x[fit], labels[fit], validation=(split.train_x[hold], labels[hold]))
         say(f"{title}: {model.method_} ({model.reason_})")
-        views.append(report.view(title, model, split.test_x))
-        scores[title] = metrics.evaluate(views[-1].probabilities, split.test)
-    report.write(
-        report.Report("Pictures with 10 % of the entries known", observed, tuple(views), split.test, split.test_x),
-        out / "report.html",
-    )
-    return scores
+        models[title] = model
+    opened = Opened(split.train_x, observed, split.train, split.test_x, split.test)
+    page = _report("Pictures with 10 % of the entries known", models, opened, fit, hold, upper="all labels known")
+    report.write(page, out / "report.html")
+    return _scores(page)
 
 
 def train(
@@ -71,25 +72,40 @@ def train(
     say: Say = print,
 ) -> Scores:
     """Train one classifier into a run folder; the report goes there too."""
-    opened = open_data(data, labels, scenario, parameters.get("seed", 0))
+    opened = open_data(data, labels, scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
     model = Classifier(**parameters | {"settings": parse_settings(parameters["settings"])}, run_dir=run)
     fit, hold = held_out(len(opened.labels), hold_out, model.seed)
     validation = (opened.x[hold], opened.labels[hold]) if len(hold) else None
     model.fit(opened.x[fit], opened.labels[fit], validation=validation)
     say(f"{model.method_}: {model.reason_}")
+    page = _report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold)
+    report.write(page, run / "report.html")
+    return _scores(page)
+
+
+def _report(
+    title: str, models: dict[str, Classifier], opened: Opened, fit: Index, hold: Index, upper: str = ""
+) -> report.Report:
+    """Scores on the test part, or else on the held-out items; examples from the held-out items, or else any."""
+    shown = hold if len(hold) else fit
     if opened.test is not None:
-        part, x, truth = "test", opened.test_x, opened.test
-    elif len(hold):
-        part, x, truth = "validation", opened.x[hold], opened.labels[hold]
+        x, labels = opened.test_x, opened.test
     else:
-        part, x, truth = "training", opened.x, opened.labels
-    view = report.view(model.method_, model, x)
-    pictures = x if x is not None and x.ndim == 4 else None
-    report.write(
-        report.Report(f"{data}: {model.method_}", opened.labels[fit], (view,), truth, pictures), run / "report.html"
+        x, labels = opened.x[shown], opened.labels[shown]
+    runs = [report.view(name, model, x, "all labels" if name == upper else "") for name, model in models.items()]
+    shown = shown[:200]
+    examples = Examples(
+        tuple(model.predict_proba(opened.x[shown]) for model in models.values()),
+        truth=None if opened.truth is None else opened.truth[shown],
+        given=opened.labels[shown],
+        pictures=opened.x[shown] if opened.x.ndim == 4 else None,
     )
-    return {f"{part} part": metrics.evaluate(view.probabilities, truth)}
+    return report.Report(title, opened.labels[fit], tuple(runs), labels, examples)
+
+
+def _scores(page: report.Report) -> Scores:
+    return {run.title: metrics.evaluate(run.probabilities, page.truth) for run in page.runs}
 
 
 def predict(run: Path, data: str, out: Path) -> int:
@@ -121,10 +137,13 @@ def simulate(data: str, scenario: str, out: Path, seed: int = 0) -> Labels:
 
 def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None = None, say: Say = print) -> Path:
     """Run a comparison, say its table, and write its page; `data` may be an experiment file."""
+    from partly.comparison import page, tables
+
     if data.endswith(".toml"):
         experiment = comparison.read_experiment(Path(data))
     else:
-        experiment = comparison.Experiment(tuple(data.split(",")), **asked)
+        methods = list(catalogue.discover()) if asked["methods"] == ["all"] else asked["methods"]
+        experiment = comparison.Experiment(tuple(data.split(",")), **asked | {"methods": methods})
     lines = runner.run(experiment, out, workers)
     say(tables.markdown(lines))
     path = out / f"{experiment.name}.html"
@@ -143,11 +162,11 @@ def open_data(data: str, labels: Path | None, scenario: str | None, seed: int) -
     else:
         observed = split.train if labels is None else files.read_labels(labels)
         rows = positions(observed.ids, split.train.ids, data, "item")
-        opened = Opened(split.train_x[rows], observed, split.test_x, split.test)
+        opened = Opened(split.train_x[rows], observed, split.train[rows], split.test_x, split.test)
     if scenario is not None:
         hierarchy = split.hierarchy if split else None
         played = scenarios.parse(scenario)(opened.labels, seed, hierarchy)
-        opened = Opened(opened.x, played, opened.test_x, opened.test)
+        opened = replace(opened, labels=played)
     return opened
 
 
