@@ -1,0 +1,245 @@
+"""The bench on which a method is tested: small pools, short runs, and eyes that see what a method holds on to."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import random
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from partly import catalogue, training
+from partly.catalogue import Entry
+from partly.clock import Clock, seed_for
+from partly.labels import Labels
+from partly.method import Method, Task
+from partly.networks import Network, Standardise, mlp
+from partly.pool import Batch, Pool
+
+ITEMS, LABELS, FEATURES, BATCH, EPOCHS = 22, 5, 6, 8, 2  # three steps an epoch, the last one smaller
+
+
+def entry_of(path: Path) -> Entry:
+    """A method file that lies anywhere."""
+    name = f"{path.parent.name}.{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return catalogue.read(module)
+
+
+# -------------------------------------------------------------------- data
+
+
+def truth(items: int = ITEMS, labels: int = LABELS) -> np.ndarray:
+    """+1 and -1; every label has both where there are two items."""
+    z = np.random.default_rng(1).choice(np.array([-1, 1], np.int8), (items, labels))
+    z[:2] = np.array([[1], [-1]], np.int8)[:items]
+    return z
+
+
+def observed(items: int = ITEMS, labels: int = LABELS, share: float = 0.6) -> np.ndarray:
+    """The truth with holes; the first two items stay wholly known."""
+    z = truth(items, labels)
+    z[2:][np.random.default_rng(2).random((max(items - 2, 0), labels)) > share] = 0
+    return z
+
+
+def features(items: int = ITEMS, labels: int = LABELS, width: int = FEATURES) -> Tensor:
+    """Features from which the truth can be learned."""
+    rng = np.random.default_rng(3)
+    x = truth(items, labels) @ rng.normal(size=(labels, width)) + 0.1 * rng.normal(size=(items, width))
+    return torch.from_numpy(x.astype(np.float32))
+
+
+def make_pool(z: np.ndarray | None = None, x: Tensor | None = None, batch_size: int = BATCH) -> Pool:
+    z = observed() if z is None else z
+    return Pool(features(*z.shape) if x is None else x, Labels.from_ternary(z), batch_size)
+
+
+@dataclass(frozen=True)
+class WatchedPool(Pool):
+    """A pool that remembers every batch it gave away, and what was in it."""
+
+    given: list[tuple[Batch, Batch]] = field(default_factory=list)
+
+    def take(self, index: Tensor) -> Batch:
+        batch = super().take(index)
+        self.given.append((batch, Batch(batch.x.clone(), batch.z.clone(), batch.index.clone())))
+        return batch
+
+
+# -------------------------------------------------------------------- runs
+
+
+@dataclass(frozen=True)
+class SmallTask(Task):
+    """A task whose networks are small unless another head is asked for; with dropout, as the real ones."""
+
+    head: str = "small"
+
+    def network(self, role: str = "network") -> Network:
+        if self.head != "small":
+            return super().network(role)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(seed_for(self.seed, "weights", role))
+            trunk, last = mlp.head(self.x.shape[1], self.labels, hidden=(16,))
+        return Network(nn.Sequential(Standardise(self.x), trunk), last)
+
+
+def make_task(pool: Pool, **changes: Any) -> SmallTask:
+    """The task has items of its own, so that nothing but the pool leads to the pool's."""
+    return SmallTask(pool.x.clone(), *pool.labels.shape, **changes)
+
+
+def make_clock(pool: Pool, seed: int = 0, epochs: int = EPOCHS) -> Clock:
+    return Clock(seed, epochs, pool.steps)
+
+
+@contextmanager
+def in_case(entry: Entry, case: str) -> Iterator[None]:
+    """Whatever a method throws becomes a rejection that says in which case."""
+    try:
+        yield
+    except Exception as error:
+        raise AssertionError(f"{entry.name}, {case}: {type(error).__name__}: {error}") from error
+
+
+def trained(
+    entry: Entry,
+    pool: Pool | None = None,
+    case: str = "training",
+    *,
+    seed: int = 0,
+    epochs: int = EPOCHS,
+    watch: training.Watch | None = None,
+    **task: Any,
+) -> Method:
+    """The method after a short run on the real loop."""
+    pool = make_pool() if pool is None else pool
+    with in_case(entry, case):
+        method = entry.build(make_task(pool, seed=seed, **task))
+        training.train(method, pool, make_clock(pool, seed, epochs), watch=watch)
+    return method
+
+
+@contextmanager
+def global_randomness(seed: int) -> Iterator[None]:
+    """Run with the global generators at some other place, and put them back."""
+    before = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])  # noqa: NPY002
+        torch.set_rng_state(before[2])
+
+
+def randomness() -> dict[str, object]:
+    """Where the global generators are."""
+    kind, keys, *rest = np.random.get_state()  # noqa: NPY002
+    return {
+        "random": random.getstate(),
+        "numpy": (kind, keys.tobytes(), *rest),
+        "torch": torch.get_rng_state().numpy().tobytes(),
+    }
+
+
+# -------------------------------------------------------------------- looking
+
+
+def bits(tensor: Tensor) -> tuple[str, tuple[int, ...], bytes]:
+    tensor = tensor.detach().cpu().contiguous()
+    return str(tensor.dtype), tuple(tensor.shape), tensor.reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+def copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+def differing(a: Mapping[str, Tensor], b: Mapping[str, Tensor]) -> list[str]:
+    """Names under which the two do not hold the same bits."""
+    return [name for name in sorted({*a, *b}) if name not in a or name not in b or bits(a[name]) != bits(b[name])]
+
+
+def not_finite(tensors: Mapping[str, Tensor]) -> list[str]:
+    return [name for name, t in tensors.items() if t.is_floating_point() and not t.isfinite().all()]
+
+
+def logits_of(method: Method, x: Tensor) -> Tensor:
+    method.eval()
+    with torch.no_grad():
+        return method(x)
+
+
+def leaves(root: object, skip: Collection[int] = ()) -> Iterator[tuple[str, Any]]:
+    """(path, value) of every tensor, array, number, text, ... that can be reached from an object.
+
+    Follows attributes, containers, closures and default arguments; not classes and modules. `skip`: ids of objects
+    to leave out.
+    """
+    seen = set(skip)
+    stack = [("", root)]
+    while stack:
+        path, value = stack.pop()
+        if id(value) in seen:
+            continue
+        parts = _parts(value)
+        if parts is None:
+            yield path, value
+        else:
+            seen.add(id(value))
+            stack += [(f"{path}.{name}", part) for name, part in parts]
+
+
+def _parts(value: Any) -> list[tuple[str, Any]] | None:
+    """What something consists of; None for a leaf."""
+    if isinstance(value, Tensor | np.ndarray | np.generic | type) or inspect.ismodule(value):
+        return None
+    if isinstance(value, Mapping):
+        return [*((f"key{i}", key) for i, key in enumerate(value)), *((str(k), part) for k, part in value.items())]
+    if isinstance(value, list | tuple | set | frozenset) or type(value).__name__ == "deque":
+        return [(str(i), part) for i, part in enumerate(value)]
+    if inspect.isroutine(value):
+        cells = [cell.cell_contents for cell in getattr(value, "__closure__", None) or ()]
+        kept = [getattr(value, name, None) for name in ("__self__", "__defaults__", "__kwdefaults__", "__dict__")]
+        return [(str(i), part) for i, part in enumerate([*kept, *cells])]
+    if hasattr(value, "__dict__"):
+        return list(vars(value).items())
+    slots = [name for name in getattr(type(value), "__slots__", ()) if hasattr(value, name)]
+    return [(name, getattr(value, name)) for name in slots] or None
+
+
+def plain(value: Any) -> object:
+    """A leaf as something that can be kept and compared."""
+    if isinstance(value, Tensor):
+        return bits(value)
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape, value.tobytes()
+    if isinstance(value, torch.Generator):
+        return bits(value.get_state())
+    if isinstance(value, np.random.Generator):
+        return repr(value.bit_generator.state)
+    if isinstance(value, random.Random):
+        return value.getstate()
+    return value if isinstance(value, int | float | str | bytes) else repr(value)
+
+
+def size(value: Any) -> int:
+    """Bytes of a leaf."""
+    if isinstance(value, Tensor | np.ndarray):
+        return value.nbytes
+    return 8 if isinstance(value, int | float | np.generic) else 0

@@ -1,0 +1,18 @@
+"""Settings without names: a misspelt one is taken in silence.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: `**settings` takes everything.
+"""
+
+from torch import Tensor
+
+from partly.losses import bce
+
+REJECTED_BY = "check_settings"
+
+
+def loss(logits: Tensor, z: Tensor, **settings: float) -> Tensor:
+    return settings.get("weight", 1.0) * bce(logits, z)

@@ -1,0 +1,18 @@
+"""Logits cut off in place.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: the caller's logits change under its hands.
+"""
+
+from torch import Tensor
+
+from partly.losses import bce
+
+REJECTED_BY = "check_loss_is_pure"
+
+
+def loss(logits: Tensor, z: Tensor) -> Tensor:
+    return bce(logits.clamp_(-3.0, 3.0), z)

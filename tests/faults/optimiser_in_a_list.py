@@ -1,0 +1,27 @@
+"""Optimisers kept in a list, where nobody finds them.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: their momentum is lost when a run is resumed.
+"""
+
+from partly import losses
+from partly.clock import Clock
+from partly.method import LossMethod, Task
+from partly.pool import Batch
+
+REJECTED_BY = "check_resume_same_bits"
+
+
+class Fault(LossMethod):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+        self.all_optimisers = [self.optimiser]
+        del self.optimiser
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        loss = losses.bce(self.network(batch.x), batch.z).mean()
+        self.step(loss, clock, *self.all_optimisers)
+        return {"loss": loss.item()}

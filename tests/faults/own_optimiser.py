@@ -1,0 +1,30 @@
+"""An optimiser of its own.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: the learning rate, the weight decay and the schedule of the task do not reach it.
+"""
+
+import torch
+
+from partly import losses
+from partly.clock import Clock
+from partly.method import LossMethod, Task
+from partly.pool import Batch
+
+REJECTED_BY = "check_optimisers"
+
+
+class Fault(LossMethod):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+        self.optimiser = torch.optim.Adam(self.network.parameters(), lr=1e-3)
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        loss = losses.bce(self.network(batch.x), batch.z).mean()
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.optimiser.step()
+        return {"loss": loss.item()}

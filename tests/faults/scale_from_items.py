@@ -1,0 +1,24 @@
+"""A temperature measured on the training items and kept in a plain attribute.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: a loaded model has no training items and measures another one.
+"""
+
+from torch import Tensor
+
+from partly import losses
+from partly.method import LossMethod, Task
+
+REJECTED_BY = "check_loads_from_weights_alone"
+
+
+class Fault(LossMethod):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+        self.temperature = 1.0 + task.x.float().abs().mean().item()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.network(x) / self.temperature

@@ -1,0 +1,28 @@
+"""Noise under a global seed.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: every later draw of the step follows this seed instead of the loop's.
+"""
+
+import torch
+
+from partly import losses
+from partly.clock import Clock
+from partly.method import LossMethod, Task
+from partly.pool import Batch
+
+REJECTED_BY = "check_global_randomness_is_left_alone"
+
+
+class Fault(LossMethod):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        torch.manual_seed(clock.step)
+        loss = losses.bce(self.network(batch.x + 0.1 * torch.randn(batch.x.shape)), batch.z).mean()
+        self.step(loss, clock, self.optimiser)
+        return {"loss": loss.item()}

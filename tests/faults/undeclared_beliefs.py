@@ -1,0 +1,31 @@
+"""A number for every entry that nobody was told of.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: `entry_bytes` stays 0, so no run is refused in time.
+"""
+
+import torch
+
+from partly import losses
+from partly.clock import Clock
+from partly.method import LossMethod, Task
+from partly.pool import Batch
+
+REJECTED_BY = "check_entry_bytes"
+
+
+class Fault(LossMethod):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+        self.register_buffer("past", torch.zeros(task.items, task.labels))
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        logits = self.network(batch.x)
+        past = self.past[batch.index]
+        loss = (losses.bce(logits, batch.z) + 0.1 * (logits - past) ** 2).mean()
+        self.past[batch.index] = logits.detach()
+        self.step(loss, clock, self.optimiser)
+        return {"loss": loss.item()}

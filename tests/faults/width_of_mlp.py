@@ -1,0 +1,31 @@
+"""A second read-out that counts on the features of one head.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: other heads have features of another width.
+"""
+
+import torch
+from torch import nn
+
+from partly import losses
+from partly.clock import Clock
+from partly.method import LossMethod, Task
+from partly.pool import Batch
+
+REJECTED_BY = "check_heads"
+
+
+class Fault(LossMethod):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+        self.second = nn.Parameter(torch.zeros(16, task.labels))
+        self.second_optimiser = task.optimiser([self.second])
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        features = self.network.features(batch.x)
+        loss = losses.bce(self.network.head(features) + features @ self.second, batch.z).mean()
+        self.step(loss, clock, self.optimiser, self.second_optimiser)
+        return {"loss": loss.item()}

@@ -1,0 +1,23 @@
+"""Outliers cut off in place, for everybody.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: `pool.x` belongs to the caller.
+"""
+
+from partly import losses
+from partly.clock import Clock
+from partly.method import LossMethod, Task
+from partly.pool import Pool
+
+REJECTED_BY = "check_pool_is_left_alone"
+
+
+class Fault(LossMethod):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+
+    def begin_epoch(self, pool: Pool, clock: Clock) -> None:
+        pool.x.clamp_(-1.0, 1.0)
