@@ -6,6 +6,7 @@ epoch, and the settings where they are tuned. The test part is read once, at the
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import resource
@@ -76,15 +77,17 @@ class TestPart:
     __test__ = False  # not a test class
 
     def __init__(self, x: npt.NDArray[Any], labels: Labels) -> None:
-        self._x, self._labels, self._read = x, labels, False
+        self._x, self._labels = x, labels
+        self.predictions_sha256: str | None = None  # of what was predicted when it was read
 
     def scores(self, model: Classifier) -> dict[str, float]:
         if not hasattr(model, "fitted_") or not model.fitted_.progress.finished:
             raise ProtocolError("The test part was asked for before the epoch was chosen.")
-        if self._read:
+        if self.predictions_sha256 is not None:
             raise ProtocolError("The test part was asked for twice by one cell.")
-        self._read = True
-        return metrics.evaluate(model.predict_proba(self._x), self._labels)
+        probabilities = model.predict_proba(self._x)
+        self.predictions_sha256 = data.digest(probabilities)
+        return metrics.evaluate(probabilities, self._labels)
 
 
 def run_cell(cell: Cell, source: Source) -> dict[str, Any]:
@@ -98,9 +101,8 @@ def run_cell(cell: Cell, source: Source) -> dict[str, Any]:
     validation = (split.train_x[hold], chooses[hold])
     test = TestPart(split.test_x, split.test)
     models = [m.fit(split.train_x[fit], observed[fit], validation=validation) for m in candidates(cell)]
-    model = max(
-        models, key=lambda m: -np.inf if m.fitted_.progress.best_score is None else m.fitted_.progress.best_score
-    )
+    model = max(models, key=_validation_score)
+    scores = test.scores(model)
     return {
         **cell.key(),
         "data_digest": source.digest,
@@ -109,7 +111,8 @@ def run_cell(cell: Cell, source: Source) -> dict[str, Any]:
         "needs_truth": catalogue.find(cell.method).kind.needs_truth,
         "best_epoch": model.best_epoch_,
         "validation_score": model.fitted_.progress.best_score,
-        "test": {name: None if value != value else value for name, value in test.scores(model).items()},
+        "test": {name: None if value != value else value for name, value in scores.items()},
+        "predictions_sha256": test.predictions_sha256,
         "partly": partly.__version__,
         "protocol": PROTOCOL,
         "torch": torch.__version__,
@@ -130,7 +133,13 @@ def mask(cell: Cell, split: Split) -> Labels:
 def candidates(cell: Cell) -> Iterator[Classifier]:
     """The models that a cell may try: the asked one, then `tune - 1` more with a learning rate and settings drawn from
     the ranges that the method declares. Every method has the same budget."""
-    asked: dict[str, Any] = {"head": cell.head, "optimizer": cell.optimizer, "seed": cell.seed, "progress": False, "device": "cpu"}
+    asked: dict[str, Any] = {
+        "head": cell.head,
+        "optimizer": cell.optimizer,
+        "seed": cell.seed,
+        "progress": False,
+        "device": "cpu",
+    }
     yield Classifier(cell.method, **asked, settings=cell.settings, **cell.recipe)
     ranges = catalogue.find(cell.method).search()
     for trial in range(1, cell.tune):
@@ -138,6 +147,38 @@ def candidates(cell: Cell) -> Iterator[Classifier]:
         lr = cell.recipe.get("lr", 1e-3 if cell.optimizer == "adamw" else 0.1) * _between(LR_FACTOR, rng)
         settings = {name: _drawn(choice, rng) for name, choice in ranges.items()}
         yield Classifier(cell.method, **asked, settings=cell.settings | settings, **cell.recipe | {"lr": lr})
+
+
+def blind(method: str, settings: dict[str, Any] | None = None) -> None:
+    """Refuse a method that sees what nobody observed: two small cells that differ in nothing but what is hidden (under
+    unknown entries, and in the labels of the test part) must end in the same predictions. An oracle that says so may
+    look. What finds the truth on other data only is not noticed."""
+    if catalogue.find(method).kind.needs_truth:
+        return
+    recipe = {"epochs": 2, "batch_size": 16}
+    cell = Cell("blind", "uniform:0.5", method, "linear", "adamw", 0, settings or {}, recipe, "partial")
+    found = []
+    for other in (False, True):
+        gc.collect()  # never both truths in the room: who always finds the same one would not be noticed
+        line = run_cell(cell, _world(cell, other))
+        found.append([line[key] for key in ("mask_sha256", "best_epoch", "validation_score", "predictions_sha256")])
+    if found[0] != found[1]:
+        raise ProtocolError(
+            f"{method} peeks at the truth: what is hidden under unknown entries changes its predictions. "
+            "A method learns from the batch alone; an oracle says needs_truth = True."
+        )
+
+
+def _world(cell: Cell, other: bool) -> Source:
+    """A small data set; the other one has the same items and the same observed entries, and all else the other way."""
+    rng = np.random.default_rng(seed_for("blind"))
+    x = rng.normal(size=(80, 5)).astype(np.float32)
+    z = np.where(x[:, :4] + rng.normal(size=(80, 4)) > 0, 1, -1)
+    train, test = z[:60], z[60:]
+    if other:
+        observed = mask(cell, Split(x[:60], Labels.from_ternary(train), x[60:], Labels.from_ternary(test)))
+        train, test = np.where(observed.known, train, -train), -test
+    return Source(Split(x[:60], Labels.from_ternary(train), x[60:], Labels.from_ternary(test)))
 
 
 def _validation_score(model: Classifier) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 from partly.checkpoint import locked
 from partly.comparison import lines
 from partly.comparison.plan import Cell, Experiment
-from partly.comparison.protocol import Source, open_source, run_cell
+from partly.comparison.protocol import Source, blind, open_source, run_cell
 from partly.comparison.view import Live
 
 
@@ -68,7 +69,13 @@ def _leave_with(sentinel: Any) -> None:
 
 
 def _work(cell: Cell, labels: str | None) -> lines.Line:
+    _blind(cell.method, json.dumps(cell.settings))  # outside of the cell's time, as is all that is loaded on first use
     return run_cell(cell, _source(cell.data, labels))
+
+
+@cache
+def _blind(method: str, settings: str) -> None:
+    blind(method, json.loads(settings))
 
 
 @cache
