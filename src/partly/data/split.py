@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,8 @@ from partly.data.features import Features, as_features
 from partly.data.files import PathLike, naming, plain_file
 from partly.data.npz import Arrays, as_text, npz_names, read_npz
 from partly.errors import DataError, SettingError
+from partly.hierarchy import Hierarchy
 from partly.labels import Labels
-
-if TYPE_CHECKING:
-    from partly.hierarchy import Hierarchy
 
 PARTS = ("features_train", "labels_train", "features_test", "labels_test")
 
@@ -75,10 +73,9 @@ def _part(part: str, arrays: Arrays, words: dict[str, list[str]], path: Path) ->
 
 
 def _hierarchy(words: dict[str, list[str]], path: Path) -> Hierarchy | None:
-    from partly.hierarchy import Hierarchy
-
     names, parents = words["names"], words["parents"]
     if len(names) != len(parents):
         raise DataError(f"{path}: {len(parents)} parents for {len(names)} names.")
     pairs = {child: parent for child, parent in zip(names, parents, strict=True) if parent not in ("", child)}
-    return Hierarchy(pairs) if pairs else None
+    with naming(path):
+        return Hierarchy(pairs) if pairs else None

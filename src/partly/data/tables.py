@@ -26,7 +26,7 @@ from partly.data.files import replacing
 from partly.errors import DataError, listing
 
 SUFFIXES = (".csv", ".parquet")
-BLOCK_BYTES = 1 << 24  # of a CSV file, held at a time; a row must fit
+BLOCK_BYTES = 1 << 23  # of a CSV file, held at a time; a row must fit
 BLOCK_CELLS = 1 << 22  # of a Parquet file, held at a time
 GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes a column
 SPELLINGS = "1 (yes), 0 (no) or blank (nobody said)"
@@ -61,12 +61,16 @@ class CsvTable:
 
     def _checked(self) -> int:
         """How many rows there are, all as wide as the header."""
-        ragged, count, width = Faults(self, "rows that are not as wide as the header"), 0, len(self.header)
-        for count, (_, cells) in enumerate(islice(_records(self.path), 1, None), 1):
+        width = len(self.header)
+        widths = _widths(self.path)
+        if widths.keys() <= {width, 0}:  # 0: a blank line
+            return widths[width] - 1
+        ragged = Faults(self, "rows that are not as wide as the header")
+        for row, (_, cells) in enumerate(_records(self.path), -1):
             if len(cells) != width:
-                ragged.add([count - 1], [f"{len(cells)} cells for {width} columns"])
+                ragged.add([row], [f"{len(cells)} cells for {width} columns"])
         ragged.refuse("A name that holds a comma needs quotes around it.")
-        return count
+        raise DataError(f"{self.path}: was changed while it was read.")
 
     def place(self, row: int) -> str:
         """Where a row stands; -1 is the header."""
@@ -85,8 +89,10 @@ class ParquetTable:
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         size = max(1, BLOCK_CELLS // max(1, len(columns)))
         with _arrow_errors(self.path), pq.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(size):  # `columns=` would take a dot in a name for a path
-                yield batch.select(list(columns))
+            for batch in file.iter_batches(size):
+                batch = batch.select(list(columns))  # not by iter_batches, which takes a dot in a name for a path
+                batch.validate(full=True)  # text that is no UTF-8, for one
+                yield batch
 
     def place(self, row: int) -> str:
         return f"{self.path}: row {row + 1}" if row >= 0 else str(self.path)
@@ -134,7 +140,10 @@ class Faults:
 
 def ternary(column: Any) -> npt.NDArray[np.int8]:
     """+1, -1, 0 as everywhere, and WRONG where the cell is none of `SPELLINGS`."""
-    encoded = _plain(column).dictionary_encode()
+    try:
+        encoded = _plain(column).dictionary_encode()
+    except pa.ArrowNotImplementedError:  # lists and the like
+        return np.full(len(column), WRONG, np.int8)
     meaning = [MEANING.get(cell, WRONG) for cell in encoded.dictionary.to_pylist()]
     codes: npt.NDArray[np.int32] = encoded.indices.fill_null(len(meaning)).to_numpy(zero_copy_only=False)
     return np.array([*meaning, 0], np.int8)[codes]
@@ -153,10 +162,23 @@ def _plain(column: Any) -> Any:
     """Dictionaries and the longer kinds of text as simple columns."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    return column.cast(pa.string()) if pa.types.is_large_string(column.type) else column
+    longer = pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type)
+    return column.cast(pa.string()) if longer else column
 
 
 # -------------------------------------------------------------------- the strict pass
+
+
+def _widths(path: Path) -> Counter[int]:
+    """How many records have how many cells, in one fast pass; -1 stands for a file that is no clean CSV."""
+    try:
+        with path.open("rb") as raw:
+            if any(b"\0" in chunk for chunk in iter(lambda: raw.read(1 << 20), b"")):
+                return Counter([-1])
+        with path.open(encoding="utf-8-sig", newline="\n") as file:
+            return Counter(map(len, csv.reader(file, strict=True)))
+    except (csv.Error, UnicodeDecodeError):
+        return Counter([-1])
 
 
 def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -199,5 +221,5 @@ def _distinct(header: list[str], where: str) -> list[str]:
 def _arrow_errors(path: Path) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error}).") from error

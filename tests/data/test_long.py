@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from partly import Labels
+from partly.data import long, read_labels, tables, write_labels
+from partly.errors import DataError
+
+
+def refusal(path, content: str, **settings) -> str:
+    path.write_text(content, newline="")
+    with pytest.raises(DataError) as told:
+        read_labels(path, **settings)
+    return str(told.value)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "labels.csv"
+
+
+def test_entries_in_the_order_of_first_appearance(file):
+    file.write_text("item,label,value\n007,dog,1\n7,cat,0\n007,cat,1\n007,dog,1\n")
+    labels = read_labels(file)
+    assert (labels.ids, labels.names) == (("007", "7"), ("dog", "cat"))
+    assert labels.ternary().tolist() == [[1, 1], [0, -1]]
+
+
+def test_the_header_of_open_images(file):
+    file.write_text(
+        "ImageID,Source,LabelName,Confidence\na1,verification,/m/01,1\na1,crowdsource-verification,/m/02,0\n"
+    )
+    labels = read_labels(file)
+    assert (labels.ids, labels.names, labels.ternary().tolist()) == (("a1",), ("/m/01", "/m/02"), [[1, -1]])
+    file.write_text("LabelName,Confidence,ImageID\n/m/01,1.0,a1\n")
+    assert read_labels(file, form="long").ternary().tolist() == [[1]]
+
+
+def test_guesses_are_not_observations(file):
+    told = refusal(file, "ImageID,Source,LabelName,Confidence\na1,machine,/m/01,0.7\n")
+    assert f"{file}:2: '0.7'" in told
+
+
+def test_what_is_written(file):
+    labels = Labels.from_ternary([[0, 0], [1, -1], [0, 1]], names=["cat", "dog"], ids=["x", "y", "z"])
+    write_labels(labels, file, form="long")
+    assert file.read_text().splitlines() == [
+        '"item","label","value"',
+        ',"cat",',
+        ',"dog",',
+        '"x",,',
+        '"y","cat",1',
+        '"y","dog",0',
+        '"z","dog",1',
+    ]
+    write_labels(labels, file.with_suffix(".parquet"), form="long")
+    assert pq.read_table(file.with_suffix(".parquet")).to_pydict() == {
+        "item": [None, None, "x", "y", "y", "z"],
+        "label": ["cat", "dog", None, "cat", "dog", "dog"],
+        "value": [None, None, None, 1, 0, 1],
+    }
+
+
+def test_a_blank_value_says_nothing_but_names_its_item_and_label(file):
+    file.write_text("item,label,value\nx,cat,\ny,,\n,dog,\n,,\nx,cat,1\n")
+    labels = read_labels(file)
+    assert (labels.ids, labels.names) == (("x", "y"), ("cat", "dog"))
+    assert labels.ternary().tolist() == [[1, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("value", ["yes", "2", "-1", "-100", "NaN", "NA", "0.5", " "])
+def test_other_spellings_are_refused(file, value):
+    told = refusal(file, f'item,label,value\nx,"c\nat",1\nx,dog,{value}\n')
+    assert told.startswith(f"{file}: values that are not 1 (yes), 0 (no) or blank (nobody said): 1\n")
+    assert f"\n  {file}:4: {value!r}\n" in told
+
+
+def test_a_value_needs_an_item_and_a_label(file):
+    told = refusal(file, "item,label,value\nx,cat,1\n,cat,1\nx,,0\nx, ,0\n")
+    assert told.startswith(f"{file}: values without an item or without a label: 3\n")
+    assert f"\n  {file}:3: no item\n  {file}:4: no label\n  {file}:5: no label\n" in told
+
+
+def test_contradictions_are_all_told_with_both_lines(file):
+    told = refusal(file, "item,label,value\nx,cat,1\nx,dog,0\ny,cat,1\nx,dog,1\nx,cat,1\ny,cat,0\n")
+    assert told.startswith(f"{file}: entries that are said to be both yes and no: 2\n")
+    assert f"\n  {file}:5: yes, but not in {file}:3\n" in told
+    assert f"\n  {file}:7: no, but not in {file}:4\n" in told
+
+
+def test_a_label_that_is_not_among_the_names_is_told_where_it_first_stands(file):
+    rows = "".join(f"i{k},tabby cat,1\n" for k in range(4125))
+    names = ["tabby cat", *(f"label {k}" for k in range(79))]
+    told = refusal(
+        file, f"item,label,value\n{rows}x,Tabby cat,1\nx,tabbycat,1\ny,Tabby cat,0\nx,zebra,1\n", names=names
+    )
+    assert told.splitlines() == [
+        f"{file}:4127: label 'Tabby cat' is not among the 80 names. Nearest: 'tabby cat' (differs in case).",
+        f"{file}:4128: label 'tabbycat' is not among the 80 names. Nearest: 'tabby cat' (differs in spaces).",
+        f"{file}:4130: label 'zebra' is not among the 80 names.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "nearest"),
+    [
+        ("Cafe\u0301", "'Café' (differs in Unicode form)"),
+        (" CAFE\u0301", "'Café' (differs in case, spaces or Unicode form)"),
+        ("Cafés", "'Café'."),
+    ],
+)
+def test_what_the_nearest_name_differs_in(file, word, nearest):
+    assert nearest in refusal(file, f"item,label,value\nx,{word},1\n", names=["Café"])
+
+
+def test_labels_that_differ_in_case_only_are_refused(file):
+    assert refusal(file, "item,label,value\nx,cat,1\ny,Cat,1\n").startswith(f"{file}: Label names must differ by more")
+
+
+def test_columns_that_are_missing(file):
+    told = refusal(file, "item,cat\nx,1\n", form="long")
+    assert told.startswith(
+        f"{file}:1: a long file has the columns item, label, value (or those of Open Images, ImageID"
+    )
+
+
+def test_other_columns_are_left_alone_when_the_form_is_told(file):
+    file.write_text("label,who,item,value\ncat,me,x,1\n")
+    assert read_labels(file, form="long").ternary().tolist() == [[1]]
+
+
+def test_a_header_alone_means_nothing(file):
+    file.write_text("item,label,value\n")
+    assert read_labels(file).shape == (0, 0)
+    assert read_labels(file, names=["cat"]).shape == (0, 1)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_large_file_is_read_block_by_block(tmp_path, suffix, monkeypatch):
+    rng = np.random.default_rng(1)
+    z = np.where(rng.random((3000, 40)) < 0.1, rng.choice([-1, 1], (3000, 40)), 0)
+    labels = Labels.from_ternary(z, names=[f"label {j}" for j in range(40)], ids=[f"item {i}" for i in range(3000)])
+    monkeypatch.setattr(long, "GROUP_ROWS", 1000)
+    write_labels(labels, tmp_path / f"a.{suffix}", form="long")
+    monkeypatch.setattr(tables, "BLOCK_BYTES", 1 << 14)
+    monkeypatch.setattr(tables, "BLOCK_CELLS", 3 * 700)
+    sizes = []
+    coded = long._coded
+    monkeypatch.setattr(long, "_coded", lambda words, codes: sizes.append(len(words)) or coded(words, codes))
+    assert read_labels(tmp_path / f"a.{suffix}") == labels
+    assert len(sizes) >= 20
+    assert max(sizes) <= 1000

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+
+from partly import Labels
+from partly.data import read_labels, tables, wide, write_labels
+from partly.errors import DataError, LabelError
+
+
+def refusal(path, content: str, **settings) -> str:
+    path.write_text(content, newline="")
+    with pytest.raises(DataError) as told:
+        read_labels(path, **settings)
+    return str(told.value)
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tmp_path / "labels.csv"
+
+
+def test_what_is_written(file):
+    labels = Labels.from_ternary([[1, -1], [0, 1]], names=["cat", 'a "dog"'], ids=["007", "NA"])
+    write_labels(labels, file)
+    assert file.read_text() == '"item","cat","a ""dog"""\n"007",1,0\n"NA",,1\n'
+    write_labels(labels, file.with_suffix(".parquet"))
+    table = pq.read_table(file.with_suffix(".parquet"))
+    assert [str(kind) for kind in table.schema.types] == ["string", "int8", "int8"]
+    assert table.to_pydict() == {"item": ["007", "NA"], "cat": [1, None], 'a "dog"': [0, 1]}
+
+
+@pytest.mark.parametrize(
+    "cell", ["yes", "no", "2", "-1", "-100", "NaN", "nan", "NA", "null", "None", "True", "1.00", "+1", " 1", "0.5", "?"]
+)
+def test_other_spellings_are_refused(file, cell):
+    told = refusal(file, f"item,cat,dog\nx,1,0\ny,,{cell}\n")
+    assert told.startswith(f"{file}: cells that are not 1 (yes), 0 (no) or blank (nobody said): 1\n")
+    assert f"\n  {file}:3: label 'dog': {cell!r}\n" in told
+    assert "Labels.from_ternary" in told
+
+
+def test_all_wrong_cells_are_counted_over_all_blocks_and_the_lines_are_right(file, monkeypatch):
+    monkeypatch.setattr(tables, "BLOCK_BYTES", 1 << 7)
+    told = refusal(file, "item,cat\n" + "".join(f'"{i}\n{i}",{i % 10}\n' for i in range(200)))
+    # rows 2, 3, 4, 5 and 6 are the first wrong ones; every row takes two lines, after the header's one
+    assert "(nobody said): 160\n" in told
+    assert [line for line in told.splitlines() if ": label" in line] == [
+        f"  {file}:{2 + 2 * i}: label 'cat': '{i}'" for i in (2, 3, 4, 5, 6)
+    ]
+
+
+def test_items_without_id_or_with_one_id(file):
+    told = refusal(file, "item,cat\n7,1\n007,1\n7,1\n ,0\n,1\n7,0\n")
+    assert told.startswith(f"{file}: items without an id, or with the id of an earlier one: 4\n")
+    assert f"\n  {file}:4: '7', as in {file}:2\n  {file}:5: blank\n  {file}:6: blank\n  {file}:7: '7', as in " in told
+
+
+def test_a_file_that_is_neither_wide_nor_long_is_refused(file):
+    told = refusal(file, "id,cat,dog\nx,1,0\n")
+    assert told.startswith(f"{file}:1: there is no column 'item'.")
+    assert "This one begins id, cat, dog." in told
+
+
+def test_the_header_decides_and_the_form_overrules_it(file):
+    file.write_text("item,label,value\n1,1,1\n")
+    assert read_labels(file).names == ("1",)
+    assert read_labels(file, form="wide").names == ("label", "value")
+    file.write_text("item,value,label\n1,1,1\n")
+    assert read_labels(file).names == ("value", "label")
+    assert read_labels(file, form="long").names == ("1",)
+
+
+@pytest.mark.parametrize("names", [("label", "value"), ("item",), ("cat", "item")])
+def test_names_that_would_make_a_wide_file_ambiguous_are_not_written(file, names):
+    labels = Labels.from_ternary(np.ones((2, len(names))), names=names)
+    with pytest.raises(DataError, match="form='long'"):
+        write_labels(labels, file, form="wide")
+    assert not file.exists()
+    write_labels(labels, file, form="long")
+    assert read_labels(file) == labels
+
+
+def test_a_blank_label_name_is_refused(file):
+    assert refusal(file, "item,cat,\nx,1,1\n").startswith(f"{file}: ")
+
+
+def test_the_line_of_a_label_that_is_not_among_the_names(file):
+    told = refusal(file, "item,Tabby cat\nx,1\n", names=["tabby cat", "dog"])
+    assert told == f"{file}:1: label 'Tabby cat' is not among the 2 names. Nearest: 'tabby cat' (differs in case)."
+
+
+def test_names_themselves_are_checked(file):
+    file.write_text("item,cat\nx,1\n")
+    for names in (["cat", "Cat"], "cat"):
+        with pytest.raises(LabelError):
+            read_labels(file, names=names)
+
+
+def test_no_labels_at_all(file):
+    file.write_text("item\nx\ny\n")
+    assert read_labels(file).shape == (2, 0)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_many_blocks_and_the_smaller_of_dense_and_sparse(tmp_path, suffix, monkeypatch):
+    for module, name, value in (
+        (tables, "BLOCK_BYTES", 1 << 8),
+        (tables, "BLOCK_CELLS", 1 << 6),
+        (wide, "GROUP_CELLS", 1 << 7),
+        (wide, "SMALL", 1000),
+    ):
+        monkeypatch.setattr(module, name, value)
+    rng = np.random.default_rng(0)
+    for share, sparse in ((0.05, True), (0.9, False)):
+        z = np.where(rng.random((300, 7)) < share, rng.choice([-1, 1], (300, 7)), 0)
+        z[:30] = 1  # blocks of both kinds in one file
+        labels = Labels.from_ternary(sp.csr_array(z))
+        write_labels(labels, tmp_path / f"a.{suffix}", form="wide")
+        read = read_labels(tmp_path / f"a.{suffix}")
+        assert read == labels
+        assert read.sparse is sparse
