@@ -1,0 +1,134 @@
+"""Imports follow the data: no arrow leads back, no two files need each other, and `partly --help` needs no torch."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import partly
+
+SOURCE = Path(partly.__file__).parent
+
+# Each may import from its own layer and from those above it.
+LAYERS = [
+    {"errors", "matrix", "names", "door", "labels", "clock"},
+    {"hierarchy", "scenarios", "data"},
+    {"pool", "networks", "losses", "selection", "similarity", "lookahead"},
+    {"method"},
+    {"methods"},
+    {"catalogue", "auto"},
+    {"metrics", "checkpoint"},
+    {"training"},
+    {"run", "progress"},
+    {"estimator"},
+    {"plots", "verdict", "examples"},
+    {"queries", "active", "comparison"},
+    {"report"},
+    {"jobs"},
+    {"cli"},
+    {"__main__"},
+]
+RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
+FOR_METHODS = {"errors", "clock", "pool", "losses", "networks", "method", "selection", "similarity", "lookahead"}
+# The package `partly.methods` can be called, because `partly.methods()` is also a public function.
+EXCEPTIONS = {("methods", "catalogue")}
+
+
+def graph(source: Path) -> dict[str, set[str]]:
+    """File -> the files of the package that it imports, anywhere in it. The package's own face is left out."""
+    files = {_name(path, source): path for path in source.rglob("*.py")}
+    return {name: _imports(path, name, files) for name, path in files.items() if name}
+
+
+def _name(path: Path, source: Path) -> str:
+    parts = path.relative_to(source).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imports(path: Path, name: str, files: dict[str, Path]) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}:{node.lineno}: relative import; write partly.…"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    own = {word.removeprefix("partly.") for word in found if word.startswith("partly.")}
+    # `from partly.data import names` may mean a file or something in data/__init__.py.
+    return {word if word in files else word.rpartition(".")[0] for word in own} - {"", name}
+
+
+def arrows_back(imports: dict[str, set[str]]) -> list[str]:
+    top = {name: name.partition(".")[0] for name in {*imports, *(word for words in imports.values() for word in words)}}
+    return [
+        f"{name} imports {other}"
+        for name, others in sorted(imports.items())
+        for other in sorted(others)
+        if RANK[top[other]] > RANK[top[name]] and (name, other) not in EXCEPTIONS
+    ]
+
+
+def strange_imports_of_methods(imports: dict[str, set[str]]) -> list[str]:
+    return [
+        f"{name} imports {other}"
+        for name, others in sorted(imports.items())
+        for other in sorted(others)
+        if name.startswith("methods.") and other.partition(".")[0] not in FOR_METHODS
+    ]
+
+
+def test_every_file_has_its_layer() -> None:
+    homeless = {name.partition(".")[0] for name in graph(SOURCE)} - set(RANK)
+    assert not homeless, f"Say in LAYERS where {sorted(homeless)} belong."
+
+
+def test_no_arrow_leads_back() -> None:
+    assert arrows_back(graph(SOURCE)) == []
+
+
+def test_no_two_files_need_each_other() -> None:
+    imports = {name: {o for o in others if (name, o) not in EXCEPTIONS} for name, others in graph(SOURCE).items()}
+    graphlib.TopologicalSorter(imports).prepare()  # raises CycleError, which shows the cycle
+
+
+def test_methods_see_only_what_they_are_given() -> None:
+    assert strange_imports_of_methods(graph(SOURCE)) == []
+
+
+def test_planted_arrows_are_found(tmp_path: Path) -> None:
+    planted = {
+        "pool.py": "def later():\n    from partly import training",
+        "training.py": "import partly.pool",
+        "methods/mine.py": "from partly.metrics import evaluate\nfrom partly.losses import bce",
+        "data/__init__.py": "from partly.errors import DataError",
+    }
+    for name, text in planted.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "metrics.py").touch()
+    imports = graph(tmp_path)
+    assert imports["training"] == {"pool"}
+    assert arrows_back(imports) == ["methods.mine imports metrics", "pool imports training"]
+    assert strange_imports_of_methods(imports) == ["methods.mine imports metrics"]
+    with pytest.raises(graphlib.CycleError):
+        graphlib.TopologicalSorter(imports).prepare()
+
+
+@pytest.mark.parametrize("code", ["import partly, partly.cli", "from partly.cli import main; main()"])
+def test_help_needs_no_torch(code: str) -> None:
+    program = f"""
+import sys
+sys.argv = ["partly", "--help"]
+try:
+    {code}
+except SystemExit:
+    pass
+assert "partly.cli" in sys.modules
+assert "torch" not in sys.modules, "torch was imported"
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
