@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def some_labels(draw):
 
 @pytest.mark.parametrize(("suffix", "form"), FORMATS)
 @given(labels=some_labels())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_write_then_read_is_the_identity(tmp_path_factory, suffix, form, labels):
     assume(form != "wide" or not ("item" in labels.names or labels.names == ("label", "value")))
     path = tmp_path_factory.mktemp("files") / f"labels.{suffix}"
@@ -119,6 +120,17 @@ def test_only_plain_files_are_opened(tmp_path, suffix):
     write_labels(small(), tmp_path / f"real.{suffix}")
     assert read_labels(tmp_path / f"link.{suffix}") == small()
     assert read_labels(str(tmp_path / f"real.{suffix}")) == small()
+
+
+def test_a_file_that_may_not_be_read_is_refused(tmp_path, monkeypatch):
+    write_labels(small(), tmp_path / "a.csv")
+
+    def forbidden(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", forbidden)  # the superuser may read everything
+    with pytest.raises(DataError, match="Permission denied"):
+        read_labels(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])

@@ -103,6 +103,16 @@ def test_a_label_that_is_not_among_the_names_is_told_where_it_first_stands(file)
     ]
 
 
+def test_of_many_strange_labels_only_the_first_few_are_looked_up(file, monkeypatch):
+    asked = []
+    place = tables.CsvTable.place
+    monkeypatch.setattr(tables.CsvTable, "place", lambda self, row: asked.append(row) or place(self, row))
+    told = refusal(file, "item,label,value\n" + "".join(f"x,strange {k},1\n" for k in range(100)), names=["cat"])
+    assert len(told.splitlines()) == 6
+    assert told.endswith("... and 95 more")
+    assert asked == [0, 1, 2, 3, 4]
+
+
 @pytest.mark.parametrize(
     ("word", "nearest"),
     [

@@ -2,7 +2,8 @@
 
 Labels come in two forms, each as `.csv` or `.parquet`, and as `.npz`:
 
-- wide: a column `item` with the ids, then a column a label; a cell is 1 (yes), 0 (no) or blank (nobody said);
+- wide: a column `item` with the ids, then a column a label; a cell is 1 (yes), 0 (no) or blank
+  (nobody said); 1.0 and 0.0 are 1 and 0;
 - long: columns item, label, value, a row an entry; or Open Images' own ImageID, Source, LabelName, Confidence.
 
 A file is long where its header is exactly one of these two, else wide; `form=` overrules that.
@@ -58,7 +59,7 @@ def write_labels(labels: Labels, path: PathLike, *, form: str | None = None) -> 
     path = Path(path)
     suffix = suffix_of(path, LABEL_SUFFIXES)
     _check_form(form, path)
-    refuse_unwritable(labels, path)
+    refuse_unwritable(labels.ids, labels.names, path)
     if suffix == ".npz":
         return write_labels_npz(labels, path)
     long = labels.sparse if form is None else form == "long"

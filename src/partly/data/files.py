@@ -35,12 +35,13 @@ def plain_file(path: PathLike, known: Sequence[str]) -> Path:
     suffix_of(path, known)
     try:
         mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
+            path.open("rb").close()  # may it be read?
+            return path
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from error
-    if not stat.S_ISREG(mode):
-        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
-        raise DataError(f"{path}: is {kind}, not a plain file.")
-    return path
+    kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+    raise DataError(f"{path}: is {kind}, not a plain file.")
 
 
 @contextmanager

@@ -55,8 +55,8 @@ def read_long(table: Table, names: Sequence[str] | None) -> Labels:
     homeless.refuse("Name both, or leave the value blank.")
     row, column, z = (np.concatenate(part) for part in zip(*parts, strict=True))
     if names is not None:
-        strangers = [label for label in labels if label not in set(names)]
-        refuse_strangers({s: table.place(int(np.argmax(column == labels[s]))) for s in strangers}, names)
+        strangers = list(labels)[len(names) :]
+        refuse_strangers(strangers, names, lambda label: table.place(int(np.argmax(column == labels[label]))))
     return _built(table, row, column, z, list(labels) if names is None else names, list(items))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,26 +24,26 @@ def arranged(labels: Labels, names: Sequence[str], place: str) -> Labels:
     """The same labels with the columns that `names` asks for; of those that are absent nothing is known."""
     if labels.names == tuple(names):
         return labels
-    refuse_strangers({label: place for label in labels.names if label not in set(names)}, names)
     position = {name: j for j, name in enumerate(names)}
+    refuse_strangers([label for label in labels.names if label not in position], names, lambda _: place)
     column_of = np.array([position[label] for label in labels.names], np.int64)
     row, column, value = labels.entries()
     return Labels._from_codes(row, column_of[column], value, names, labels._ids, len(labels))
 
 
-def refuse_strangers(places: Mapping[str, str], names: Sequence[str]) -> None:
-    """`places`: label -> where it stands, for labels that are not among `names`."""
+def refuse_strangers(labels: Sequence[str], names: Sequence[str], place: Callable[[str], str]) -> None:
+    """Labels that are not among `names`; `place` is asked for the first few only."""
     told = (
-        f"{place}: label {label!r} is not among the {len(names)} names.{_nearest(label, names)}"
-        for label, place in places.items()
+        f"{place(label)}: label {label!r} is not among the {len(names)} names.{_nearest(label, names)}"
+        for label in labels
     )
-    if places:
-        raise DataError(listing(told, len(places)).replace("\n  ", "\n").strip())
+    if labels:
+        raise DataError(listing(told, len(labels)).replace("\n  ", "\n").strip())
 
 
-def refuse_unwritable(labels: Labels, path: Path) -> None:
+def refuse_unwritable(ids: Sequence[str], names: Sequence[str], path: Path) -> None:
     """Words that no file would give back as they are."""
-    for what, words in (("item", labels.ids), ("label", labels.names)):
+    for what, words in (("item", ids), ("label", names)):
         lost = [word for word in words if not _survives(word)]
         if lost:
             raise DataError(

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from partly.data.features import Features, read_numbers
 from partly.data.files import PathLike, plain_file, suffix_of
+from partly.data.names import refuse_unwritable
 from partly.data.tables import SUFFIXES, open_table, write_table
 from partly.data.wide import ID
 
@@ -19,6 +20,7 @@ def write_scores(path: PathLike, scores: npt.NDArray[np.floating], ids: Sequence
     """scores: [N, L]."""
     path = Path(path)
     suffix_of(path, SUFFIXES)
+    refuse_unwritable(ids, names, path)
     schema = pa.schema([(ID, pa.string()), *((name, pa.float32()) for name in names)])
     columns = np.ascontiguousarray(scores.T, np.float32)
     write_table(path, schema, iter([pa.record_batch([pa.array(ids, pa.string()), *map(pa.array, columns)], schema)]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +47,21 @@ def read_wide(table: Table, names: Sequence[str] | None) -> Labels:
 def write_wide(labels: Labels, path: Path) -> None:
     header = (ID, *labels.names)
     if ID in labels.names or header == LONG:
-        raise DataError(f"{path}: with labels named {labels.names} a wide file could not be told. Write form='long'.")
+        raise DataError(
+            f"{path}: no wide file can have a label named {ID!r}, or just two named 'label' and 'value': it could not "
+            "be told from others. Write form='long'."
+        )
     schema = pa.schema([(ID, pa.string()), *((name, pa.int8()) for name in labels.names)])
+    ids = pa.array(labels.ids, pa.string())
     step = max(1, GROUP_CELLS // len(header))
-    write_table(path, schema, (_batch(labels, slice(i, i + step), schema) for i in range(0, len(labels), step)))
+
+    def batches() -> Iterator[Any]:
+        for start in range(0, len(labels), step):
+            z = np.ascontiguousarray(labels.rows(slice(start, start + step)).T)
+            columns = [pa.array((column == 1).astype(np.int8), mask=column == 0) for column in z]
+            yield pa.record_batch([ids.slice(start, step), *columns], schema=schema)
+
+    write_table(path, schema, batches())
 
 
 def label_columns(table: Table) -> list[str]:
@@ -83,9 +94,3 @@ def _joined(blocks: list[Any], width: int) -> Any:
         return sp.vstack(blocks, format="csr")
     parts = (block if isinstance(block, np.ndarray) else block.toarray() for block in blocks)
     return np.concatenate([np.empty((0, width), np.int8), *parts])
-
-
-def _batch(labels: Labels, part: slice, schema: Any) -> Any:
-    z = np.ascontiguousarray(labels.rows(part).T)
-    columns = [pa.array((row == 1).astype(np.int8), mask=row == 0) for row in z]
-    return pa.record_batch([pa.array(labels.ids[part], pa.string()), *columns], schema=schema)
