@@ -28,11 +28,11 @@ class Standardise(nn.Module):
     def __init__(self, x: Tensor) -> None:
         super().__init__()
         dims = [d for d in range(x.ndim) if d != 1]
-        mean = x.mean(dim=dims, dtype=torch.float64)
-        square = torch.zeros_like(mean)
-        for part in x.split(max(1, 2**24 // max(1, x[0].numel()))):  # bounded memory for many pictures
-            square += ((part.double() - _shaped(mean, x)) ** 2).sum(dim=dims)
-        scale = (square / (x.numel() / x.shape[1])).sqrt()
+        count = x.numel() / x.shape[1]
+        parts = x.split(max(1, 2**22 // x[0].numel()))  # bounded memory: the sums are in float64
+        mean = torch.stack([part.sum(dim=dims, dtype=torch.float64) for part in parts]).sum(dim=0) / count
+        squares = [((part.double() - _shaped(mean, x)) ** 2).sum(dim=dims) for part in parts]
+        scale = (torch.stack(squares).sum(dim=0) / count).sqrt()
         # A constant feature says nothing: it becomes 0, not noise divided by almost nothing.
         rate = torch.where(scale > 1e-6 * mean.abs().clamp(min=1e-12), 1.0 / scale, 0.0)
         self.register_buffer("mean", _shaped(mean, x).float())
