@@ -10,4 +10,6 @@ Differs: computed from logits, without the 1e-5 that the authors' code adds insi
 
 from partly.losses import assume_negative as loss
 
-__all__ = ["loss"]
+__all__ = ["IN_PAPERS", "loss"]
+
+IN_PAPERS = ("AN loss",)

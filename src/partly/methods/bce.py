@@ -11,4 +11,6 @@ the number of known entries, as some re-implementations do.
 
 from partly.losses import bce as loss
 
-__all__ = ["loss"]
+__all__ = ["IN_PAPERS", "loss"]
+
+IN_PAPERS = ("BCE loss", "BCE ResNet-101 WELDON")
