@@ -20,6 +20,8 @@ from partly.errors import LabelError
 from partly.matrix import Matrix, Ternary, blocks, dense, frozen, mapped, positions
 from partly.names import Names, checked_ids, checked_names, coded
 
+__all__ = ["CONSTRUCTORS", "Labels", "Matrix", "Ternary", "as_labels"]
+
 Index = npt.ArrayLike | slice
 Words = Iterable[object]  # names or ids as the caller has them
 
