@@ -1,0 +1,358 @@
+"""Run folders: they say what was run on what, go on with that and nothing else, and are read whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from partly import catalogue, checkpoint, run, training
+from partly.clock import Clock
+from partly.errors import CheckpointError, PartlyError, SettingError
+from partly.labels import Labels
+from partly.method import Method
+
+RECIPE = run.Recipe("partial-bce", "linear", epochs=2, batch_size=8, settings={"gamma": 0.5})
+
+
+def data(seed: int = 0, names: list[str] | None = None) -> tuple[Tensor, Labels]:
+    rng = np.random.default_rng(seed)
+    x = torch.from_numpy(rng.normal(size=(24, 4)).astype(np.float32))
+    return x, Labels.from_nan(rng.choice([1.0, 0.0, np.nan], size=(24, 3)), names=names)
+
+
+def fit(folder: Path | None, recipe: run.Recipe = RECIPE, **more: Any) -> run.Fitted:
+    return run.fit(recipe, *data(), folder=folder, **more)
+
+
+def same(one: run.Fitted, other: run.Fitted) -> bool:
+    a, b = one.method.state_dict(), other.method.state_dict()
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupt(clock: Clock, _: dict[str, float]) -> None:
+    if clock.epoch == 1:
+        raise Interrupted
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    fit(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def unfinished(tmp_path: Path) -> Path:
+    with pytest.raises(Interrupted):
+        fit(tmp_path, watch=interrupt, save_seconds=0)
+    return tmp_path
+
+
+# -------------------------------------------------------------------- recipes
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("epochs", 0, "a whole number, 1 or more"),
+        ("epochs", -3, "a whole number, 1 or more"),
+        ("epochs", 2.0, "a whole number, 1 or more"),
+        ("epochs", True, "a whole number, 1 or more"),
+        ("batch_size", 0, "a whole number, 1 or more"),
+        ("batch_size", "32", "a whole number, 1 or more"),
+        ("lr", 0, "a number above 0"),
+        ("lr", -1e-3, "a number above 0"),
+        ("lr", float("nan"), "a number above 0"),
+        ("lr", float("inf"), "a number above 0"),
+        ("lr", "fast", "a number above 0"),
+        ("weight_decay", -0.1, "a number, 0 or more"),
+        ("seed", None, "a whole number"),
+        ("seed", 1.5, "a whole number"),
+        ("seed", "one", "a whole number"),
+        ("method", None, "a name"),
+        ("head", 3, "a name"),
+        ("optimizer", torch.optim.SGD, "a name"),
+        ("settings", [("gamma", 1)], "a dictionary"),
+    ],
+)
+def test_a_recipe_refuses_what_cannot_be(field: str, value: Any, words: str) -> None:
+    with pytest.raises(SettingError, match=rf"^{field} = .* must be {words}"):
+        replace(RECIPE, **{field: value})
+
+
+def test_edges_of_a_recipe_are_allowed() -> None:
+    replace(RECIPE, epochs=1, batch_size=1, lr=1e-300, weight_decay=0, seed=-5)
+
+
+def test_numpy_numbers_are_plain_numbers(tmp_path: Path) -> None:
+    numbers = {"epochs": np.int64(2), "batch_size": np.int32(8), "lr": np.float64(1e-3), "seed": np.uint8(0)}
+    recipe = replace(RECIPE, **numbers)
+    assert recipe == RECIPE
+    assert same(fit(tmp_path, recipe), fit(None))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"method": "partial_bce"}, "There is no method 'partial_bce'. Did you mean 'partial-bce'?"),
+        ({"head": "liner"}, "There is no head 'liner'. Did you mean 'linear'?"),
+        ({"optimizer": "adam"}, "There is no optimizer 'adam'. Did you mean 'adamw'?"),
+        ({"settings": {"gama": 1.0}}, "partial-bce has no setting 'gama'. Did you mean 'gamma'?"),
+        ({"settings": {"gamma": "high"}}, "partial-bce: setting gamma = 'high' should be of type float."),
+    ],
+)
+def test_a_recipe_that_is_refused_claims_no_folder(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(SettingError, match=re.escape(message)):
+        fit(folder, replace(RECIPE, **change))
+    assert not folder.exists()
+
+
+# -------------------------------------------------------------------- what a folder says
+
+
+def test_a_run_folder_says_what_was_run_on_what(finished: Path) -> None:
+    x, labels = data()
+    names = {path.name for path in finished.iterdir()}
+    checkpoints = {f"checkpoint-000001.{kind}" for kind in ("json", "safetensors")}
+    assert names == {"run.json", "history.json", ".lock"} | checkpoints
+    description = run.read_description(finished)
+    assert description["recipe"] == {
+        "method": "partial-bce",
+        "head": "linear",
+        "epochs": 2,
+        "batch_size": 8,
+        "lr": 0.001,
+        "weight_decay": RECIPE.weight_decay,
+        "optimizer": "adamw",
+        "seed": 0,
+        "settings": {"gamma": 0.5},
+    }
+    assert description["labels"] == ["0", "1", "2"]
+    assert description["data"]["shape"] == [24, 4]
+    assert description["data"]["sha256"] == run.digest(x)
+    assert description["data"]["labels_sha256"] == labels.digest()
+    assert description["data"]["known"]["yes"] == labels.summary()["yes"]
+    assert description["validation"] is None
+    assert description["machine"]["torch"] == torch.__version__
+    history = json.loads((finished / "history.json").read_text())
+    assert [line["epoch"] for line in history] == [1, 2]
+
+
+def test_the_digest_sees_values_shape_and_type() -> None:
+    x = torch.arange(12, dtype=torch.float32).reshape(3, 4)
+    changed = x.clone()
+    changed[2, 3] += 1
+    others = [changed, x.reshape(4, 3), x.double(), x.T.contiguous(), x.int()]
+    assert len({run.digest(x), *map(run.digest, others)}) == 6
+    assert run.digest(x) == run.digest(x.clone())
+    assert run.digest(x.T) == run.digest(x.T.contiguous())
+
+
+# -------------------------------------------------------------------- going on
+
+
+def test_the_same_run_goes_on(unfinished: Path) -> None:
+    made: list[int] = []
+    resumed = fit(unfinished, watch=lambda clock, _: made.append(clock.epoch))
+    assert made == [1, 1, 1]  # the first epoch was there
+    assert same(resumed, fit(None))
+
+
+def test_settings_that_json_changes_are_still_the_same(tmp_path: Path) -> None:
+    """A tuple comes back from JSON as a list."""
+    description = run.describe(replace(RECIPE, settings={"widths": (3, 4)}), *data(), None)
+    run._claim(tmp_path, description)
+    run._claim(tmp_path, description)
+
+
+@pytest.mark.parametrize(
+    ("what", "named"),
+    [
+        ({"seed": 1}, "recipe.seed: 0 there, 1 now"),
+        ({"lr": 0.1}, "recipe.lr: 0.001 there, 0.1 now"),
+        ({"settings": {}}, "recipe.settings: {'gamma': 0.5} there, {} now"),
+        ({"method": "bce", "settings": {}}, "recipe.method: 'partial-bce' there, 'bce' now"),
+    ],
+)
+def test_another_recipe_is_refused(unfinished: Path, what: dict[str, Any], named: str) -> None:
+    before = contents(unfinished)
+    with pytest.raises(CheckpointError) as caught:
+        fit(unfinished, replace(RECIPE, **what))
+    assert f"{unfinished} holds another run" in str(caught.value)
+    assert named in str(caught.value)
+    assert "lr" in what or "lr" not in str(caught.value)  # only what differs is listed
+    assert contents(unfinished) == before
+
+
+def test_other_data_is_refused(unfinished: Path) -> None:
+    x, labels = data()
+    nudged = x.clone()
+    nudged[3, 2] += 1e-3
+    z = labels.rows(slice(None)).copy()
+    z[0, 0] = 0 if z[0, 0] else 1
+    for items, known, key in (
+        (nudged, labels, "data.sha256"),
+        (x, Labels.from_ternary(z), "data.labels_sha256"),
+        (x, data(names=["a", "b", "c"])[1], "labels: ['0', '1', '2'] there, ['a', 'b', 'c'] now"),
+    ):
+        with pytest.raises(CheckpointError, match="holds another run") as caught:
+            run.fit(RECIPE, items, known, folder=unfinished)
+        assert key in str(caught.value)
+
+
+def test_other_validation_is_refused(unfinished: Path) -> None:
+    with pytest.raises(CheckpointError, match=r"validation.sha256: None there"):
+        fit(unfinished, validation=training.Validation(*data(seed=1)))
+
+
+def test_leftovers_of_a_crash_vanish_at_the_start(unfinished: Path) -> None:
+    leftovers = [f".{name}{checkpoint.BESIDE}" for name in ("checkpoint-000009.json", "run.json", "history.json")]
+    for name in leftovers:
+        (unfinished / name).write_bytes(b"half")
+    resumed = fit(unfinished)
+    assert not set(leftovers) & set(contents(unfinished))
+    assert same(resumed, fit(None))
+
+
+# -------------------------------------------------------------------- loading and saving
+
+
+def test_what_is_loaded_is_what_was_trained(finished: Path) -> None:
+    trained, loaded = fit(None), run.load(finished)
+    assert same(loaded, trained)
+    assert loaded.recipe == RECIPE
+    assert loaded.names == trained.names
+    assert loaded.progress.history == trained.progress.history
+    assert not loaded.method.training
+
+
+def test_a_saved_model_is_loaded_with_the_same_bits(tmp_path: Path) -> None:
+    fitted = fit(None)
+    run.save(fitted, tmp_path / "new" / "model")
+    loaded = run.load(tmp_path / "new" / "model")
+    assert same(loaded, fitted)
+    assert loaded.description == fitted.description
+
+
+def test_saving_over_a_run_is_refused(unfinished: Path) -> None:
+    before = contents(unfinished)
+    with pytest.raises(CheckpointError, match="there is a run in this folder already"):
+        run.save(fit(None), unfinished)
+    assert contents(unfinished) == before
+
+
+def test_an_unfinished_run_is_not_a_model(unfinished: Path) -> None:
+    with pytest.raises(CheckpointError, match=re.escape(f"{unfinished}: training has not finished. Start the same")):
+        run.load(unfinished)
+
+
+def test_a_run_that_has_not_saved_yet_is_not_a_model(tmp_path: Path) -> None:
+    run._claim(tmp_path, run.describe(RECIPE, *data(), None))
+    with pytest.raises(CheckpointError, match="training has not finished"):
+        run.load(tmp_path)
+
+
+def test_a_folder_without_a_run_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(CheckpointError, match=re.escape(f"{folder}: no run here")):
+            run.load(folder)
+    with pytest.raises(CheckpointError, match=re.escape(str(tmp_path / "file"))):
+        run.load(tmp_path / "file")
+
+
+def test_a_damaged_model_names_the_damage(unfinished: Path) -> None:
+    """The checkpoint before the last is no model; that the last one is damaged must not be hidden by that."""
+    fit(unfinished)
+    newest = max(unfinished.glob("*.safetensors"))
+    newest.write_bytes(newest.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match=f"{newest.name} is damaged"):
+        run.load(unfinished)
+    with pytest.warns(UserWarning, match="older checkpoint"):
+        assert same(fit(unfinished), fit(None))
+    assert same(run.load(unfinished), fit(None))
+
+
+def described(folder: Path) -> dict[str, Any] | None:
+    try:
+        return run.read_description(folder)
+    except CheckpointError:
+        return None
+
+
+def test_every_change_to_the_description_is_noticed(finished: Path) -> None:
+    path = finished / "run.json"
+    whole = path.read_bytes()
+    meant = run.read_description(finished)
+    rng = np.random.default_rng(0)
+    for place in range(len(whole)):
+        changed = bytearray(whole)
+        changed[place] ^= 1 << int(rng.integers(8))
+        for damaged in (bytes(changed), whole[:place]):
+            path.unlink()
+            path.write_bytes(damaged)
+            assert described(finished) in (None, meant), place  # equal only where a blank became another blank
+    path.write_bytes(whole.replace(b'"seed": 0', b'"seed": 1'))
+    with pytest.raises(CheckpointError, match="damaged or edited"):
+        run.load(finished)
+    path.write_text("[1, 2]")
+    with pytest.raises(CheckpointError, match="damaged or edited"):
+        run.load(finished)
+
+
+# -------------------------------------------------------------------- memory
+
+
+class Hungry(Method):
+    entry_bytes = 8
+
+
+@pytest.fixture
+def hungry(monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = replace(catalogue.find("bce"), name="hungry", make=Hungry)
+    monkeypatch.setattr(catalogue, "find", lambda _: entry)
+    monkeypatch.setattr(run.os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**18}.__getitem__)  # 1 GiB
+
+
+@pytest.mark.usefixtures("hungry")
+def test_state_that_would_not_fit_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    recipe = replace(RECIPE, method="hungry", settings={})
+    most = int(run.MEMORY_SHARE * 2**30 / 8)
+    fits, too_much = (Labels.from_positives(_sparse(n // 1000, 1000)) for n in (most, most + 1000))
+    run.check_memory(recipe, fits)
+    with pytest.raises(PartlyError) as caught:
+        run.fit(recipe, torch.zeros(len(too_much), 1), too_much, folder=tmp_path / "run")
+    assert "hungry keeps 0.6 GiB for 80531 x 1000 entries" in str(caught.value)
+    assert "60% of the 1.0 GiB of this machine" in str(caught.value)
+    assert not (tmp_path / "run").exists()
+
+
+def _sparse(items: int, labels: int) -> Any:
+    import scipy.sparse as sp
+
+    return sp.csr_array(([1], ([0], [0])), shape=(items, labels))
+
+
+@pytest.mark.parametrize("name", catalogue.discover())
+def test_every_method_that_keeps_entries_declares_them(name: str) -> None:
+    """Per-entry state is a buffer of N x L: then entry_bytes must cover it."""
+    x, labels = data()
+    method = replace(RECIPE, method=name, settings={}).build(x, *labels.shape)
+    kept = sum(t.nbytes for t in method.buffers() if t.ndim >= 2 and tuple(t.shape[:2]) == labels.shape)
+    assert kept <= method.entry_bytes * labels.shape[0] * labels.shape[1]
