@@ -1,0 +1,216 @@
+"""What a method file says of itself, what its settings may be, and that dropping one in a folder is all it takes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch import Tensor
+
+import partly
+from partly import catalogue, losses
+from partly.errors import SettingError
+from partly.method import LossMethod, Method, Task
+
+TASK = Task(torch.randn(4, 3), items=4, labels=2, head="linear")
+WORDS = """A line
+over two lines.
+
+Paper: A. Author. Title.
+Somewhere 2020.
+
+Differs: nothing.
+
+Paper: B. Author. Second title.
+"""
+
+
+def module(name: str = "partly.methods.some_method", doc: str | None = WORDS, **contents: Any) -> types.ModuleType:
+    made = types.ModuleType(name, doc)
+    made.__file__ = f"{name}.py"
+    for key, value in contents.items():
+        setattr(made, key, value)
+        if isinstance(value, type) and value.__module__ == __name__:
+            value.__module__ = name  # as if the file had defined it
+    return made
+
+
+def loss(
+    logits: Tensor,
+    z: Tensor,
+    *,
+    rate: float = 0.5,
+    count: int = 3,
+    fast: bool = False,
+    name: str | None = None,
+    kind: Literal["hard", "soft"] = "soft",
+) -> Tensor:
+    return rate * losses.bce(logits, z)
+
+
+class Some(Method):
+    def __init__(self, task: Task, *, rate: float = 0.5) -> None:
+        super().__init__(task)
+        self.rate = rate
+
+
+# -------------------------------------------------------------------- reading a file
+
+
+def test_words_of_a_file() -> None:
+    entry = catalogue.read(module(loss=loss))
+    assert entry.name == "some-method"
+    assert entry.summary == "A line over two lines."
+    assert entry.citation == "A. Author. Title. Somewhere 2020. B. Author. Second title."
+    assert entry.words()["settings"] == {"rate": 0.5, "count": 3, "fast": False, "name": None, "kind": "soft"}
+
+
+def test_a_file_without_words() -> None:
+    entry = catalogue.read(module(doc=None, loss=loss))
+    assert (entry.summary, entry.citation) == ("", "")
+
+
+def test_a_loss_becomes_a_method() -> None:
+    entry = catalogue.read(module(loss=loss))
+    method = entry.build(TASK, {"rate": 2})
+    assert entry.kind is type(method) is LossMethod
+    assert method.settings == {"rate": 2, "count": 3, "fast": False, "name": None, "kind": "soft"}
+    assert method.loss is loss
+
+
+def test_a_class_is_a_method() -> None:
+    entry = catalogue.read(module(Some=Some, Method=LossMethod))
+    assert entry.kind is type(entry.build(TASK)) is Some
+    assert entry.build(TASK).rate == 0.5
+    assert entry.build(TASK, {"rate": 0.1}).rate == 0.1
+
+
+@pytest.mark.parametrize(
+    ("contents", "said"),
+    [
+        ({}, "0 subclasses and no loss"),
+        ({"loss": loss, "Some": Some}, "1 subclasses and a loss"),
+        ({"Some": Some, "Other": type("Other", (Method,), {})}, "2 subclasses and no loss"),
+    ],
+)
+def test_a_file_is_one_method(contents: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingError, match=f"some_method.py: a method file defines either .*{said}"):
+        catalogue.read(module(**contents))
+
+
+# -------------------------------------------------------------------- settings
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"rate": 1}, {"rate": -0.5}, {"count": 0}, {"fast": True}, {"name": None}, {"name": "x"}, {"kind": "hard"}, {}],
+)
+def test_settings_that_fit(settings: dict[str, Any]) -> None:
+    assert catalogue.read(module(loss=loss)).checked(settings) == settings
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"rate": "0.5"}, r"setting rate = '0.5' should be of type float"),
+        ({"rate": True}, r"setting rate = True should be of type float"),
+        ({"rate": float("nan")}, r"setting rate = nan should be of type float"),
+        ({"rate": float("inf")}, r"setting rate = inf should be of type float"),
+        ({"rate": None}, r"setting rate = None should be of type float"),
+        ({"count": 3.0}, r"setting count = 3.0 should be of type int"),
+        ({"count": False}, r"setting count = False should be of type int"),
+        ({"fast": 1}, r"setting fast = 1 should be of type bool"),
+        ({"name": 3}, r"setting name = 3 should be of type str \| None"),
+        ({"kind": "firm"}, r"setting kind = 'firm' should be one of 'hard', 'soft'"),
+        ({"rat": 1.0}, r"some-method has no setting 'rat'\. Did you mean 'rate'\?"),
+        ({"logits": 1.0}, r"some-method has no setting 'logits'\. There is: rate, count, fast, name, kind"),
+    ],
+)
+def test_settings_that_do_not_fit(settings: dict[str, Any], said: str) -> None:
+    entry = catalogue.read(module(loss=loss))
+    with pytest.raises(SettingError, match=said):
+        entry.checked(settings)
+    with pytest.raises(SettingError, match=said):
+        entry.build(TASK, settings)
+
+
+# -------------------------------------------------------------------- the folder
+
+
+def test_every_file_of_the_folder_is_a_method() -> None:
+    files = Path(losses.__file__).with_name("methods").glob("*.py")
+    names = {path.stem.replace("_", "-") for path in files} - {"--init--"}
+    assert {"bce", "assume-negative", "partial-bce"} <= names <= set(catalogue.discover())
+
+
+def test_methods_can_be_called_before_and_after_the_package_is_imported() -> None:
+    import partly.methods
+
+    assert partly.methods() == catalogue.methods()
+    assert partly.methods()["bce"] == catalogue.find("bce").words()
+    assert partly.methods()["partial-bce"]["settings"]["p0"] == 0.1
+
+
+def test_an_unknown_method_is_refused_with_the_nearest() -> None:
+    with pytest.raises(SettingError, match=r"There is no method 'BCE2'\. Did you mean 'bce'\?"):
+        catalogue.find("BCE2")
+
+
+DROPPED = '''"""A method that was dropped into a folder.
+
+Paper: none.
+
+Known no: an ordinary negative.
+
+Differs: nothing.
+"""
+
+from torch import Tensor
+
+from partly.losses import bce
+
+
+def loss(logits: Tensor, z: Tensor, *, weight: float = 1.5) -> Tensor:
+    return weight * bce(logits, z)
+'''
+USE = """
+import partly, runpy, sys
+words = partly.methods()["dropped-in"]
+assert words["summary"] == "A method that was dropped into a folder.", words
+assert words["settings"] == {"weight": 1.5}, words
+sys.argv = ["partly", "methods"]
+runpy.run_module("partly", run_name="__main__")
+"""
+
+
+def test_a_file_dropped_into_a_folder_is_a_method_everywhere(tmp_path: Path) -> None:
+    (tmp_path / "dropped_in.py").write_text(DROPPED)
+    tests = Path(__file__).parent
+    conformance = str(tests / "conformance" / "test_conformance.py")
+    commands = [["-c", USE], ["-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider", conformance]]
+    children = [
+        subprocess.Popen(
+            [sys.executable, *command],
+            env={**os.environ, "PARTLY_METHODS": str(tmp_path)},
+            cwd=tests.parent,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for command in commands
+    ]
+    command_line, collected = (child.communicate()[0] for child in children)
+    assert [child.returncode for child in children] == [0, 0]
+    assert command_line.count("dropped-in\n") == 1
+    assert "bce\n" in command_line
+    assert "test_method[dropped-in-check_resume_same_bits]" in collected
+    assert "test_method[bce-check_resume_same_bits]" in collected
+
+
+def test_the_folder_is_as_it_was() -> None:
+    assert "dropped-in" not in partly.methods()

@@ -1,0 +1,194 @@
+"""The task (networks, optimisers, learning rate) and what a method inherits: the step and its state."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from partly import losses
+from partly.clock import Clock
+from partly.errors import SettingError
+from partly.labels import Labels
+from partly.method import LossMethod, Method, Task
+from partly.pool import Batch, Pool
+
+X = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
+Z = torch.tensor([[1, -1], [0, 1], [-1, 0]] * 3, dtype=torch.int8)
+BATCH = Batch(X, Z, torch.arange(9))
+TASK = Task(X, items=9, labels=2, head="linear")
+
+
+def step_by_hand(method: LossMethod, times: int = 3) -> None:
+    clock = Clock(0, epochs=1, steps=10)
+    for _ in range(times):
+        method.update(BATCH, clock)
+        clock.tick()
+
+
+# -------------------------------------------------------------------- the task
+
+
+@pytest.mark.parametrize(
+    ("step", "rate"),
+    [
+        # 2 epochs of 4 steps, the first quarter warm-up: a step stands for its middle, (step + 1/2) / 8.
+        (0, 0.25),
+        (1, 0.75),
+        (2, 0.5 + 0.5 * math.cos(math.pi * 1 / 12)),
+        (4, 0.5 + 0.5 * math.cos(math.pi * 5 / 12)),
+        (7, 0.5 + 0.5 * math.cos(math.pi * 11 / 12)),
+    ],
+)
+def test_rate_worked_by_hand(step: int, rate: float) -> None:
+    task = dataclasses.replace(TASK, lr=2.0, warmup=0.25)
+    clock = Clock(0, epochs=2, steps=4, epoch=step // 4, step=step % 4)
+    assert task.rate(clock) == pytest.approx(2.0 * rate)
+
+
+def test_rate_without_warmup_starts_near_the_top_and_ends_near_0() -> None:
+    task = dataclasses.replace(TASK, lr=1.0, warmup=0.0)
+    assert task.rate(Clock(0, epochs=1, steps=100)) == pytest.approx(1, abs=1e-3)
+    assert task.rate(Clock(0, epochs=1, steps=100, step=99)) == pytest.approx(0, abs=1e-3)
+    assert task.rate(Clock(0, epochs=1, steps=100, epoch=1)) == pytest.approx(0, abs=1e-12)
+
+
+def test_rate_of_a_single_step() -> None:
+    assert dataclasses.replace(TASK, lr=1.0, warmup=0.0).rate(Clock(0)) == pytest.approx(0.5)
+
+
+def test_first_weights_follow_seed_and_role_alone() -> None:
+    def first(task: Task, role: str = "network") -> Tensor:
+        return next(task.network(role).parameters())
+
+    torch.rand(3)
+    weights = first(TASK)
+    assert torch.equal(weights, first(TASK))
+    assert torch.equal(weights, first(dataclasses.replace(TASK, items=99, lr=9.0)))
+    assert not torch.equal(weights, first(TASK, "other"))
+    assert not torch.equal(weights, first(dataclasses.replace(TASK, seed=1)))
+
+
+def test_making_a_network_leaves_torchs_generator_alone() -> None:
+    before = torch.get_rng_state()
+    TASK.network()
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_optimisers_by_name() -> None:
+    parameters = list(TASK.network().parameters())
+    adamw = TASK.optimiser(parameters)
+    sgd = dataclasses.replace(TASK, optimizer="sgd", lr=0.3, weight_decay=0.2).optimiser(iter(parameters), factor=0.5)
+    assert isinstance(adamw, torch.optim.AdamW)
+    assert isinstance(sgd, torch.optim.SGD)
+    group = sgd.param_groups[0]
+    assert (group["momentum"], group["weight_decay"], group["factor"]) == (0.9, 0.2, 0.5)
+    assert group["params"] == parameters
+    with pytest.raises(SettingError, match=r"There is no optimizer 'adam'\. Did you mean 'adamw'\?"):
+        dataclasses.replace(TASK, optimizer="adam").optimiser(parameters)
+
+
+# -------------------------------------------------------------------- one step
+
+
+def test_one_step_of_sgd_worked_by_hand() -> None:
+    task = dataclasses.replace(TASK, optimizer="sgd", lr=0.5, weight_decay=0.1, warmup=0.0)
+    method = LossMethod(task, losses.bce, {})
+    clock = Clock(0, epochs=1, steps=10)
+    weight, bias = (p.detach().double() for p in method.network.parameters())
+    x = (X.double() - X.double().mean(0)) / X.double().std(0, correction=0)
+    wrong = torch.where(Z == 0, 0.0, torch.sigmoid(x @ weight.T + bias) - (Z == 1).double()) / Z.numel()
+    rate = 0.5 * (1 + math.cos(math.pi * 0.05)) / 2
+    expected = weight - rate * (wrong.T @ x + 0.1 * weight), bias - rate * (wrong.sum(0) + 0.1 * bias)
+    logs = method.update(BATCH, clock)
+    for parameter, value in zip(method.network.parameters(), expected, strict=True):
+        torch.testing.assert_close(parameter.detach(), value.float(), rtol=1e-5, atol=1e-6)
+    by_hand = losses.bce(x @ weight.T + bias, Z).mean().item()
+    assert logs == {"loss": pytest.approx(by_hand, rel=1e-5)}
+
+
+def test_a_step_moves_every_optimiser_at_its_factor() -> None:
+    class Two(Method):
+        def __init__(self, task: Task) -> None:
+            super().__init__(task)
+            self.a, self.b = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.ones(1))
+            self.fast, self.slow = task.optimiser([self.a]), task.optimiser([self.b], factor=0.1)
+
+    method = Two(dataclasses.replace(TASK, optimizer="sgd", lr=1.0, weight_decay=0.0, warmup=0.0))
+    clock = Clock(0, epochs=1, steps=1)  # rate 1/2
+    for expected in ((0.5, 0.95), (-0.45, 0.855)):  # with momentum 0.9 the second step is 1.9 times the first
+        method.step((method.a + method.b).sum(), clock, method.fast, method.slow)
+        assert (method.a.item(), method.b.item()) == pytest.approx(expected)
+
+
+def test_settings_reach_the_loss() -> None:
+    method = LossMethod(TASK, losses.partial_bce, {"alpha": 0.0, "beta": 3.0})
+    other = LossMethod(TASK, losses.bce, {})
+    clock = Clock(0, epochs=1, steps=10)
+    assert method.update(BATCH, clock)["loss"] == pytest.approx(3 * other.update(BATCH, clock)["loss"])
+
+
+# -------------------------------------------------------------------- state
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_state_goes_in_and_out(optimizer: str) -> None:
+    task = dataclasses.replace(TASK, optimizer=optimizer, lr=0.1)
+    method, again = (LossMethod(task, losses.bce, {}) for _ in range(2))
+    step_by_hand(method)
+    again.load_state({name: tensor.clone() for name, tensor in method.state().items()})
+    assert {name.split(".")[0] for name in method.state()} == {"method", "optimiser"}
+    for _ in range(2):  # the same now, and after steps that use the optimiser's state
+        assert method.state().keys() == again.state().keys()
+        assert all(torch.equal(method.state()[name], again.state()[name]) for name in method.state())
+        step_by_hand(method)
+        step_by_hand(again)
+
+
+def test_loaded_state_is_a_copy() -> None:
+    method, again = (LossMethod(TASK, losses.bce, {}) for _ in range(2))
+    step_by_hand(method)
+    state = method.state()
+    kept = {name: tensor.clone() for name, tensor in state.items()}
+    again.load_state(state)
+    step_by_hand(again)
+    assert all(torch.equal(kept[name], tensor) for name, tensor in method.state().items())
+
+
+def test_weights_are_parameters_and_buffers() -> None:
+    method = LossMethod(TASK, losses.bce, {})
+    names = {"features.0.mean", "features.0.rate", "head.weight", "head.bias"}
+    assert set(method.weights()) == {f"method.network.{name}" for name in names}
+
+
+def test_optimisers_are_found_by_attribute() -> None:
+    method = LossMethod(TASK, losses.bce, {})
+    assert method.optimisers() == {"optimiser": method.optimiser}
+
+
+# -------------------------------------------------------------------- the bare contract
+
+
+def test_what_a_bare_method_does() -> None:
+    method = Method(TASK)
+    pool = Pool(X, Labels.from_ternary(Z.numpy()), batch_size=4)
+    assert method.beliefs() is None
+    assert (Method.needs_truth, Method.entry_bytes) == (False, 0)
+    method.begin_epoch(pool, Clock(0))
+    with pytest.raises(NotImplementedError, match="Method defines neither update nor epoch"):
+        next(method.epoch(pool, Clock(0)))
+    with pytest.raises(NotImplementedError, match="Method does not define forward"):
+        method(X)
+
+
+def test_an_epoch_is_an_update_a_batch() -> None:
+    class Counting(Method):
+        def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+            return {"loss": float(len(batch.x))}
+
+    pool = Pool(X, Labels.from_ternary(Z.numpy()), batch_size=4)
+    assert [logs["loss"] for logs in Counting(TASK).epoch(pool, Clock(0, steps=3))] == [4, 4, 1]
+    assert [logs["loss"] for logs in Counting(TASK).epoch(pool, Clock(0, steps=3, step=2))] == [1]
