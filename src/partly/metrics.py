@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -32,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from partly.errors import DataError, SettingError, listing
+from partly.errors import DataError, SettingError, did_you_mean, listing
 from partly.labels import Labels, as_labels
 from partly.matrix import Matrix, Ternary, blocks
 
@@ -94,6 +95,21 @@ def evaluate(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, floa
         "yes": int(yes),
         "no": int(no),
     }
+
+
+def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
+    """A score of `evaluate` as scikit-learn's `scoring=`: (estimator, X, Y) -> number, on known entries only.
+
+    Labels with unknown entries cannot be stratified: give `cross_val_score` a splitter, as in cv=KFold(5).
+    """
+    names = evaluate([[0.5]], [[1.0]])
+    if name not in names:
+        raise SettingError(f"There is no score {name!r}.{did_you_mean(name, names)}")
+    return partial(_score, name)  # of a function of this module, so that it can be sent to other processes
+
+
+def _score(name: str, estimator: Any, items: Any, labels: Any) -> float:
+    return evaluate(estimator.predict_proba(items), labels)[name]
 
 
 # -------------------------------------------------------------------- one label at a time
