@@ -38,7 +38,7 @@ Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs and the report.")] = Path("demo"),
-    items: Annotated[int, typer.Option(help="Training pictures.")] = 3000,
+    items: Annotated[int, typer.Option(help="Training pictures.")] = 2000,
     seed: Seed = 0,
 ) -> None:
     """Train on the built-in pictures with 10 % of the entries known, and write a report."""

@@ -39,7 +39,7 @@ class Opened:
     test: Labels | None = None
 
 
-def demo(out: Path, *, items: int = 3000, seed: int = 0, say: Say = print) -> Scores:
+def demo(out: Path, *, items: int = 2000, seed: int = 0, say: Say = print) -> Scores:
     """`bce` and `auto` on the built-in pictures with 10 % known, beside the model that knows everything."""
     split = scenes(train=items, seed=seed)
     observed = scenarios.parse(DEMO_SCENARIO)(split.train, seed)

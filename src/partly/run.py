@@ -78,7 +78,7 @@ def default_recipe(x: Tensor, optimizer: str = "adamw", batch_size: int = 128) -
     The numbers were chosen on validation parts of VOC 2012, scene, yeast and debtags features and of the scenes.
     """
     steps = -(-len(x) // batch_size)
-    wanted = 320 if x.ndim == 2 else 600  # a head on given features, or a convolutional backbone from nothing
+    wanted = 320 if x.ndim == 2 else 400  # a head on given features, or a convolutional backbone from nothing
     lr, weight_decay = (1e-3, 1.0) if optimizer == "adamw" else (0.1, 1e-4)
     epochs = max(10, -(-wanted // steps))
     return {"epochs": epochs, "batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}

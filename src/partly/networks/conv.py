@@ -13,16 +13,17 @@ class SmallConv(nn.Module):
     The last map is pooled by mean and by maximum: a small object is a maximum, a texture is a mean.
     """
 
-    def __init__(self, channels: int, widths: tuple[int, ...] = (32, 64, 96, 128)) -> None:
+    def __init__(self, channels: int, widths: tuple[int, ...] = (16, 32, 64, 96)) -> None:
         super().__init__()
         blocks: list[nn.Module] = []
         for i, width in enumerate(widths):
-            blocks += [nn.Conv2d(channels, width, 3, padding=1), nn.GroupNorm(8, width), nn.ReLU()]
-            blocks += [nn.MaxPool2d(2)] if i < len(widths) - 1 else []
+            blocks += [nn.Conv2d(channels, width, 3, padding=1)]
+            blocks += [nn.MaxPool2d(2)] if i < len(widths) - 1 else []  # first: the rest then costs a quarter
+            blocks += [nn.GroupNorm(8, width), nn.ReLU()]
             channels = width
-        self.blocks = nn.Sequential(*blocks)
+        self.blocks = nn.Sequential(*blocks).to(memory_format=torch.channels_last)  # a quarter faster on a CPU
         self.width = 2 * channels
 
     def forward(self, x: Tensor) -> Tensor:
-        maps = self.blocks(x).flatten(2)
+        maps = self.blocks(x.contiguous(memory_format=torch.channels_last)).flatten(2)
         return torch.cat([maps.mean(dim=2), maps.amax(dim=2)], dim=1)
