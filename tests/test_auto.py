@@ -1,0 +1,62 @@
+"""The rule of method="auto", and that its reason is true of the labels it is given for."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from partly import Labels, catalogue
+from partly.auto import choose
+
+nan = np.nan
+
+
+@pytest.mark.parametrize(
+    ("what", "rows", "method", "reason"),
+    [
+        ("nothing unknown", [[1, 0], [0, 1]], "bce", "every entry is known"),
+        ("nothing unknown, all yes", [[1, 1], [1, 1]], "bce", "every entry is known"),
+        ("some no", [[1, 0, nan], [nan, 1, nan]], "partial-bce", "2 entries are known to be yes and 1 to be no"),
+        ("only no", [[0, nan], [nan, 0]], "partial-bce", "0 entries are known to be yes and 2 to be no"),
+        ("wholly known items", [[1, 0], [0, 0], [nan, nan]], "partial-bce", "1 entries are known to be yes and 3"),
+        ("only yes", [[1, 1, nan], [nan, 1, nan]], "assume-negative", "only yes is known"),
+        ("only yes, not of every item", [[1, nan], [nan, nan]], "assume-negative", "only yes is known"),
+        ("one yes each", [[1, nan, nan], [nan, nan, 1]], "assume-negative", "one yes an item is known"),
+    ],
+)
+def test_the_rule(what: str, rows: list[list[float]], method: str, reason: str) -> None:
+    chosen, why = choose(Labels.from_nan(rows))
+    assert (chosen, why.startswith(reason)) == (method, True), f"{what}: {why}"
+
+
+@given(arrays(float, st.tuples(st.integers(1, 5), st.integers(1, 4)), elements=st.sampled_from([1.0, 0.0, nan])))
+def test_the_reason_is_true(values: np.ndarray) -> None:
+    if np.isnan(values).all():  # refused before anybody asks
+        return
+    method, reason = choose(Labels.from_nan(values))
+    assert method in catalogue.discover()
+    yes, no = int((values == 1).sum()), int((values == 0).sum())
+    numbers = [int(number) for number in re.findall(r"\d+", reason)]
+    if method == "bce":
+        assert "every entry is known" in reason
+        assert not np.isnan(values).any()
+    elif method == "partial-bce":
+        assert "left out" in reason
+        assert numbers == [yes, no]
+        assert no > 0
+    else:
+        assert "no entry is known to be no; unknown ones are taken for no" in reason
+        assert no == 0
+        assert ("one yes an item" in reason) == bool(((values == 1).sum(axis=1) == 1).all())
+
+
+def test_sparse_labels_get_the_same_answer() -> None:
+    import scipy.sparse as sp
+
+    z = np.array([[1, 0, 0], [0, 1, 0]], dtype=np.int8)
+    assert choose(Labels.from_ternary(sp.csr_array(z))) == choose(Labels.from_ternary(z))
