@@ -1,0 +1,241 @@
+"""Pictures of the report, as bytes: SVG that follows the reader's light or dark scheme, and PNG.
+
+No text from the data goes into an SVG: names are set by the page around it, which escapes them. Colours are
+from palettes made for colour-blind readers, and nothing is told by colour alone: yes, no and unknown differ
+in shape, runs in marker and dash.
+"""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import matplotlib
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+from PIL import Image  # matplotlib brings it along
+
+from partly.labels import Ternary
+
+INK = "#1b2026"  # in an SVG replaced by the colour of the reader's scheme
+YES, NO, UNKNOWN = "#2f7fd0", "#e08a1e", "#8b949e"
+COLOURS = ("#b5478f", "#12967a", "#a68400", "#5a6bd8", "#c7563a", "#3d94b0")
+PRIVILEGED = "#808893"
+MARKERS = (("o", "●"), ("s", "■"), ("^", "▲"), ("D", "◆"), ("v", "▼"))
+THUMBNAIL = 160  # pixels: larger pictures are made smaller
+_STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "partly",  # the same picture gives the same bytes
+    "svg.fonttype": "none",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.5,
+    "text.parse_math": False,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": UNKNOWN,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.6,
+}
+_TITLE = 10.5
+_SCHEME = f"<style>svg{{color:{INK}}}@media(prefers-color-scheme:dark){{svg{{color:#d7dde4}}}}</style>"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a run is drawn, everywhere the same."""
+
+    colour: str
+    marker: str
+    sign: str  # the marker as a character, for the page
+    dashed: bool
+
+
+def look(position: int, privileged: bool) -> Look:
+    marker, sign = MARKERS[position % len(MARKERS)]
+    return Look(PRIVILEGED if privileged else COLOURS[position % len(COLOURS)], marker, sign, privileged)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One run in one panel: a number an epoch, and the epoch that was kept, if one was chosen."""
+
+    look: Look
+    x: Sequence[int]
+    y: Sequence[float]
+    best: int | None = None
+
+
+def matrix(z: Ternary) -> bytes:
+    """PNG of labels [R, C]: a full cell is yes, a bar no, a dot unknown."""
+    return _png(Image.fromarray(_cells(z), "RGBA"))
+
+
+def thumbnail(picture: npt.NDArray[np.uint8]) -> bytes:
+    """PNG of a picture [H, W, 1 or 3]."""
+    image = Image.fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture)
+    image.thumbnail((THUMBNAIL, THUMBNAIL))
+    return _png(image)
+
+
+def curves(panel: Sequence[Curve]) -> bytes:
+    """SVG of a number over the epochs, a line a run, a ring around the epoch that was kept."""
+    with _figure(4.6, 2.7) as figure:
+        axes = figure.subplots()
+        for curve in panel:
+            dash = (0, (4, 2)) if curve.look.dashed else "solid"
+            (line,) = axes.plot(curve.x, curve.y, color=curve.look.colour, linestyle=dash)
+            line.set(marker=curve.look.marker, markersize=3.5, markevery=max(1, len(curve.x) // 8))
+            if curve.best is not None and curve.best in curve.x:
+                y = curve.y[curve.x.index(curve.best)]
+                axes.plot(curve.best, y, "o", ms=11, mfc="none", mec=curve.look.colour, mew=1.6)
+        axes.set_xlabel("epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
+        axes.set_xlim(0.5, max(max(curve.x) for curve in panel) + 0.5)
+        return _svg(figure)
+
+
+def scatter(known: npt.NDArray[Any], ap: Sequence[tuple[Look, npt.NDArray[Any]]]) -> bytes:
+    """SVG of the AP of labels over their number of known yes, [L] each, a marker a run."""
+    with _figure(9.2, 3.2) as figure:
+        axes = figure.subplots()
+        for style, values in ap:
+            axes.plot(known, values, style.marker, color=style.colour, ms=4.5, alpha=0.65, mew=0)
+        axes.set_xscale("symlog", linthresh=1)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.set_xlim(left=-0.1)
+        axes.set_ylim(-0.03, 1.03)
+        axes.set_xlabel("known yes")
+        axes.set_ylabel("AP")
+        return _svg(figure)
+
+
+def overview(
+    z: Ternary,
+    names: Sequence[str],
+    title: str,
+    bars: Sequence[tuple[Look, str, float]],
+    pictures: Sequence[tuple[npt.NDArray[np.uint8], Sequence[str]]] = (),
+) -> bytes:
+    """PNG for a front page: the label matrix, mAP of the runs, and a few pictures with what is predicted."""
+    with _figure(12, 4.8, dpi=130) as figure:
+        left, right = cast(Any, figure.subfigures(1, 2, width_ratios=(1, 1.15)))
+        _draw_matrix(left, z, names, title)
+        top, bottom = right.subfigures(2, 1, height_ratios=(1, 1.15)) if pictures else (right, None)
+        _draw_bars(top, bars)
+        if bottom is not None:
+            _draw_pictures(bottom, pictures)
+        return _raster(figure)
+
+
+def _draw_matrix(figure: Any, z: Ternary, names: Sequence[str], title: str) -> None:
+    axes = figure.subplots()
+    axes.imshow(_cells(z), extent=(0, z.shape[1], z.shape[0], 0), aspect="auto", interpolation="antialiased")
+    axes.xaxis.tick_top()
+    axes.set_xticks(np.arange(len(names)) + 0.5, [_plain(name) for name in names], rotation=90, fontsize=8.5)
+    axes.set_yticks([])
+    axes.set_ylabel("items")
+    axes.tick_params(length=0)
+    axes.set_frame_on(False)
+    axes.grid(visible=False)
+    keys = [Patch(color=YES, label="yes"), Line2D([], [], color=NO, linewidth=4, label="no")]
+    keys.append(Line2D([], [], color=UNKNOWN, marker=".", markersize=4, linestyle="none", label="unknown"))
+    figure.legend(handles=keys, loc="outside lower center", ncols=3, frameon=False)
+    figure.suptitle(_plain(title, 60), fontsize=_TITLE)
+
+
+def _draw_bars(figure: Any, bars: Sequence[tuple[Look, str, float]]) -> None:
+    axes = figure.subplots()
+    for place, (style, _, score) in enumerate(bars):
+        width, words = (0.0, "undefined") if np.isnan(score) else (score, f"{score:.3f}")
+        face, hatch = ("none", "////") if style.dashed else (style.colour, None)
+        axes.barh(place, width, height=0.62, facecolor=face, edgecolor=style.colour, hatch=hatch)
+        axes.text(width + 0.01, place, words, va="center", fontsize=_TITLE)
+    axes.set_yticks(range(len(bars)), [_plain(title, 30) for _, title, _ in bars], fontsize=_TITLE)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.1)
+    axes.set_xticks(np.linspace(0, 1, 6))
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    figure.suptitle("mAP on the evaluation items", fontsize=_TITLE)
+
+
+def _draw_pictures(figure: Any, pictures: Sequence[tuple[npt.NDArray[np.uint8], Sequence[str]]]) -> None:
+    for axes, (picture, names) in zip(np.ravel(figure.subplots(1, len(pictures))), pictures, strict=True):
+        axes.imshow(picture.squeeze(), cmap="gray", interpolation="nearest")
+        axes.set_axis_off()
+        axes.set_anchor("N")
+        words = "\n".join(_plain(name, 16) for name in names[:5])
+        axes.text(0.5, -0.06, words, transform=axes.transAxes, ha="center", va="top", fontsize=8.5)
+    figure.suptitle("What the best run predicts", fontsize=_TITLE)
+
+
+def _cells(z: Ternary, height: int = 12, width: int = 24) -> npt.NDArray[np.uint8]:
+    """z [R, C] as pixels [R * height, C * width, 4], transparent where nothing is drawn."""
+    glyphs = np.zeros((3, height, width, 4), np.uint8)
+    glyphs[0, 4:-4, 1:-1] = _rgba(NO)
+    glyphs[1, 5:-5, 11:-11] = _rgba(UNKNOWN)
+    glyphs[2, 1:-1, 1:-1] = _rgba(YES)
+    rows, columns = z.shape
+    return glyphs[z + 1].transpose(0, 2, 1, 3, 4).reshape(rows * height, columns * width, 4)
+
+
+def _rgba(colour: str) -> tuple[int, int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16), 255
+
+
+def _plain(words: str, most: int = 22) -> str:
+    """Words that cannot break a drawing: no controls, no marks that turn the direction, not too long."""
+    kept = "".join(c for c in " ".join(words.split()) if not unicodedata.category(c).startswith("C"))
+    return kept if len(kept) <= most else kept[: most - 1] + "…"
+
+
+# ---------------------------------------------------------------- figures and bytes
+
+
+@contextmanager
+def _figure(width: float, height: float, dpi: float = 100) -> Iterator[Figure]:
+    """A figure of its own, untouched by the caller's matplotlib settings, which are left as they were."""
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        # A name in letters that the font lacks is drawn as boxes; that is no reason to fail.
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_STYLE)
+        yield Figure(figsize=(width, height), dpi=dpi, layout="constrained")
+
+
+def _svg(figure: Figure) -> bytes:
+    file = io.StringIO()
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    figure.savefig(file, format="svg", transparent=True, metadata=nothing)
+    text = file.getvalue()
+    text = text[text.index("<svg") :]  # without the prologue, which names an outside address
+    text = text.replace(INK, "currentColor").replace("'DejaVu Sans'", "system-ui")
+    return text.replace("<defs>", f"{_SCHEME}<defs>", 1).encode()
+
+
+def _raster(figure: Figure) -> bytes:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", facecolor="white", metadata={"Software": None})
+    return file.getvalue()
+
+
+def _png(image: Any) -> bytes:
+    file = io.BytesIO()
+    cast(Image.Image, image).save(file, "PNG", optimize=True)
+    return file.getvalue()
