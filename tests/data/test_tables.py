@@ -174,6 +174,12 @@ def test_other_parquet_ids_are_refused(tmp_path, ids):
         read_labels(parquet(tmp_path / "a.parquet", item=ids, cat=[1, 0]))
 
 
+def test_parquet_text_that_is_no_utf_8(tmp_path):
+    damaged = pa.StringArray.from_buffers(1, pa.array(["é"]).buffers()[1], pa.py_buffer(b"\xff\xff"))
+    with pytest.raises(DataError, match=r"a\.parquet: cannot be read \(.*UTF8"):
+        read_labels(parquet(tmp_path / "a.parquet", item=damaged, cat=[1]))
+
+
 def test_parquet_with_a_column_twice(tmp_path):
     pq.write_table(pa.table([["x"], [1], [0]], names=["item", "cat", "cat"]), tmp_path / "a.parquet")
     with pytest.raises(DataError, match="columns that occur more than once: 1"):

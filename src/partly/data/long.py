@@ -8,6 +8,7 @@ label and value for every item of which nothing is known.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -61,23 +62,33 @@ def read_long(table: Table, names: Sequence[str] | None) -> Labels:
 
 
 def write_long(labels: Labels, path: Path) -> None:
-    row, column, value = labels.entries()
-    silent = np.flatnonzero(labels.known_per_item() == 0)
-    width, none = labels.shape[1], -np.ones(len(silent), np.int64)
-    row = np.concatenate([np.full(width, -1), row, silent])
-    column = np.concatenate([np.arange(width), column, none])
-    value = np.concatenate([np.full(width, -1, np.int8), value, none.astype(np.int8)])
-    order = np.argsort(row, kind="stable")
     schema = pa.schema([("item", pa.string()), ("label", pa.string()), ("value", pa.int8())])
     ids, names = pa.array(labels.ids, pa.string()), pa.array(labels.names, pa.string())
 
+    def batch(row: npt.NDArray[Any], column: npt.NDArray[Any], value: npt.NDArray[Any]) -> Any:
+        """-1: nothing."""
+        items, words, values = (pa.array(part, mask=part < 0) for part in (row, column, value.astype(np.int8)))
+        return pa.record_batch([ids.take(items), names.take(words), values], schema=schema)
+
     def batches() -> Iterator[Any]:
-        for start in range(0, len(order), GROUP_ROWS):
-            i, j, v = (part[order[start : start + GROUP_ROWS]] for part in (row, column, value))
-            items, words, values = (pa.array(part, mask=part < 0) for part in (i, j, v))
-            yield pa.record_batch([ids.take(items), names.take(words), values], schema=schema)
+        nothing = np.full(len(names), -1)
+        yield batch(nothing, np.arange(len(names)), nothing)
+        for start, stop in pairwise(_edges(labels)):
+            row, column, value = labels[start:stop].entries()
+            silent = np.setdiff1d(np.arange(stop - start), row)
+            nothing = np.full(len(silent), -1)
+            row = np.concatenate([row, silent])
+            order = np.argsort(row, kind="stable")
+            parts = (np.concatenate([part, nothing])[order] for part in (column, value))
+            yield batch(row[order] + start, *parts)
 
     write_table(path, schema, batches())
+
+
+def _edges(labels: Labels) -> list[int]:
+    """Where to cut the items so that each piece takes about GROUP_ROWS rows."""
+    rows = np.cumsum(np.maximum(labels.known_per_item(), 1))
+    return [*np.searchsorted(rows, np.arange(0, rows[-1] if len(rows) else 0, GROUP_ROWS)).tolist(), len(labels)]
 
 
 def _columns(table: Table) -> tuple[str, ...]:

@@ -198,7 +198,7 @@ def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
 def _lines(path: Path) -> Iterator[str]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            if b"\0" in line or (number == 1 and line[:2] in (b"\xff\xfe", b"\xfe\xff")):
+            if b"\0" in line:
                 raise DataError(f"{path}:{number}: holds NUL bytes or is UTF-16. Save the file as UTF-8 text.")
             try:
                 yield line.decode("utf-8-sig" if number == 1 else "utf-8")
