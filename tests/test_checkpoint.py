@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import re
 import resource
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -415,3 +416,11 @@ def test_the_search_finds_what_it_looks_for(bad: str) -> None:
 
 def test_the_search_lets_the_rest_pass() -> None:
     assert not executing("model.eval()\nnumpy.load('x.npy', allow_pickle=False)\nimport json\nre.compile('x')")
+
+
+def test_every_test_that_the_promises_name_is_there() -> None:
+    root = Path(__file__).parents[1]
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (root / "SECURITY.md").read_text("utf-8"))
+    assert len(named) > 40
+    lost = [f"{path}::{name}" for path, name in named if f"def {name}(" not in (root / path).read_text("utf-8")]
+    assert lost == []
