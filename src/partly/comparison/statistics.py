@@ -6,6 +6,7 @@ A block is one race: a data set, a scenario, a head, an optimiser and a kind of 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -135,14 +136,17 @@ class Ranking:
 def rank(races: Sequence[Race]) -> Ranking | None:
     """Compare methods over blocks. None where no method has a score.
 
-    Ranked are the methods that at least half of the blocks have, over the blocks that have all of these, by their mean
-    over common seeds. From FEW blocks on a test asks the blocks (signed ranks of the means), else the seeds
-    (Student's t of the means over blocks): then it speaks of these data only.
+    Ranked are the methods that most blocks have, over the blocks that have all of these (if there is none, the methods
+    that every block has), by their mean over common seeds. From FEW blocks on a test asks the blocks (signed
+    ranks of the means), else the seeds (Student's t of the means over blocks): then it speaks of these data only.
     """
-    counts = {name: sum(name in race for race in races) for race in races for name in race}
-    names = [name for name, count in counts.items() if 2 * count >= len(races)]
-    used = [(race, seeds) for race in races if (seeds := _common(race, names))]
-    if not names or not used:
+    counts = Counter(name for race in races for name in race)
+    for needed in (len(races) // 2 + 1, len(races)):
+        names = [name for name, count in counts.items() if count >= needed]
+        used = [(race, seeds) for race in races if (seeds := _common(race, names))]
+        if used:
+            break
+    else:
         return None
     means = np.array([[np.mean([race[name][s] for s in sorted(seeds)]) for name in names] for race, seeds in used])
     ranks = stats.rankdata(-means, axis=1)

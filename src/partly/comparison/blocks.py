@@ -1,0 +1,171 @@
+"""Result lines gathered into blocks. A block is one race: the same data, mask, head and protocol for every method."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from partly import catalogue, papers
+from partly.comparison import lines as result_lines
+from partly.comparison.lines import Line
+from partly.comparison.plan import FULL, NAIVE
+from partly.comparison.protocol import ProtocolError
+from partly.comparison.statistics import Mean, Scores, gap_closed, mean, not_worse
+
+RACE = ("scenario", "data", "head", "validation", "data_digest", "optimizer", "recipe")
+ORIGIN = ("partly", "protocol", "torch", "machine")
+SCORES = ("mAP", "CF1", "OF1")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method in one block."""
+
+    name: str  # with the settings that are not its defaults
+    kind: str  # "naive", "full" (it saw all labels), "oracle" (it says that it looks at the truth) or ""
+    lines: tuple[Line, ...]  # one a seed
+    papers: tuple[papers.Figure, ...] = ()
+    gap: float | None = None  # share of the way from the naive row to the full one
+    best: bool = False
+    level: bool = False  # not shown to be worse than the best
+
+    def scores(self, name: str = "mAP") -> Scores:
+        """By seed, where the score is defined."""
+        found = {line["seed"]: line["test"][name] for line in self.lines}
+        return {seed: score for seed, score in found.items() if score is not None}
+
+    def mean(self, name: str = "mAP") -> Mean | None:
+        return mean(self.scores(name).values())
+
+    @property
+    def seconds(self) -> float:
+        return sum(float(line["seconds"]) for line in self.lines) / len(self.lines)
+
+    @property
+    def memory_mb(self) -> float:
+        return max(float(line["memory_mb"]) for line in self.lines)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One race. Rows: the best first, the one that saw all labels before them."""
+
+    what: dict[str, Any]  # RACE and ORIGIN, the same for every line
+    rows: tuple[Row, ...]
+    title: str = ""  # what tells it from the other blocks of its scenario and validation
+
+    @property
+    def scenario(self) -> str:
+        return str(self.what["scenario"])
+
+    @property
+    def validation(self) -> str:
+        return str(self.what["validation"])
+
+    @property
+    def full(self) -> Row | None:
+        return next((row for row in self.rows if row.kind == "full"), None)
+
+    @property
+    def naive(self) -> Row | None:
+        return next((row for row in self.rows if row.kind == "naive" and row.name == NAIVE[0]), None)
+
+    @property
+    def race(self) -> dict[str, Scores]:
+        """The methods that may win, with their mAP by seed."""
+        able = {row.name: row.scores() for row in self.rows if row.kind not in ("full", "oracle")}
+        return {name: scores for name, scores in able.items() if scores}
+
+
+def gather(lines: Sequence[Line]) -> list[Block]:
+    """The blocks of some result lines, by scenario and data. Lines of different origin never meet in a row."""
+    result_lines.check(list(lines))
+    defaults = {name: entry.defaults() for name, entry in catalogue.discover().items()}
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        found.setdefault(_text(line, (*RACE, *ORIGIN)), []).append(line)
+    races = [_rows(group, defaults) for _, group in sorted(found.items())]
+    full = {_elsewhere(row): row for rows in races for row in rows if _saw_all(row)}
+    varying = [name for name in (*RACE[5:], *ORIGIN) if len({_text(line, [name]) for line in lines}) > 1]
+    blocks = [_block(rows, full.get(_elsewhere(rows[0])), varying) for rows in races]
+    # Of the cells that saw all labels only the full row is a part of the race, unless they were a race of their own.
+    return [block for block in blocks if block.scenario != FULL or len(block.rows) > 1]
+
+
+def spelled(line: Line, defaults: Mapping[str, Mapping[str, Any]]) -> str:
+    """The method as one asks for it: 'name[setting=value]' with what differs from its defaults; and the search."""
+    usual = defaults.get(line["method"], {})
+    differ = {k: v for k, v in line["settings"].items() if k not in usual or v != usual[k]}
+    inside = ",".join(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in differ.items())
+    tuned = f", tuned {line['tune']}" if line["tune"] else ""
+    return f"{line['method']}{f'[{inside}]' if inside else ''}{tuned}"
+
+
+def _block(rows: list[Row], full: Row | None, varying: Sequence[str]) -> Block:
+    what = {name: rows[0].lines[0][name] for name in (*RACE, *ORIGIN)}
+    rows = sorted(rows, key=lambda row: (-found.value if (found := row.mean()) else 1.0, row.name))
+    if full is not None and what["scenario"] != FULL:
+        rows.insert(0, replace(full, name=f"{full.name}, all labels", kind="full"))
+    title = ", ".join([what["data"], what["head"], *(_words(name, what[name]) for name in varying)])
+    block = Block(what, tuple(rows), title)
+    best, level = not_worse(block.race) or ("", set())
+    ends = [end.scores() for end in (block.naive, block.full) if end]
+    rows = [
+        replace(
+            row,
+            best=row.name == best,
+            level=row.name in level,
+            gap=gap_closed(row.scores(), *ends) if len(ends) == 2 and row.kind != "full" else None,
+        )
+        for row in rows
+    ]
+    return replace(block, rows=tuple(rows))
+
+
+def _rows(lines: Iterable[Line], defaults: Mapping[str, Mapping[str, Any]]) -> list[Row]:
+    named: dict[str, list[Line]] = {}
+    for line in lines:
+        named.setdefault(spelled(line, defaults), []).append(line)
+    return [_row(name, sorted(group, key=lambda line: line["seed"])) for name, group in named.items()]
+
+
+def _row(name: str, lines: list[Line]) -> Row:
+    """The lines of one method in one block, if nothing but the seed tells them apart."""
+    first = lines[0]
+    origins = {_text(line, ("settings", "needs_truth")) + ("" if line["tune"] else _recipe(line)) for line in lines}
+    if len(origins) > 1:
+        raise ProtocolError(
+            f"{first['data']}, {first['scenario']}, {first['head']}, {name}: lines of different origin, never averaged:"
+            + "".join(f"\n  {origin}" for origin in sorted(origins))
+            + "\nKeep them in different folders."
+        )
+    kind = "oracle" if first["needs_truth"] else "naive" if name in NAIVE else ""
+    known = name == first["method"] and first["validation"] == "complete"
+    beside = papers.beside(first["data"], first["scenario"], first["method"]) if known else ()
+    return Row(name, kind, tuple(lines), tuple(beside))
+
+
+def _saw_all(row: Row) -> bool:
+    """Whether this is the row that every comparison runs along: plain cross-entropy with nothing hidden."""
+    return row.name == "bce" and row.lines[0]["scenario"] == FULL
+
+
+def _elsewhere(row: Row) -> str:
+    """What the row that saw all labels has in common with the races it is the upper end of."""
+    return _text(row.lines[0], [name for name in (*RACE, *ORIGIN) if name not in ("scenario", "validation")])
+
+
+def _words(name: str, value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v}" for k, v in value.items()) or f"usual {name}"
+    return value if name in ("optimizer", "machine") else f"{name} {value}"
+
+
+def _recipe(line: Line) -> str:
+    return json.dumps({name: value for name, value in line["ran"].items() if name != "seed"}, sort_keys=True)
+
+
+def _text(line: Line, names: Iterable[str]) -> str:
+    return json.dumps([line[name] for name in names], sort_keys=True)

@@ -1,0 +1,135 @@
+"""The report of a comparison as one self-contained HTML file, from result lines alone.
+
+What a reader sees is put together here and laid out by templates/comparison.html.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from partly import checkpoint, papers, plots
+from partly.comparison import pictures, tables, verdict
+from partly.comparison.blocks import ORIGIN, SCORES, Block, gather
+from partly.comparison.lines import Line
+from partly.comparison.verdict import Verdict
+from partly.errors import DataError
+from partly.plots import Look
+
+SURE = {"clear": "clear win", "shared": "shared lead", "open": "no winner", "alone": "alone"}
+OPEN = 4  # tables that are shown at once; more are folded away
+
+
+def write(lines: Sequence[Line], path: str | Path, title: str = "Comparison") -> None:
+    """Write the report: afterwards the old file or the new one is there, never half of one."""
+    try:
+        checkpoint.write_file(Path(path), render(lines, title).encode("utf-8", "replace"))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error}).") from error
+
+
+def render(lines: Sequence[Line], title: str = "Comparison") -> str:
+    """The report as HTML."""
+    blocks = gather(lines)
+    if not blocks:
+        raise DataError("There is no comparison to report on: these lines hold no method with labels hidden.")
+    kinds = verdict.verdicts(blocks)
+    order = [name for ours in kinds[:1] for name in ours[0].ranking.names]
+    styles = pictures.looks(blocks)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("partly"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"number": tables.number, "share": tables.share, "uri": _uri, "json": json.dumps}
+    return environment.get_template("comparison.html").render(
+        title=title,
+        facts=_facts(lines, blocks),
+        verdicts=[_said(ours, styles) for ours in kinds],
+        sections=[_section(heading, group, order, styles) for heading, group in tables.sections(blocks)],
+        scores=SCORES,
+        kinds=tables.KINDS,
+        quoted=tables.quoted,
+        open=len(blocks) <= OPEN,
+        cited={figure.paper for block in blocks for row in block.rows for figure in row.papers},
+        citations=papers.CITATIONS,
+        origin=_origin(lines),
+        plots=plots,
+    )
+
+
+def _facts(lines: Sequence[Line], blocks: Sequence[Block]) -> dict[str, int]:
+    """What was compared, in numbers."""
+    count = {"cell": len(lines), "race": len(blocks)}
+    for word, name in {"data set": "data", "scenario": "scenario", "head": "head"}.items():
+        count[word] = len({block.what[name] for block in blocks})
+    count["method"] = len({row.name for block in blocks for row in block.rows if row.kind != "full"})
+    return count | {"seed": len({line["seed"] for line in lines})}
+
+
+def _said(ours: Sequence[Verdict], styles: Mapping[str, Look]) -> dict[str, Any]:
+    """The verdict of one kind of validation, that of each scenario, and a picture of the ranks for each."""
+    overall, *scenarios = ours
+    return {
+        "validation": overall.validation,
+        "headline": verdict.headline(overall, Markup, _bold, scenarios),
+        "evidence": verdict.evidence(overall, Markup, _bold),
+        "method": verdict.method(overall),
+        "cards": [
+            {
+                "heading": one.scenario or "all scenarios",
+                "sure": SURE[one.sure],
+                "headline": verdict.headline(replace(one, scenario=""), Markup, _bold),
+                "evidence": verdict.evidence(one, Markup, _bold),
+                "svg": pictures.ranks(one.ranking, styles),
+                "words": _ranks(one),
+            }
+            for one in ours
+        ],
+    }
+
+
+def _ranks(one: Verdict) -> str:
+    """The picture of the ranks in words."""
+    ranking = one.ranking
+    ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in zip(ranking.names, ranking.ranks, strict=True))
+    groups = "; ".join(" and ".join(ranking.names[first : last + 1]) for first, last in ranking.groups)
+    return f"Mean ranks: {ranks}." + (f" Not to be told apart: {groups}." if groups else "")
+
+
+def _section(heading: str, blocks: list[Block], order: Sequence[str], styles: Mapping[str, Look]) -> dict[str, Any]:
+    return {"heading": heading, "blocks": [(block, pictures.panel(block, order, styles)) for block in blocks]}
+
+
+def _origin(lines: Sequence[Line]) -> dict[str, Any]:
+    """Where the numbers come from: versions, data and masks, each once."""
+    masks = {(line["data"], line["scenario"], line["seed"]): line["mask_sha256"] for line in lines}
+    return {
+        "common": {name: sorted({str(line[name]) for line in lines}) for name in ORIGIN},
+        "data": sorted({(line["data"], line["data_digest"]) for line in lines}),
+        "recipes": sorted({_recipe(line) for line in lines if not line["tune"]}),
+        "masks": sorted(masks.items()),
+        "hours": sum(line["seconds"] for line in lines) / 3600,
+    }
+
+
+def _recipe(line: Line) -> tuple[str, str, str, str]:
+    ran = {name: value for name, value in line["ran"].items() if name not in ("method", "head", "seed", "settings")}
+    return line["data"], line["head"], line["optimizer"], ", ".join(f"{name} {value}" for name, value in ran.items())
+
+
+def _bold(name: str) -> Markup:
+    return Markup("<b><bdi>{}</bdi></b>").format(name)
+
+
+def _uri(content: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"

@@ -1,0 +1,113 @@
+"""The tables of a comparison as Markdown, the verdict first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from partly import papers
+from partly.comparison import verdict
+from partly.comparison.blocks import SCORES, Block, Row, gather
+from partly.comparison.lines import Line
+from partly.comparison.statistics import Mean
+
+COLUMNS = ("method", *SCORES, "gap closed", "seconds", "memory", "seeds")
+KINDS = {"naive": "naive", "full": "upper end", "oracle": "oracle: sees the truth", "": ""}
+NOTES = (
+    "Mean over seeds ± half of the 95 % interval (Student's t), on the test part. **Bold**: highest mAP of the block; "
+    "≈: not shown to be worse. Gap closed: share of the way from `assume-negative` (0 %) to `bce` with all "
+    "labels (100 %). Seconds: mean of a cell, of a tuned one with its search. Memory: peak of the process. "
+    "*Naive*: the two simplest ways to treat the unknown. *Upper end*: it saw all labels."
+)
+PAPERS = (
+    "Papers report these for the same pictures and labels hidden in the same way, but other networks and training: "
+)
+
+
+def markdown(lines: Sequence[Line], level: int = 2, pictures: Mapping[str, str] | None = None) -> str:
+    """A report from result lines alone.
+
+    level: of the headings. pictures: addresses of the pictures of scenarios, by title of the section.
+    """
+    blocks = gather(lines)
+    parts = _verdict(blocks)
+    for heading, group in sections(blocks):
+        parts += [f"{'#' * level} {escaped(heading)}", ""]
+        if pictures and heading in pictures:
+            parts += [f"![mAP of every method at {escaped(heading)}]({pictures[heading]})", ""]
+        for block in group:
+            parts += [f"**{escaped(block.title)}**", "", *_table(block), ""]
+    parts += [NOTES, ""]
+    cited = {figure.paper: None for block in blocks for row in block.rows for figure in row.papers}
+    if cited:
+        parts += [PAPERS + " ".join(f"{name}: {papers.CITATIONS[name]}" for name in cited), ""]
+    return "\n".join(parts)
+
+
+def sections(blocks: Sequence[Block]) -> list[tuple[str, list[Block]]]:
+    """Blocks by scenario and kind of validation."""
+    words = {"complete": "", "partial": ", validated on partly known labels"}
+    found = sorted(blocks, key=lambda block: (block.validation, block.scenario))
+    grouped = groupby(found, key=lambda block: block.scenario + words[block.validation])
+    return [(heading, list(group)) for heading, group in grouped]
+
+
+def number(found: Mean | None) -> str:
+    if found is None:
+        return "undefined"
+    return f"{found.value:.3f}" + ("" if found.margin is None else f" ± {found.margin:.3f}")
+
+
+def share(gap: float | None) -> str:
+    return "" if gap is None else f"{100 * gap:.0f} %"
+
+
+def escaped(text: str) -> str:
+    """Text that stays text in Markdown, also inside a table."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", " ".join(text.split()))
+
+
+def _verdict(blocks: Sequence[Block]) -> list[str]:
+    parts = []
+    for overall, *scenarios in verdict.verdicts(blocks):
+        if overall.validation == "partial":
+            parts += ["Validated on labels as partly known as those of training:", ""]
+        parts += [f"{_said(overall, scenarios)} {verdict.method(overall)}", ""]
+        parts += [f"- {_said(one)}" for one in scenarios]
+        parts += [""] if scenarios else []
+    return parts
+
+
+def _said(one: verdict.Verdict, scenarios: Sequence[verdict.Verdict] = ()) -> str:
+    return f"{verdict.headline(one, str, _bold, scenarios)} {verdict.evidence(one, str, _bold)}".strip()
+
+
+def _bold(text: str) -> str:
+    return f"**{escaped(text)}**"
+
+
+def _table(block: Block) -> list[str]:
+    beside = any(row.papers for row in block.rows)
+    columns = (*COLUMNS, "papers") if beside else COLUMNS
+    lines = [f"| {' | '.join(columns)} |", f"|---{'|---:' * (len(COLUMNS) - 1)}{'|---' * beside}|"]
+    for row in block.rows:
+        cells = [_name(row), *_scores(row), share(row.gap), f"{row.seconds:.1f}", f"{row.memory_mb:.0f} MB"]
+        cells += [str(len(row.lines)), *(["; ".join(map(quoted, row.papers))] if beside else [])]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def quoted(figure: papers.Figure) -> str:
+    """A paper's figure in our units."""
+    return f"{figure.share:.3f} ({figure.paper}, {figure.table})"
+
+
+def _name(row: Row) -> str:
+    name = _bold(row.name) if row.best else escaped(row.name)
+    return name + (" ≈" if row.level else "") + (f" *({KINDS[row.kind]})*" if row.kind else "")
+
+
+def _scores(row: Row) -> list[str]:
+    first, *others = (number(row.mean(score)) for score in SCORES)
+    return [f"**{first}**" if row.best else first, *others]

@@ -1,0 +1,144 @@
+"""Which method wins and how sure that is, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from partly.comparison.blocks import Block
+from partly.comparison.plan import FULL
+from partly.comparison.statistics import FEW, LEVEL, Ranking, rank
+
+Bold = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What some races say: those of one scenario, or of all."""
+
+    validation: str
+    scenario: str  # "" for all
+    ranking: Ranking
+    data: int  # data sets behind the races
+    unranked: tuple[str, ...] = ()  # methods that too few of the races have
+
+    @property
+    def sure(self) -> str:
+        """'alone', 'clear', 'shared' or 'open'."""
+        _, *others = self.ranking.names
+        level = self.ranking.level
+        if not others or not level:
+            return "clear" if others else "alone"
+        # Where one that is level with the first is ranked behind one that is not, the tests say nothing clear.
+        return "shared" if len(level) < len(others) and tuple(others[: len(level)]) == level else "open"
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        return (self.ranking.names[0], *self.ranking.level)
+
+
+def verdicts(blocks: Sequence[Block]) -> list[list[Verdict]]:
+    """For each kind of validation: the verdict of all races, then that of each scenario where there are several."""
+    found = []
+    for validation in sorted({block.validation for block in blocks}):
+        races = [block for block in blocks if block.validation == validation and block.scenario != FULL]
+        scenarios = sorted({block.scenario for block in races})
+        parts = ["", *scenarios] if len(scenarios) > 1 else scenarios
+        ours = [_verdict(races, validation, part) for part in parts]
+        if ours and ours[0]:
+            found.append([one for one in ours if one])
+    return found
+
+
+def _verdict(races: Sequence[Block], validation: str, scenario: str) -> Verdict | None:
+    ours = [block for block in races if scenario in ("", block.scenario)]
+    ranking = rank([block.race for block in ours])
+    if ranking is None:
+        return None
+    names = dict.fromkeys(name for block in ours for name in block.race if name not in ranking.names)
+    return Verdict(validation, scenario, ranking, len({block.what["data"] for block in ours}), tuple(names))
+
+
+# ---------------------------------------------------------------- words; text is `str` or `Markup`, which escapes
+
+
+def headline(verdict: Verdict, text: type[str], bold: Bold, scenarios: Sequence[Verdict] = ()) -> str:
+    """Who wins. `scenarios`: the verdicts of the parts, where this is the one of all."""
+    ranking = verdict.ranking
+    first = bold(ranking.names[0])
+    if verdict.sure == "alone":
+        return text("{} ran alone: there is nothing to compare it with.").format(first)
+    told = [one for one in scenarios if one.sure in ("clear", "shared")]
+    if told and not set.intersection(*(set(one.leaders) for one in told)):
+        return text("It depends on the scenario: {}.").format(_parts(told, text, bold))
+    where = f" at {verdict.scenario}" if verdict.scenario else ""
+    if verdict.sure == "clear":
+        return text("{} wins{}.").format(first, where)
+    if verdict.sure == "shared":
+        leaders = text(" and ").join(map(bold, verdict.leaders))
+        return text("{} share the lead{}: the data cannot tell them apart.").format(leaders, where)
+    return text("No winner{}: {} has the best mean rank, but it may be chance.").format(where, first)
+
+
+def _parts(told: Sequence[Verdict], text: type[str], bold: Bold) -> str:
+    """Who leads where."""
+    where: dict[tuple[str, ...], list[str]] = {}
+    for one in told:
+        where.setdefault(tuple(sorted(one.leaders)), []).append(one.scenario)
+    return text("; ").join(
+        text("{} {} at {}").format(
+            text(" and ").join(map(bold, leaders)), "lead" if len(leaders) > 1 else "leads", " and ".join(scenarios)
+        )
+        for leaders, scenarios in where.items()
+    )
+
+
+def evidence(verdict: Verdict, text: type[str], bold: Bold) -> str:
+    """How sure that is, and how much it is about."""
+    ranking = verdict.ranking
+    if verdict.sure == "alone":
+        return text("")
+    first, second = map(bold, ranking.names[:2])
+    best = f" is best in {ranking.wins[0]} of {ranking.blocks} races," if ranking.blocks > 1 else " is"
+    side = "above" if ranking.lead[1] >= 0 else "below"
+    return text("{}{} on average {:.3f} mAP {} {} ({}).").format(
+        first, best, abs(ranking.lead[1]), side, second, _chance(verdict)
+    )
+
+
+def _chance(verdict: Verdict) -> str:
+    """What the tests give for the first against the second and against the others."""
+    ranking = verdict.ranking
+    if ranking.friedman is not None and ranking.friedman > 1 - LEVEL:
+        return f"Friedman's test over all methods: {probability(ranking.friedman)}"
+    against = {name: ranking.p[ranking.names[0], name] for name in ranking.names[1:]}
+    behind = max((p for name, p in against.items() if name not in ranking.level), default=1.0)
+    if verdict.sure == "clear":
+        return f"{probability(behind)}{' at most, against each other method' if len(against) > 1 else ''}"
+    between = f"{probability(against[ranking.names[1]])} between these two"
+    return between + (f", {probability(behind)} at most against the rest" if verdict.sure == "shared" else "")
+
+
+def probability(p: float) -> str:
+    """p in the digits that it is worth."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+
+
+def method(verdict: Verdict) -> str:
+    """How it was tested, and what that does not say."""
+    ranking = verdict.ranking
+    if ranking.blocks >= FEW:
+        words = (
+            f"Methods are ranked in each of {ranking.blocks} races by their mean over seeds. Tests at 5 %: "
+            "Friedman's over all methods, then Wilcoxon's signed ranks for every two, with Holm's correction."
+        )
+        if verdict.data < ranking.blocks:
+            words += f" Races on the same data ({verdict.data} sets) are not independent: the true p is larger."
+    elif ranking.seeds > 1:
+        words = (
+            f"Too few races ({ranking.blocks}) to speak of other data. Test at 5 %: Student's t for every two methods, "
+            f"paired over {ranking.seeds} seeds, with Holm's correction. It speaks of these data only."
+        )
+    else:
+        words = "One seed and few races: nothing can be said about chance. More seeds (--seeds 5) would tell."
+    return words + (f" Not ranked, for want of races: {', '.join(verdict.unranked)}." if verdict.unranked else "")
