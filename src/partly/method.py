@@ -6,6 +6,7 @@ how one step changes them. All that must survive a crash is a parameter, a buffe
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -133,16 +134,21 @@ class Method(nn.Module):
 
 
 class LossMethod(Method):
-    """One network trained with a loss function; what a file in `methods/` with only a `loss` becomes."""
+    """One network trained with a loss function; what a file in `methods/` with only a `loss` becomes.
+
+    The function takes (logits, z), or (logits, z, clock) where it changes with the epochs, then its settings.
+    """
 
     def __init__(self, task: Task, loss: Callable[..., Tensor], settings: dict[str, Any]) -> None:
         super().__init__(task)
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
         self.loss, self.settings = loss, settings
+        self.timed = "clock" in inspect.signature(loss).parameters
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
-        loss = self.loss(self.network(batch.x), batch.z, **self.settings).mean()
+        given = (self.network(batch.x), batch.z, *((clock,) if self.timed else ()))
+        loss = self.loss(*given, **self.settings).mean()
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
 
