@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint types check coverage docs bench clean
+.PHONY: setup demo test lint types check coverage docs results bench clean
 
 setup: $(READY)
 
@@ -36,9 +36,14 @@ coverage: setup
 docs: setup
 	$(BIN)/python docs/generate.py
 
+# docs/results.md and its pictures, from results/*.jsonl.
+results: setup
+	$(BIN)/python docs/results.py
+
 bench: setup
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/metrics.py
+	$(BIN)/python benchmarks/compare.py
 
 clean:
 	rm -rf demo runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

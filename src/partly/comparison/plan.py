@@ -56,6 +56,7 @@ class Experiment:
     recipe: dict[str, Any] = field(default_factory=dict)
     labels: str | None = None  # where the data is a table of features: the file with what is known
     name: str = "compare"
+    title: str = ""
     about: str = ""
 
     def __post_init__(self) -> None:
@@ -78,7 +79,7 @@ class Experiment:
     def cells(self) -> list[Cell]:
         """Every cell once, the naive and the full-label rows included; seed by seed, so that early means say much."""
         methods = [method_and_settings(text) for text in dict.fromkeys((*NAIVE, *self.methods))]
-        wanted = [(FULL, "bce", {}, 0)]
+        wanted: list[tuple[str, str, dict[str, Any], int]] = [(FULL, "bce", {}, 0)]
         wanted += [(s, *m, t) for s, m, t in product(self.scenarios, methods, sorted({0, self.tune}))]
         found: dict[str, Cell] = {}
         for seed, data, head, optimizer, kind, (scenario, method, settings, tune) in product(

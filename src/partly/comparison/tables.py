@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 
 from partly import papers
-from partly.comparison import verdict
+from partly.comparison import pictures, verdict
 from partly.comparison.blocks import SCORES, Block, Row, gather
 from partly.comparison.lines import Line
 from partly.comparison.statistics import Mean
+from partly.comparison.verdict import Verdict
+from partly.plots import Look
+
+Draw = Callable[[str, bytes], str]
 
 COLUMNS = ("method", *SCORES, "gap closed", "seconds", "memory", "seeds")
 KINDS = {"naive": "naive", "full": "upper end", "oracle": "oracle: sees the truth", "": ""}
@@ -25,21 +29,26 @@ PAPERS = (
 )
 
 
-def markdown(lines: Sequence[Line], level: int = 2, pictures: Mapping[str, str] | None = None) -> str:
+def markdown(lines: Sequence[Line], level: int = 2, draw: Draw | None = None) -> str:
     """A report from result lines alone.
 
-    level: of the headings. pictures: addresses of the pictures of scenarios, by title of the section.
+    level: of the headings. draw: takes the name and the SVG of a picture and returns the address to link to; without it
+    there are no pictures.
     """
     blocks = gather(lines)
-    parts = _verdict(blocks)
+    kinds = verdict.verdicts(blocks)
+    styles = pictures.looks(blocks)
+    order = [name for ours in kinds[:1] for name in ours[0].ranking.names]
+    parts = [part for ours in kinds for part in _verdict(ours, styles, draw)]
     for heading, group in sections(blocks):
         parts += [f"{'#' * level} {escaped(heading)}", ""]
-        if pictures and heading in pictures:
-            parts += [f"![mAP of every method at {escaped(heading)}]({pictures[heading]})", ""]
+        if draw:
+            address = draw(heading, pictures.scenario(group, order, styles))
+            parts += [f"![mAP of every method at {escaped(heading)}]({address})", ""]
         for block in group:
             parts += [f"**{escaped(block.title)}**", "", *_table(block), ""]
     parts += [NOTES, ""]
-    cited = {figure.paper: None for block in blocks for row in block.rows for figure in row.papers}
+    cited = sorted({figure.paper for block in blocks for row in block.rows for figure in row.papers})
     if cited:
         parts += [PAPERS + " ".join(f"{name}: {papers.CITATIONS[name]}" for name in cited), ""]
     return "\n".join(parts)
@@ -68,18 +77,19 @@ def escaped(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", " ".join(text.split()))
 
 
-def _verdict(blocks: Sequence[Block]) -> list[str]:
+def _verdict(ours: Sequence[Verdict], styles: Mapping[str, Look], draw: Draw | None) -> list[str]:
+    overall, *scenarios = ours
     parts = []
-    for overall, *scenarios in verdict.verdicts(blocks):
-        if overall.validation == "partial":
-            parts += ["Validated on labels as partly known as those of training:", ""]
-        parts += [f"{_said(overall, scenarios)} {verdict.method(overall)}", ""]
-        parts += [f"- {_said(one)}" for one in scenarios]
-        parts += [""] if scenarios else []
-    return parts
+    if overall.validation == "partial":
+        parts += ["Validated on labels as partly known as those of training:", ""]
+    parts += [f"{_said(overall, scenarios)} {verdict.method(overall)}", ""]
+    if draw:
+        address = draw(f"ranks {overall.validation}", pictures.ranks(overall.ranking, styles))
+        parts += [f"![Mean ranks; a bar joins methods that cannot be told apart]({address})", ""]
+    return parts + [f"- {_said(one)}" for one in scenarios] + [""] * bool(scenarios)
 
 
-def _said(one: verdict.Verdict, scenarios: Sequence[verdict.Verdict] = ()) -> str:
+def _said(one: Verdict, scenarios: Sequence[Verdict] = ()) -> str:
     return f"{verdict.headline(one, str, _bold, scenarios)} {verdict.evidence(one, str, _bold)}".strip()
 
 

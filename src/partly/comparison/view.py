@@ -51,7 +51,7 @@ class Live:
         means: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for line in self.lines:
             if line["test"]["mAP"] is not None:
-                row = (line["data"], line["scenario"], line["head"])
+                row: tuple[str, ...] = (line["data"], line["scenario"], line["head"])
                 means[row][line["method"]].append(line["test"]["mAP"])
         methods = sorted({method for row in means.values() for method in row})
         table = Table("data", "scenario", "head", *methods)
