@@ -131,6 +131,15 @@ def test_settings_reach_the_loss() -> None:
     assert method.update(BATCH, clock)["loss"] == pytest.approx(3 * other.update(BATCH, clock)["loss"])
 
 
+def test_a_loss_may_ask_for_the_clock() -> None:
+    def timed(logits: Tensor, z: Tensor, clock: Clock, *, factor: float) -> Tensor:
+        return factor * clock.epoch * losses.bce(logits, z)
+
+    clock = Clock(0, epochs=5, steps=1, epoch=3)
+    plain = LossMethod(TASK, losses.bce, {}).update(BATCH, clock)["loss"]
+    assert LossMethod(TASK, timed, {"factor": 2.0}).update(BATCH, clock)["loss"] == pytest.approx(6 * plain)
+
+
 # -------------------------------------------------------------------- state
 
 

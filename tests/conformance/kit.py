@@ -81,8 +81,9 @@ def check_docstring(entry: Entry) -> None:
 
 def check_settings(entry: Entry) -> None:
     """Settings are keyword-only, annotated and have a default that fits; a wrong name or type is refused by name."""
-    given = 1 if isinstance(entry.make, type) else 2  # the task, or logits and z
-    for parameter in list(inspect.signature(entry.make, eval_str=True).parameters.values())[given:]:
+    given = {"task"} if isinstance(entry.make, type) else {"logits", "z", "clock"}
+    signature = inspect.signature(entry.make, eval_str=True)
+    for parameter in (value for name, value in signature.parameters.items() if name not in given):
         say = f"{entry.name}: setting {parameter.name}"
         assert parameter.kind is parameter.KEYWORD_ONLY, f"{say} must be keyword-only (put it behind a *)."
         assert parameter.default is not parameter.empty, f"{say} needs a default."
@@ -552,8 +553,11 @@ def _loss_input() -> tuple[Tensor, Tensor]:
 
 
 def _loss(entry: Entry, logits: Tensor, z: Tensor) -> Tensor:
+    clock = (
+        (Clock(0, epochs=4, steps=3, epoch=2, step=1),) if "clock" in inspect.signature(entry.make).parameters else ()
+    )
     with in_case(entry, "the loss function by itself"):
-        return entry.make(logits, z)
+        return entry.make(logits, z, *clock)
 
 
 def _value_and_gradient(entry: Entry, logits: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
