@@ -77,6 +77,15 @@ def test_other_spellings_are_refused(file, value):
     assert f"\n  {file}:4: {value!r}\n" in told
 
 
+def test_lines_are_right_in_every_block(file, monkeypatch):
+    monkeypatch.setattr(tables, "BLOCK_BYTES", 1 << 7)
+    rows = "item,label,value\n" + "x,cat,1\n" * 100
+    assert f"{file}:102: '?'" in refusal(file, f"{rows}x,dog,?\n")
+    assert f"{file}:102: no item" in refusal(file, f"{rows},dog,1\n")
+    assert f"{file}:102: no, but not in {file}:101" in refusal(file, f"{rows}x,cat,0\n")
+    assert f"{file}:102: label 'dog'" in refusal(file, f"{rows}x,dog,0\n", names=["cat"])
+
+
 def test_a_value_needs_an_item_and_a_label(file):
     told = refusal(file, "item,label,value\nx,cat,1\n,cat,1\nx,,0\nx, ,0\n")
     assert told.startswith(f"{file}: values without an item or without a label: 3\n")
