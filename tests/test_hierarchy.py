@@ -229,8 +229,8 @@ def consistent(labels: Labels, parents: dict[str, str]) -> Labels:
     return labels[[not slow_contradictions(said, parents) for said in by_item(labels)]]
 
 
-@given(forests())
-def test_contradictions_are_those_of_a_slow_search(case: tuple[dict[str, str], Labels]) -> None:
+@given(forests(), st.sampled_from([1, 1 << 22]))
+def test_contradictions_are_those_of_a_slow_search(case: tuple[dict[str, str], Labels], block: int) -> None:
     parents, labels = case
     expected = {
         f"item {item!r}: {yes!r} is yes and {no!r} is no"
@@ -240,8 +240,10 @@ def test_contradictions_are_those_of_a_slow_search(case: tuple[dict[str, str], L
     if not expected:
         Hierarchy(parents).check(labels)
         return
-    with pytest.raises(LabelError) as caught:
-        Hierarchy(parents).check(labels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matrix, "BLOCK", block)
+        with pytest.raises(LabelError) as caught:
+            Hierarchy(parents).check(labels)
     first, *lines = str(caught.value).splitlines()
     assert first.startswith(f"{len(expected)} labels")
     assert {line.split(" (")[0].strip() for line in lines if "... and" not in line} <= expected

@@ -104,6 +104,15 @@ def test_nothing_is_no_special_case(shape: tuple[int, int], made: Any) -> None:
     assert "100.0% unknown" in repr(labels)
 
 
+def test_sparse_labels_hold_what_is_known_and_that_in_order() -> None:
+    stored = sp.csr_array((np.array([1, 0, -1]), np.array([2, 0, 1]), np.array([0, 2, 3])), shape=(2, 3))
+    labels = Labels.from_ternary(stored)
+    assert labels.ternary().nnz == 2
+    assert [part.tolist() for part in labels.entries()] == [[0, 1], [2, 1], [1, 0]]
+    unsorted = sp.csr_array((np.array([1, -1], np.int8), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
+    assert matrix.frozen(unsorted).indices.tolist() == [0, 2]
+
+
 # -------------------------------------------------------------------- never changed
 
 
@@ -303,6 +312,13 @@ def test_long_form_against_a_slow_dictionary(entries: list[tuple[int, int, int]]
         expected[i, j] = 1 if values == {1} else -1
     np.testing.assert_array_equal(labels.rows(slice(None)), expected)
     assert labels.sparse == (sparse and 5 * len(said) < 20)
+
+
+def test_saying_the_same_very_often_is_saying_it_once() -> None:
+    for times in (128, 256, 300):
+        assert Labels.from_entries(["p"] * times, ["x"] * times, [0] * times).ternary().tolist() == [[-1]]
+        with pytest.raises(LabelError, match="both yes and no"):
+            Labels.from_entries(["p"] * times, ["x"] * times, [0] * (times - 1) + [1])
 
 
 LONG_REFUSED: dict[str, tuple[tuple[Any, Any, Any], dict[str, Any], list[str]]] = {
