@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 
 
@@ -46,3 +47,11 @@ def listing(places: Iterable[str], total: int, most: int = 5) -> str:
     shown = [f"\n  {place}" for _, place in zip(range(most), places, strict=False)]
     rest = total - len(shown)
     return "".join(shown) + (f"\n  ... and {rest} more" if rest > 0 else "")
+
+
+def within(low: float, high: float, **settings: float) -> None:
+    """Refuse settings outside of [low, high], by name."""
+    wrong = [f"{name} = {value}" for name, value in settings.items() if not low <= value <= high]
+    if wrong:
+        ends = f"{low:g} or more" if high == math.inf else f"from {low:g} to {high:g}"
+        raise SettingError(f"{', '.join(wrong)}: should be {ends}.")

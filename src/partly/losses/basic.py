@@ -1,9 +1,4 @@
-"""Losses: pure functions of logits [B, L] and z [B, L] (+1 yes, -1 no, 0 unknown).
-
-Each returns a tensor whose mean is the loss: entries that do not count are 0 and stay in the mean, so a batch is
-divided by B x L as in the papers. All start from logits and stay finite for any finite logit. Unknown entries are
-taken out before anything is computed on them, so neither value nor gradient can leak.
-"""
+"""Binary cross-entropy: on what is known, weighted by how much is known, or with the unknown taken for no."""
 
 from __future__ import annotations
 
@@ -14,16 +9,21 @@ from torch.nn import functional as F
 from partly.errors import SettingError
 
 
+def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
+    """Every entry against its target: 1 yes, 0 no, or anything between. [B, L]"""
+    return F.binary_cross_entropy_with_logits(logits, target.to(logits.dtype), reduction="none")
+
+
 def bce(logits: Tensor, z: Tensor) -> Tensor:
     """Binary cross-entropy on the known entries; unknown entries count 0 and still divide. [B, L]"""
     known = z != 0
-    entries = _cross_entropy(torch.where(known, logits, 0.0), z)
+    entries = cross_entropy(torch.where(known, logits, 0.0), z > 0)
     return torch.where(known, entries, 0.0)
 
 
 def assume_negative(logits: Tensor, z: Tensor) -> Tensor:
     """Binary cross-entropy with every unknown entry taken for a no. [B, L]"""
-    return _cross_entropy(logits, z)
+    return cross_entropy(logits, z > 0)
 
 
 def partial_bce(
@@ -59,8 +59,3 @@ def normaliser(p0: float, value: float, gamma: float) -> tuple[float, float]:
         raise SettingError(f"g(p0) = value needs 0 < p0 < 1 and gamma other than 0; got p0 = {p0}, gamma = {gamma}.")
     alpha = (value - 1.0) / (p0**gamma - 1.0)
     return alpha, 1.0 - alpha
-
-
-def _cross_entropy(logits: Tensor, z: Tensor) -> Tensor:
-    """Every entry against yes where z is +1 and against no elsewhere. [B, L]"""
-    return F.binary_cross_entropy_with_logits(logits, (z > 0).to(logits.dtype), reduction="none")

@@ -1,0 +1,31 @@
+"""Choosing entries by rank. A choice is a boolean mask; no gradient flows through it."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+
+@torch.no_grad()
+def largest(values: Tensor, among: Tensor, count: int) -> Tensor:
+    """The `count` largest values among some entries (or all of these, if they are fewer): a mask of the same shape.
+
+    Exactly that many: of equal values some are in and some out, the same ones each time.
+    """
+    candidates = among.flatten().nonzero().squeeze(1)
+    best = values.flatten()[candidates].topk(min(count, len(candidates)), sorted=False).indices
+    chosen = torch.zeros(among.numel(), dtype=torch.bool, device=among.device)
+    chosen[candidates[best]] = True
+    return chosen.view(among.shape)
+
+
+def smallest(values: Tensor, among: Tensor, count: int) -> Tensor:
+    """The `count` smallest values among some entries, as `largest`."""
+    return largest(-values, among, count)
+
+
+def share_of(share: float, total: int) -> int:
+    """A share as a count, rounded up: 2 % of 6 entries is 1 entry, and a third of them is 2."""
+    return math.ceil(share * total - 1e-9)  # 0.07 x 100 is a little more than 7
