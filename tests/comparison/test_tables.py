@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from comparison.making import line, lines
+from partly.comparison import tables
+from partly.errors import SettingError
+
+ROOT = Path(__file__).resolve().parents[2]
+RACE = {
+    "full": [0.8, 0.9, 0.85],
+    "assume-negative": [0.4, 0.5, 0.45],
+    "bce": [0.62, 0.63, 0.64],
+    "partial-bce": [0.6, 0.7, 0.65],
+}
+
+
+def cells(text: str) -> list[list[str]]:
+    """The rows of the first table."""
+    table = text[text.index("| method") :].split("\n\n")[0]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in table.splitlines()]
+
+
+def test_a_table_by_hand():
+    made = [*lines(RACE), line("seer", score=0.96, needs_truth=True)]
+    head, rule, *rows = cells(tables.markdown(made))
+    assert head == ["method", "mAP", "CF1", "OF1", "gap closed", "seconds", "memory", "seeds"]
+    assert len(rule) == len(head)
+    # Three values 0.05 apart: 4.303 x 0.05 / sqrt 3; 0.01 apart: 0.0248.
+    assert [row[:2] for row in rows] == [
+        ["bce, all labels *(upper end)*", "0.850 ± 0.124"],
+        ["seer *(oracle: sees the truth)*", "0.960"],
+        ["**partial-bce**", "**0.650 ± 0.124**"],
+        ["bce ≈ *(naive)*", "0.630 ± 0.025"],
+        ["assume-negative *(naive)*", "0.450 ± 0.124"],
+    ]
+    assert [row[4] for row in rows] == ["", "140 %", "50 %", "45 %", "0 %"]
+    assert rows[2][5:] == ["2.0", "100 MB", "3"]
+
+
+def test_the_verdict_comes_first():
+    assert tables.markdown(lines(RACE)).startswith("**partial-bce** and **bce** share the lead at uniform:0.5")
+
+
+def test_a_papers_value_is_printed_beside():
+    made = lines({"full": [0.8], "assume-negative": [0.7]}, data="voc2012", scenario="single-positive")
+    text = tables.markdown(made)
+    head, _, full, naive = cells(text)
+    assert head[-1] == "papers"
+    assert full[-1] == "0.894 (Zhou et al. 2022, BenchmarkResults)"
+    assert naive[-1] == "0.859 (Zhou et al. 2022, BenchmarkResults)"
+    assert "Acknowledging the Unknown" in text
+    assert "papers" not in cells(tables.markdown(lines(RACE)))[0]
+
+
+def test_undefined_is_a_word():
+    assert cells(tables.markdown(lines({"bce": [None], "assume-negative": [0.5]})))[-1][1] == "undefined"
+
+
+def test_text_from_the_data_stays_text():
+    text = tables.markdown(lines({"bce": [0.5], "assume-negative": [0.4]}, data="a|b *c* <i>\n# d"))
+    assert "**a\\|b \\*c\\* \\<i\\> \\# d, linear**" in text
+
+
+def test_kinds_of_validation_have_their_own_sections():
+    made = lines({"bce": [0.5]}) + lines({"bce": [0.4]}, validation="partial")
+    text = tables.markdown(made)
+    assert "## uniform:0.5\n" in text
+    assert "## uniform:0.5, validated on partly known labels\n" in text
+
+
+def test_pictures_are_drawn_where_asked_for():
+    drawn = {}
+    text = tables.markdown(lines(RACE), draw=lambda name, svg: drawn.setdefault(name, svg) and f"at/{len(drawn)}.svg")
+    assert list(drawn) == ["ranks complete", "uniform:0.5"]
+    assert all(svg.startswith(b"<svg") for svg in drawn.values())
+    assert "](at/1.svg)" in text
+    assert "](at/2.svg)" in text
+
+
+# ---------------------------------------------------------------- docs/results.md
+
+
+@pytest.fixture
+def results(tmp_path):
+    spec = importlib.util.spec_from_file_location("results_page", ROOT / "docs" / "results.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for folder in ("results", "experiments", "docs"):
+        (tmp_path / folder).mkdir()
+    text = "".join(json.dumps(one) + "\n" for one in lines(RACE))
+    (tmp_path / "results" / "small.jsonl").write_text(text)
+    toml = 'title = "A small one"\nabout = "Why."\ndata = ["x.npz"]\nmethods = ["bce"]\nscenarios = ["uniform:0.5"]\n'
+    (tmp_path / "experiments" / "small.toml").write_text(toml)
+    return module
+
+
+def test_make_results_writes_the_page_and_its_pictures(results, tmp_path):
+    (tmp_path / "docs" / "results").mkdir()
+    old = tmp_path / "docs" / "results" / "old.svg"
+    old.touch()
+    results.main(tmp_path)
+    text = (tmp_path / "docs" / "results.md").read_text()
+    assert "## A small one\n\nWhy.\n\nReproduced by `partly compare experiments/small.toml`.\n\n**partial-bce**" in text
+    drawn = sorted(path.name for path in (tmp_path / "docs" / "results").iterdir())
+    assert drawn == ["small-ranks-complete.svg", "small-uniform-0.5.svg"]
+    assert all(f"(results/{name})" in text for name in drawn)
+    first = {path.name: path.read_bytes() for path in (tmp_path / "docs" / "results").iterdir()}
+    results.main(tmp_path)
+    assert (tmp_path / "docs" / "results.md").read_text() == text
+    assert {path.name: path.read_bytes() for path in (tmp_path / "docs" / "results").iterdir()} == first
+
+
+def test_results_without_their_experiment_are_refused(results, tmp_path):
+    (tmp_path / "experiments" / "small.toml").unlink()
+    with pytest.raises(SettingError, match=r"small\.toml"):
+        results.main(tmp_path)

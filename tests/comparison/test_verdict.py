@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import numpy as np
+from markupsafe import Markup
+
+from comparison.making import lines
+from partly.comparison import verdict
+from partly.comparison.blocks import gather
+
+
+def said(made, text=str, bold=str):
+    """Headline and evidence, first of all races, then of each scenario."""
+    (ours,) = verdict.verdicts(gather(made))
+    heads = [verdict.headline(ours[0], text, bold, ours[1:]), *(verdict.headline(one, text, bold) for one in ours[1:])]
+    return [(head, verdict.evidence(one, text, bold)) for head, one in zip(heads, ours, strict=True)]
+
+
+def many(offsets, noise=0.001, races=8, **changes):
+    """Races on as many data sets; offsets: method -> how far below 0.9 it is."""
+    rng = np.random.default_rng(0)
+    made = []
+    for number in range(races):
+        scores = {name: 0.9 - below + rng.normal(0, noise, 2) for name, below in offsets.items()}
+        made += lines({name: values.tolist() for name, values in scores.items()}, data=f"d{number}", **changes)
+    return made
+
+
+def test_a_clear_win():
+    ((head, evidence),) = said(many({"bce": 0.3, "assume-negative": 0.2, "partial-bce": 0.1}))
+    assert head == "partial-bce wins at uniform:0.5."
+    assert evidence.startswith("partial-bce is best in 8 of 8 races, on average 0.1")
+    assert "above assume-negative (p = 0.023 at most, against each other method)." in evidence  # 3 x 2 / 2^8
+
+
+def test_a_shared_lead():
+    ((head, evidence),) = said(many({"bce": 0.3, "assume-negative": 0.1, "partial-bce": 0.1}))
+    assert "share the lead" in head
+    assert "bce share" not in head.replace("partial-bce share", "")
+    assert "between these two, p = 0.023 at most against the rest" in evidence
+
+
+def test_no_winner():
+    ((head, evidence),) = said(many({"bce": 0.1, "assume-negative": 0.1, "partial-bce": 0.1}, noise=0.05))
+    assert head.startswith("No winner at uniform:0.5: ")
+    assert "Friedman's test over all methods: p = 0." in evidence
+
+
+def test_it_depends_on_the_scenario():
+    made = many({"bce": 0.3, "assume-negative": 0.1}, scenario="single-positive")
+    made += many({"bce": 0.1, "assume-negative": 0.3}, scenario="uniform:0.1")
+    (head, _), *others = said(made)
+    assert head == "It depends on the scenario: assume-negative leads at single-positive; bce leads at uniform:0.1."
+    assert [head for head, _ in others] == ["assume-negative wins at single-positive.", "bce wins at uniform:0.1."]
+
+
+def test_one_winner_in_every_scenario():
+    made = many({"bce": 0.3, "assume-negative": 0.1}, scenario="single-positive")
+    made += many({"bce": 0.3, "assume-negative": 0.1}, scenario="uniform:0.1")
+    assert said(made)[0][0] == "assume-negative wins."
+
+
+def test_one_race_is_told_by_its_seeds():
+    made = lines({"bce": [0.50, 0.51, 0.52, 0.50], "assume-negative": [0.40, 0.42, 0.41, 0.40]})
+    ((head, evidence),) = said(made)
+    assert head == "bce wins at uniform:0.5."
+    assert evidence == "bce is on average 0.100 mAP above assume-negative (p < 0.001)."
+
+
+def test_one_seed_is_not_enough():
+    made = lines({"bce": [0.9], "assume-negative": [0.1]})
+    assert said(made)[0][0].startswith("No winner")
+    ((one,),) = verdict.verdicts(gather(made))
+    assert "One seed" in verdict.method(one)
+
+
+def test_a_method_alone():
+    assert said(lines({"bce": [0.9, 0.8]})) == [("bce ran alone: there is nothing to compare it with.", "")]
+
+
+def test_kinds_of_validation_are_told_apart():
+    made = lines({"bce": [0.9, 0.8], "assume-negative": [0.1, 0.2]})
+    made += lines({"bce": [0.1, 0.2], "assume-negative": [0.9, 0.8]}, validation="partial")
+    found = [ours[0] for ours in verdict.verdicts(gather(made))]
+    assert [(one.validation, one.ranking.names[0]) for one in found] == [
+        ("complete", "bce"),
+        ("partial", "assume-negative"),
+    ]
+
+
+def test_full_labels_are_not_a_race():
+    made = lines({"full": [0.9, 0.8], "bce": [0.1, 0.2]}) + lines({"partial-bce": [0.9, 0.9]}, scenario="full")
+    ((one,),) = verdict.verdicts(gather(made))
+    assert one.ranking.names == ("bce",)
+
+
+def test_nothing_defined_no_verdict():
+    assert verdict.verdicts(gather(lines({"bce": [None], "assume-negative": [None]}))) == []
+
+
+def test_how_it_was_tested_says_what_is_not_known():
+    made = many({"bce": 0.3, "assume-negative": 0.1}) + many({"bce": 0.3, "assume-negative": 0.1}, head="mlp")
+    made += lines({"partial-bce": [0.99, 0.99]}, data="d0")
+    ((one,),) = verdict.verdicts(gather(made))
+    words = verdict.method(one)
+    assert "each of 16 races" in words
+    assert "(8 sets) are not independent" in words
+    assert words.endswith("Not ranked, for want of races: partial-bce.")
+
+
+def test_names_are_escaped_in_markup():
+    made = many({"a<b>": 0.3, "c&d": 0.1}, scenario="uniform:0.1")
+    ((head, evidence),) = said(made, Markup, lambda name: Markup("<i>{}</i>").format(name))
+    assert head == "<i>c&amp;d</i> wins at uniform:0.1."
+    assert "<i>a&lt;b&gt;</i>" in evidence
