@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
+from scipy.special import stdtrit
 
 from partly import metrics, plots
 from partly.labels import Labels
 
-GROUPS = 20  # of the jackknife
-WIDTH = 2.093  # Student's t for 95 % with GROUPS - 1 degrees of freedom
+GROUPS = 20  # of the jackknife, at most
 ENTRIES = 1 << 24  # of the evaluation items the jackknife looks at no more than this
 
 
@@ -70,20 +70,21 @@ def margin(truth: Labels, probabilities: npt.NDArray[Any], other: npt.NDArray[An
     """Half of a 95 % interval for the mAP, or for how much it differs from that of `other`, over evaluation items.
 
     A jackknife: each time every 20th item is left out. That is cheap, and there is no chance in it. Of very many
-    items a part is looked at, and the margin scaled to all of them. NaN where there are too few items.
+    items a part is looked at, and the margin scaled to all of them. NaN where there are too few items to tell.
     """
     step = max(1, math.ceil(truth.shape[0] * truth.shape[1] / ENTRIES))
     items = np.arange(0, len(truth), step)
-    if len(items) < GROUPS:
+    groups = min(GROUPS, len(items))
+    if groups < 2:
         return math.nan
     values = []
-    for group in range(GROUPS):
-        kept = np.delete(items, slice(group, None, GROUPS))
+    for group in range(groups):
+        kept = np.delete(items, slice(group, None, groups))
         labels = truth[kept]
         value = _mean_ap(probabilities[kept], labels)
         values.append(value if other is None else value - _mean_ap(other[kept], labels))
-    error = math.sqrt((GROUPS - 1) * float(np.var(values)))
-    return WIDTH * error * math.sqrt(len(items) / len(truth))
+    error = math.sqrt((groups - 1) * float(np.var(values)) * len(items) / len(truth))
+    return float(stdtrit(groups - 1, 0.975)) * error
 
 
 def _mean_ap(probabilities: npt.NDArray[Any], labels: Labels) -> float:
@@ -105,12 +106,7 @@ def sentences(runs: Sequence[Scored], truth: Labels | None) -> list[Markup]:
     runs = [run for run in runs if run.scores is not None]
     if truth is None or not runs:
         return [Markup("No scores: this report was made without evaluation items.")]
-    words = []
-    if not truth.counts()[1].any():
-        words.append(
-            Markup("No evaluation entry is known to be no: precision is 1 by construction, and F1 and P@k flatter.")
-        )
-    first = best(runs)
+    first, words = best(runs), _reservations(runs, truth)
     if first is None:
         why = "no run saw only what was given"
         if all(math.isnan(run.mean_ap) for run in runs):
@@ -119,50 +115,60 @@ def sentences(runs: Sequence[Scored], truth: Labels | None) -> list[Markup]:
     words += [_below(first, run, truth) for run in runs if run.view.privilege]
     guess = metrics.evaluate(np.full(truth.shape, 0.5), truth)["mAP"]
     words.append(Markup("Guessing would give {}.").format(number(guess)))
-    if len(truth) >= GROUPS:
-        words.append(
-            Markup("± is a margin of 95 % for the choice of evaluation items; another training seed adds its own.")
-        )
+    words.append(
+        Markup("± is a margin of 95 % for the choice of evaluation items; another training seed adds its own.")
+    )
     return [_headline(first, runs, truth), *words]
 
 
-def _headline(first: Scored, runs: Sequence[Scored], truth: Labels) -> Markup:
-    rivals = [run for run in runs if run is not first and not run.view.privilege]
-    if not rivals:
-        return Markup("{}: mAP {}{}.").format(_name(first), number(first.mean_ap), _margin(truth, first)[1])
-    rivals.sort(key=lambda run: -run.mean_ap)
-    noise, words = zip(*(_margin(truth, first, run) for run in rivals), strict=True)
-    gaps = [first.mean_ap - run.mean_ap for run in rivals]
-    level = sum(not gap > wide for gap, wide in zip(gaps, noise, strict=True))  # NaN, too: too few items to tell
-    if not level:
-        return Markup("{} is best: mAP {}, {}{} above {}.").format(
-            _name(first), number(first.mean_ap), number(gaps[0]), words[0], _name(rivals[0])
+def _reservations(runs: Sequence[Scored], truth: Labels) -> list[Markup]:
+    """What makes the scores look better than they are."""
+    words, evaluated = [], truth.digest()
+    if any(run.view.description["data"]["labels_sha256"] == evaluated for run in runs):
+        words.append(Markup("These scores are on the training items: they say little about new ones."))
+    if any((run.view.description["validation"] or {}).get("labels_sha256") == evaluated for run in runs):
+        words.append(Markup("The evaluation items also chose the best epoch, which flatters the scores a little."))
+    if not truth.counts()[1].any():
+        words.append(
+            Markup("No evaluation entry is known to be no: precision is 1 by construction, F1 and P@k flatter.")
         )
-    return Markup("{} and {} are within noise: mAP {} and {}, a difference of {}{}.{}").format(
-        _name(first),
-        _name(rivals[0]),
-        number(first.mean_ap),
-        number(rivals[0].mean_ap),
-        number(gaps[0]),
-        words[0],
-        f" So are {level - 1} more." if level > 1 else "",
-    )
+    return words
+
+
+def _headline(first: Scored, runs: Sequence[Scored], truth: Labels) -> Markup:
+    rivals = sorted((run for run in runs if run is not first and not run.view.privilege), key=lambda run: -run.mean_ap)
+    if not rivals:
+        return Markup("{}: mAP {}{}.").format(_name(first), number(first.mean_ap), _noise(margin(truth, _p(first))))
+    noise = {run: margin(truth, _p(first), _p(run)) for run in rivals}
+    level = [run for run in rivals if not first.mean_ap - run.mean_ap > noise[run]]  # NaN: too few items to tell
+    second = (level or rivals)[0]
+    gap = Markup("{}{}").format(number(first.mean_ap - second.mean_ap), _noise(noise[second]))
+    if not level:
+        words = Markup("{} is best: mAP {}, {} above {}.")
+        return words.format(_name(first), number(first.mean_ap), gap, _name(second))
+    words = Markup("{} and {} are within noise: mAP {} and {}, a difference of {}.{}")
+    more = f" So are {len(level) - 1} more." if level[1:] else ""
+    return words.format(_name(first), _name(second), number(first.mean_ap), number(second.mean_ap), gap, more)
 
 
 def _below(first: Scored, bound: Scored, truth: Labels) -> Markup:
-    gap = bound.mean_ap - first.mean_ap
-    noise, words = _margin(truth, bound, first)
-    sentence = Markup("{} saw {} and reaches {}: {} is {}{} below this upper bound.")
-    if not gap > noise:
-        sentence = Markup("{} saw {} and reaches {}, within noise of {}: a difference of {}{}.")
+    gap, noise = bound.mean_ap - first.mean_ap, margin(truth, _p(bound), _p(first))
+    if gap > noise:
+        words = Markup("{} saw {} and reaches {}: {} is {}{} below this upper bound.")
+    elif gap < -noise:
+        words = Markup("{} saw {} and reaches only {}: {} is {}{} above what should be an upper bound.")
+    else:
+        words = Markup("{} saw {} and reaches {}, within noise of {}: a difference of {}{}.")
     seen = Markup("<bdi>{}</bdi>").format(bound.view.privilege)
-    return sentence.format(_name(bound), seen, number(bound.mean_ap), _name(first), number(abs(gap)), words)
+    return words.format(_name(bound), seen, number(bound.mean_ap), _name(first), number(abs(gap)), _noise(noise))
 
 
-def _margin(truth: Labels, run: Scored, other: Scored | None = None) -> tuple[float, str]:
-    """The margin, and how it is written."""
-    wide = margin(truth, np.asarray(run.view.probabilities), None if other is None else other.view.probabilities)
-    return wide, "" if math.isnan(wide) else f" ± {wide:.3f}"
+def _p(run: Scored) -> npt.NDArray[Any]:
+    return np.asarray(run.view.probabilities)
+
+
+def _noise(wide: float) -> str:
+    return "" if math.isnan(wide) else f" ± {wide:.3f}"
 
 
 def _name(run: Scored) -> Markup:
