@@ -30,13 +30,11 @@ def pictures_of(split: Split, *names: str) -> set[int]:
     return {i for i, row in enumerate(split.train.positive) if all(row[columns])}
 
 
-def same(a: Split, b: Split, train: int, test: int) -> bool:
-    return (
-        np.array_equal(a.train_x[:train], b.train_x[:train])
-        and np.array_equal(a.test_x[:test], b.test_x[:test])
-        and a.train[:train] == b.train[:train]
-        and a.test[:test] == b.test[:test]
-    )
+def assert_same_start(a: Split, b: Split, train: int, test: int) -> None:
+    np.testing.assert_array_equal(a.train_x[:train], b.train_x[:train])
+    np.testing.assert_array_equal(a.test_x[:test], b.test_x[:test])
+    assert a.train[:train] == b.train[:train]
+    assert a.test[:test] == b.test[:test]
 
 
 # ---------------------------------------------------------------- what comes out
@@ -69,7 +67,7 @@ def test_no_pictures_at_all() -> None:
 
 
 def test_settings_may_be_numpy_integers() -> None:
-    assert same(scenes(np.int64(4), np.int32(2), seed=np.uint8(3)), scenes(4, 2, seed=3), 4, 2)
+    assert_same_start(scenes(np.int64(4), np.int32(2), seed=np.uint8(3)), scenes(4, 2, seed=3), 4, 2)
 
 
 def test_bad_settings_are_refused_all_at_once() -> None:
@@ -112,7 +110,7 @@ def test_same_bits_in_every_process() -> None:
 
 @pytest.mark.parametrize(("train", "test"), [(1, 1), (511, 0), (512, 3), (513, 40)])
 def test_a_larger_set_starts_with_the_same_pictures(train: int, test: int) -> None:
-    assert same(scenes(train, test), scenes(train=700, test=100), train, test)
+    assert_same_start(scenes(train, test), scenes(train=700, test=100), train, test)
 
 
 def test_seed_and_part_change_everything() -> None:
@@ -143,6 +141,9 @@ def test_one_ground_and_one_to_five_objects(split: Split) -> None:
     grounds = split.train.positive[:, len(OBJECTS) :].sum(axis=1)
     assert set(objects) == {1, 2, 3, 4, 5}
     assert set(grounds) == {1}
+    for things in _plan(np.random.default_rng(4).random((500, _DRAWS)), "train").objects.tolist():
+        here = [thing for thing in things if thing >= 0]
+        assert len(set(here)) == len(here)
 
 
 def test_labels_are_rare_and_common(split: Split) -> None:
