@@ -26,7 +26,7 @@ LAYERS = [
     {"training"},
     {"run", "progress"},
     {"estimator"},
-    {"plots", "verdict", "examples"},
+    {"plots", "verdict", "examples", "papers"},
     {"queries", "active", "comparison"},
     {"report"},
     {"jobs"},

@@ -250,6 +250,7 @@ def check_resume_same_bits(entry: Entry) -> None:
 
 
 def _stop(clock: Clock, logs: dict[str, float]) -> None:
+    assert callable(signal.getsignal(signal.SIGTERM)), "the loop does not listen"  # else it would end this process
     signal.raise_signal(signal.SIGTERM)
 
 
