@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from partly.errors import SettingError, did_you_mean
@@ -86,6 +87,7 @@ def methods() -> dict[str, dict[str, Any]]:
     return {name: entry.words() for name, entry in discover().items()}
 
 
+@cache  # comparisons ask for their methods thousands of times
 def read(module: types.ModuleType) -> Entry:
     """What a method file says of itself."""
     make = _maker(module)
