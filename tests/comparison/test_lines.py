@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from comparison.making import line
+from partly.comparison import lines
+from partly.comparison.protocol import PROTOCOL, ProtocolError
+from partly.errors import DataError
+
+
+def test_what_is_appended_is_read(tmp_path):
+    path = tmp_path / "a.jsonl"
+    assert lines.read(path) == []
+    made = [line(seed=seed) for seed in range(3)]
+    for one in made:
+        lines.append(path, one)
+    assert lines.read(path) == made
+
+
+def test_a_torn_last_line_does_not_count_and_does_not_swallow_the_next(tmp_path):
+    path = tmp_path / "a.jsonl"
+    first, second, third = (line(seed=seed) for seed in range(3))
+    lines.append(path, first)
+    whole = path.read_bytes()
+    torn = json.dumps(second).encode() + b"\n"
+    for cut in (1, 20, len(torn) // 2, len(torn) - 1):
+        path.write_bytes(whole + torn[:cut])
+        assert lines.read(path) == [first]
+        lines.append(path, third)
+        assert lines.read(path) == [first, third]
+
+
+def test_a_file_of_nothing_but_a_torn_line(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"data": "ti')
+    assert lines.read(path) == []
+    lines.append(path, line())
+    assert lines.read(path) == [line()]
+
+
+@pytest.mark.parametrize("bad", [b"not json", b"[]", b"{}", b"\xff\xfe", b'"text"'])
+def test_a_damaged_line_is_refused_with_its_place(tmp_path, bad):
+    path = tmp_path / "a.jsonl"
+    good = json.dumps(line()).encode()
+    path.write_bytes(good + b"\n" + bad + b"\n" + good + b"\n")
+    with pytest.raises(DataError, match=r"a\.jsonl:2: not a result line"):
+        lines.read(path)
+
+
+def test_the_settled_file_does_not_depend_on_the_order(tmp_path):
+    made = [line(method, seed) for method in ("bce", "partial-bce") for seed in range(3)]
+    for name, order in (("a", made), ("b", made[::-1])):
+        lines.settle(tmp_path / name, order)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert sorted(lines.read(tmp_path / "a"), key=lines.key_of) == sorted(made, key=lines.key_of)
+
+
+@pytest.mark.parametrize("name", lines.KEY)
+def test_every_part_of_the_key_tells_cells_apart(name):
+    other = {"seed": 7, "tune": 3, "settings": {"value": 2.0}, "recipe": {"epochs": 9}}.get(name, "other")
+    assert lines.key_of(line(data_digest="d")) != lines.key_of(line(data_digest="d") | {name: other})
+
+
+def test_time_and_memory_are_not_part_of_the_key():
+    assert lines.key_of(line()) == lines.key_of(line(seconds=9.0, training_seconds=9.0, memory_mb=9.0))
+
+
+def test_lines_that_belong_together():
+    made = [line(method, seed) for method in ("bce", "partial-bce") for seed in range(2)]
+    lines.check(
+        [*made, line("bce", 0, scenario="uniform:0.1"), line("bce", 0, data="other"), line(validation="partial")]
+    )
+    lines.check([])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"partly": "0.0.1"}, "another version"),
+        ({"protocol": PROTOCOL + 1}, "another version"),
+        ({"data_digest": "other"}, "other data under the same name"),
+        ({"mask_sha256": "other"}, r"another mask: \('tiny', 'uniform:0.5', 0\)"),
+        ({}, "the same cell twice"),
+    ],
+)
+def test_lines_that_do_not_belong_together_are_refused(change, words):
+    method = "partial-bce" if change else "bce"
+    with pytest.raises(ProtocolError, match=f"(?s)do not belong together.*{words}.*different folders"):
+        lines.check([line("bce"), line(method, **change)])
+
+
+def test_lines_of_an_older_protocol_alone_are_refused():
+    with pytest.raises(ProtocolError, match="protocol 0"):
+        lines.check([line(protocol=0), line(seed=1, protocol=0)])

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from partly import catalogue
+from partly.comparison.plan import FULL, NAIVE, Cell, Experiment, method_and_settings, parse_settings, read_experiment
+from partly.errors import SettingError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def experiment(**changes):
+    return Experiment(**{"data": "a.npz", "methods": "partial-bce", "scenarios": "uniform:0.1", "seeds": 2} | changes)
+
+
+def shown(cells):
+    return {(cell.scenario, cell.method, cell.tune) for cell in cells}
+
+
+def test_the_full_row_and_the_naive_rows_always_run_along():
+    cells = experiment().cells()
+    names = ("partial-bce", *NAIVE)
+    assert shown(cells) == {(FULL, "bce", 0), *(("uniform:0.1", name, 0) for name in names)}
+    assert len(cells) == 2 * 4
+
+
+def test_every_cell_is_there_once_and_early_seeds_come_first():
+    made = experiment(
+        methods=("bce", "bce", "partial-bce"), heads=("linear", "mlp"), validation=("complete", "partial")
+    )
+    cells = made.cells()
+    keys = [json.dumps(cell.key(), sort_keys=True) for cell in cells]
+    assert len(set(keys)) == len(keys) == 2 * 2 * (1 + 2 * 3)
+    assert [cell.seed for cell in cells] == sorted(cell.seed for cell in cells)
+
+
+def test_where_nothing_is_hidden_both_kinds_of_validation_are_one():
+    cells = experiment(validation=("complete", "partial")).cells()
+    assert {cell.validation for cell in cells if cell.scenario == FULL} == {"complete"}
+    assert {cell.validation for cell in cells if cell.scenario != FULL} == {"complete", "partial"}
+
+
+def test_the_untuned_rows_stay_and_the_budget_is_the_same_for_all():
+    cells = experiment(tune=8).cells()
+    names = ("partial-bce", *NAIVE)
+    assert shown(cells) == {(FULL, "bce", 0), *(("uniform:0.1", name, tune) for name in names for tune in (0, 8))}
+
+
+def test_a_key_spells_the_defaults_and_forgets_the_folder():
+    key = Cell("/some/where/coco.npz", "full", "partial-bce", "mlp", "adamw", 0, {"value": 9.0}).key()
+    assert key["data"] == "coco"
+    assert key["settings"] == catalogue.find("partial-bce").defaults() | {"value": 9.0}
+
+
+def test_methods_with_settings():
+    assert method_and_settings("partial-bce[value=9, gamma=2]") == ("partial-bce", {"value": 9, "gamma": 2})
+    assert method_and_settings("bce") == ("bce", {})
+    assert parse_settings(["a=1e-3", "b=true", "c=null", "d=wild"]) == {"a": 1e-3, "b": True, "c": None, "d": "wild"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"methods": "partial-bxe"}, "Did you mean 'partial-bce'"),
+        ({"methods": "partial-bce[vale=9]"}, "Did you mean 'value'"),
+        ({"methods": "partial-bce[value=much]"}, "value = 'much'"),
+        ({"methods": "partial-bce[value]"}, "name=value"),
+        ({"scenarios": "uniform"}, "no share"),
+        ({"scenarios": "unifrom:0.1"}, "Did you mean 'uniform'"),
+        ({"validation": "whole"}, "no validation 'whole'"),
+        ({"recipe": {"epoch": 3}}, "Did you mean 'epochs'"),
+        ({"seeds": 0}, "at least one seed"),
+        ({"methods": ()}, "needs data, methods"),
+        ({"data": ()}, "needs data, methods"),
+        ({"tune": -1}, "needs data, methods"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(changes, words):
+    with pytest.raises(SettingError, match=words):
+        experiment(**changes)
+
+
+# ---------------------------------------------------------------- experiment files
+
+FILE = 'data = ["scenes", "../d/x.npz", "/abs/y.npz"]\nmethods = ["bce"]\nscenarios = "single-positive"\nseeds = 3\n'
+
+
+def test_an_experiment_file(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(FILE + 'labels = "l.csv"\ntitle = "Mine"\nabout = "Why."\nrecipe = {epochs = 3}\n')
+    found = read_experiment(path)
+    assert found.name == "mine"
+    assert found.data == ("scenes", str(tmp_path / "../d/x.npz"), "/abs/y.npz")
+    assert found.labels == str(tmp_path / "l.csv")
+    assert (found.scenarios, found.seeds, found.title) == (("single-positive",), 3, "Mine")
+    assert found.recipe == {"epochs": 3}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (FILE + "sedes = 3", "unknown entry 'sedes'. Did you mean 'seeds'"),
+        ("data = [", "cannot be read"),
+        ('data = "scenes"\n', "missing"),
+    ],
+)
+def test_a_bad_experiment_file_is_refused_by_name(tmp_path, text, words):
+    path = tmp_path / "mine.toml"
+    path.write_text(text)
+    with pytest.raises(SettingError, match=words) as refused:
+        read_experiment(path)
+    assert "mine.toml" in str(refused.value)
+
+
+def test_an_experiment_file_that_is_not_there(tmp_path):
+    with pytest.raises(SettingError, match=r"no\.toml: cannot be read"):
+        read_experiment(tmp_path / "no.toml")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda path: path.stem)
+def test_the_experiments_of_the_project_are_data_that_can_be_run(path):
+    found = read_experiment(path)
+    assert found.name == path.stem
+    assert found.cells()
+    assert found.title
+    assert '"/' not in path.read_text()  # no paths of one machine
