@@ -14,9 +14,11 @@ from torch import Tensor, nn
 
 from partly.errors import SettingError, did_you_mean
 from partly.networks.conv import SmallConv
+from partly.networks.gnn import LabelGNN
 from partly.networks.network import Network, Standardise
+from partly.networks.weldon import weldon
 
-__all__ = ["Network", "SmallConv", "Standardise", "build", "heads"]
+__all__ = ["LabelGNN", "Network", "SmallConv", "Standardise", "build", "heads", "weldon"]
 
 Head = Callable[[int, int], tuple[nn.Module, nn.Module]]
 

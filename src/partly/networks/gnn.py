@@ -1,0 +1,72 @@
+"""A graph of all labels on top of an MLP: each label hears from all others before its logit is read out.
+
+Paper: T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
+CVPR 2019. Equations 3 to 6 and algorithm 2 of the supplement.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from partly.errors import within
+from partly.networks import mlp
+
+LITERAL = 512  # labels up to which a label's state has a coordinate for each label, as in the paper
+STATE = LITERAL * LITERAL  # numbers an item: above that many labels, states are so much smaller
+PART = 2**23  # numbers in the states of the items that are worked on at a time
+
+
+class LabelGNN(nn.Module):
+    """Logits [B, L] -> logits [B, L].
+
+    The nodes are the labels, fully connected and without self edges. A node's first state is its logit at its own
+    coordinate, or, where the hidden size is not L, its logit times a learned vector of the label. In each step it
+    hears the mean over the others of ReLU(message(state)), which `update`, a GRU cell, puts into its state. The sum of
+    first and last state is read out at the node's own coordinate, or along a second learned vector.
+
+    Without messages these two vectors undo each other, so either way the output is the logit and a correction.
+    """
+
+    def __init__(self, labels: int, hidden: int | None = None, steps: int = 3) -> None:
+        super().__init__()
+        if hidden is None:
+            hidden = labels if labels <= LITERAL else max(16, STATE // labels)
+        within(1, float("inf"), labels=labels, hidden=hidden)
+        within(0, float("inf"), steps=steps)
+        self.labels, self.steps = labels, steps
+        self.message = nn.Linear(hidden, hidden)
+        self.update = nn.GRUCell(hidden, hidden)
+        self.embedding: nn.Parameter | None = None
+        self.readout: nn.Parameter | None = None
+        if hidden != labels:
+            self.embedding = nn.Parameter(F.normalize(torch.randn(labels, hidden), dim=1))
+            self.readout = nn.Parameter(self.embedding.detach().clone())
+
+    def forward(self, logits: Tensor) -> Tensor:
+        size = max(1, PART // (self.labels * self.update.hidden_size))
+        if len(logits) <= size:
+            return self._scores(logits)
+        # Items do not hear of each other. Of a large batch the states of one part at a time are in memory, and are
+        # worked out again for the gradient.
+        parts = [checkpoint(self._scores, part, use_reentrant=False) for part in logits.split(size)]
+        return torch.cat(parts)
+
+    def _scores(self, logits: Tensor) -> Tensor:
+        first = torch.diag_embed(logits) if self.embedding is None else logits.unsqueeze(2) * self.embedding
+        state = first.flatten(0, 1)  # [B L, hidden]
+        for _ in range(self.steps):
+            said = F.relu(self.message(state)).unflatten(0, logits.shape)
+            # The mean over the others is the sum over all less the own: linear in L. A single label hears nothing.
+            heard = (said.sum(dim=1, keepdim=True) - said) / max(1, self.labels - 1)
+            state = self.update(heard.flatten(0, 1), state)
+        both = first + state.unflatten(0, logits.shape)
+        scores: Tensor = both.diagonal(dim1=1, dim2=2) if self.readout is None else (both * self.readout).sum(dim=2)
+        return scores
+
+
+def head(inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
+    trunk, last = mlp.head(inputs, labels)
+    return trunk, nn.Sequential(last, LabelGNN(labels))
