@@ -165,7 +165,8 @@ def test_page_is_whole_and_needs_nothing_from_outside(case: Any, tmp_path: Path)
     for name in made.labels.names:
         assert " ".join(name.split()) in page.text
     assert not re.search(r"\bnan\b|None|\bundefined\.", page.text, re.I)
-    assert not re.search(r"https?:|//|@import|url\(", re.sub(r"data:image/[a-z+]+;base64,[A-Za-z0-9+/=]+", "", html))
+    bare = re.sub(r"data:image/[a-z+]+;base64,[A-Za-z0-9+/=]+", "", html)
+    assert not re.search(r"https?:|//|@import|url\(|\bnan\b", bare)
     assert not {"script", "link", "iframe", "object", "u"} & {tag for tag, _ in page.tags}
     pictures = [attributes for tag, attributes in page.tags if tag == "img"]
     assert pictures
@@ -174,15 +175,11 @@ def test_page_is_whole_and_needs_nothing_from_outside(case: Any, tmp_path: Path)
 
 
 def test_same_input_gives_same_bytes_and_leaves_matplotlib_alone() -> None:
-    matplotlib.rcParams["font.size"] = 10.0
     before = dict(matplotlib.rcParams)
     first = report.render(demo()), report.picture(demo())
     assert dict(matplotlib.rcParams) == before
-    matplotlib.rcParams["font.size"] = 31.0  # the caller's taste does not reach the report
-    try:
+    with matplotlib.rc_context({"font.size": 31.0, "lines.linewidth": 9.0}):  # the caller's taste stays outside
         assert (report.render(demo()), report.picture(demo())) == first
-    finally:
-        matplotlib.rcParams["font.size"] = 10.0
     assert len(first[0]) < 1_500_000
     assert len(first[1]) < 300_000
 
@@ -250,6 +247,10 @@ def test_what_was_run_is_all_there() -> None:
         assert words in text
     for words in ("machine · torch 2.13.0", "started 2025-01-02T03:04:05Z", "labels 22", "1 min 15 s", "seconds 75.0"):
         assert words in text
+
+
+def test_history_is_listed() -> None:
+    assert "epoch loss validation mAP 1 1 0.3 2 0.5 0.6 3 0.3333 undefined" in page_of(demo).text
 
 
 def test_many_labels_show_extremes_first_and_never_an_undefined_one_as_weakest() -> None:
