@@ -21,3 +21,10 @@ def test_other_suffixes_are_refused(tmp_path):
     for call in (read_scores, lambda path: write_scores(path, np.ones((1, 1)), ["x"], ["cat"])):
         with pytest.raises(DataError, match=r"There is: \.csv, \.parquet"):
             call(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(("ids", "names"), [(["x"], ["item"]), (["\0"], ["cat"]), (["x"], ["\ud800"])])
+def test_words_that_would_not_come_back_are_not_written(tmp_path, ids, names):
+    with pytest.raises(DataError, match=r"a\.csv: "):
+        write_scores(tmp_path / "a.csv", np.ones((1, 1)), ids, names)
+    assert not (tmp_path / "a.csv").exists()
