@@ -80,7 +80,7 @@ def default_recipe(x: Tensor, optimizer: str = "adamw", batch_size: int | None =
     given = x.ndim == 2  # features: only a head is learned; pictures: a convolutional backbone from nothing
     batch_size = batch_size or (128 if given else 64)
     steps = -(-len(x) // batch_size)
-    lr, weight_decay = (1e-3, 1.0) if given else (3e-3, 0.1)
+    lr, weight_decay = (1e-3, 1.0) if given else (6e-3, 0.1)
     if optimizer == "sgd":
         lr, weight_decay = 0.1, 1e-4
     epochs = max(10, -(-(320 if given else 500) // steps))
