@@ -61,6 +61,7 @@ def test_names_choose_the_labels_and_their_order(tmp_path, suffix, form):
     read = read_labels(tmp_path / f"a.{suffix}", names=["cow", "emu", "cat", "dog"])
     assert read.names == ("cow", "emu", "cat", "dog")
     assert read.rows(slice(None)).tolist() == [[0, 0, 1, -1], [0, 0, 0, 0], [1, 0, 0, 1]]
+    assert read_labels(tmp_path / f"a.{suffix}", names=["cat", "dog", "cow"]) == small()
 
 
 @pytest.mark.parametrize(("suffix", "form"), FORMATS)
