@@ -1,0 +1,169 @@
+"""`partial-bce`; twice on the way, what the network is sure of becomes a weak label and is trained on like a known one.
+
+Paper: T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
+CVPR 2019. Algorithm 1, equations 8 to 11: the strategies [a] threshold, [b] proportion, [c] positive, [d] ensemble,
+[e] bayesian, and "2 steps" (two-steps), which labels everything at once.
+
+Known no: an ordinary negative, never relabelled. Unknown: no loss until it is labelled. Chosen are: threshold, |x| of
+at least theta; proportion, the share theta of a batch's unknown entries with the largest |x|; positive, x of at least
+theta; ensemble, as threshold with the mean x of several networks; bayesian, a variance of x over passes with dropout
+of at most theta. The weak label is the sign of x, or of its mean. Weak labels count as known in the share p of
+`partial-bce`, unless `count_weak=False`.
+
+Differs: the paper labels before the 10th and 15th of 20 epochs; here at these shares of any schedule, at the first
+epoch that begins there (never before the second). What is labelled stays so, which is what the paper's label shares
+need; `recompute` starts each round from what was observed. The paper does not say where its network has dropout: here
+it is that of the head, or one half of the features where the head has none, and all else stays as in use. Of an
+ensemble all networks learn from the weak labels, and the first is the model. theta is a number of logits, so it
+depends on how long and how hard a network was trained: watch `labelled`, the share of entries with a label, in the
+history.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from partly.clock import Clock
+from partly.errors import within
+from partly.losses import bce, normaliser
+from partly.method import Method, Task
+from partly.networks import Network
+from partly.pool import Batch, Pool
+from partly.selection import largest
+
+SEARCH = {"theta": (0.1, 0.5), "value": (1.5, 50.0)}  # theta of bayesian and proportion
+IN_PAPERS = ("partial-BCE + fine-tuning + relabeling",)
+ROUNDS = (9 / 20, 14 / 20)  # shares of the schedule
+THETA = {"two-steps": 0.0, "threshold": 2.0, "proportion": 0.8, "positive": 5.0, "ensemble": 2.0, "bayesian": 0.3}
+DROPOUT = 0.5  # of the features, where a head has no dropout of its own
+
+
+class Curriculum(Method):
+    entry_bytes = 2
+
+    observed: Tensor
+    weak: Tensor  # +1, -1, or 0 where there is no weak label; 0 wherever something was observed
+    labelled: Tensor
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        strategy: Literal["two-steps", "threshold", "proportion", "positive", "ensemble", "bayesian"] = "bayesian",
+        theta: float | None = None,
+        recompute: bool = False,
+        count_weak: bool = True,
+        value: float = 5.0,
+        passes: int = 20,
+        space: Literal["logits", "probabilities"] = "logits",
+        stat: Literal["variance", "deviation"] = "variance",
+        networks: int = 3,
+    ) -> None:
+        super().__init__(task)
+        within(2, math.inf, passes=passes)
+        within(1, math.inf, networks=networks)
+        self.strategy, self.theta = strategy, THETA[strategy] if theta is None else theta
+        within(0, 1 if strategy == "proportion" else math.inf, theta=self.theta)
+        self.recompute, self.count_weak = recompute, count_weak
+        self.passes, self.space, self.stat = passes, space, stat
+        self.alpha, self.beta = normaliser(p0=0.1, value=value, gamma=1.0)
+        roles = ["network", *(f"member {number}" for number in range(2, networks + 1))]
+        self.networks = nn.ModuleList(task.network(role) for role in (roles if strategy == "ensemble" else roles[:1]))
+        self.optimiser = task.optimiser(self.networks.parameters())
+        for name in ("observed", "weak"):
+            self.register_buffer(name, torch.zeros(task.items, task.labels, dtype=torch.int8))
+        self.register_buffer("labelled", torch.zeros(()))
+
+    # ---------------------------------------------------------------- relabelling
+
+    def begin_epoch(self, pool: Pool, clock: Clock) -> None:
+        if clock.epoch == 0:
+            for batch in pool.in_order():
+                self.observed[batch.index] = batch.z
+        elif clock.epoch in self.rounds(clock.epochs):
+            self._relabel(pool, clock)
+        found = torch.count_nonzero(self.observed) + torch.count_nonzero(self.weak)
+        self.labelled.fill_(found / self.weak.numel())
+
+    def rounds(self, epochs: int) -> list[int]:
+        """The epochs, counted from 0, before which is labelled."""
+        starts = [min(math.ceil(share * epochs - 1e-9), epochs - 1) for share in ROUNDS]
+        return starts[:1] if self.strategy == "two-steps" else starts
+
+    @torch.no_grad()
+    def _relabel(self, pool: Pool, clock: Clock) -> None:
+        if self.recompute:
+            self.weak.zero_()
+        was_training = self.training
+        self.eval()
+        for batch in pool.batches(clock):  # the batches of training, since `proportion` is a share of each
+            weak = self.weak[batch.index]
+            free = (batch.z == 0) & (weak == 0)
+            scores, easy = self._easy(batch.x, free)
+            self.weak[batch.index] = torch.where(free & easy, scores.sign().to(torch.int8), weak)
+        self.train(was_training)
+
+    def _easy(self, x: Tensor, free: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores [B, L], whose signs are the labels, and which entries are easy, [B, L]."""
+        if self.strategy == "bayesian":
+            samples = self._samples(x)
+            spread = torch.sigmoid(samples) if self.space == "probabilities" else samples
+            spread = spread.var(dim=0) if self.stat == "variance" else spread.std(dim=0)
+            return samples.mean(dim=0), spread <= self.theta
+        scores = torch.stack([network(x) for network in self.networks]).mean(dim=0)
+        if self.strategy == "two-steps":
+            return scores, free
+        if self.strategy == "proportion":
+            return scores, largest(scores.abs(), free, int(self.theta * int(free.sum()) + 1e-9))
+        easy = scores >= self.theta
+        return scores, easy if self.strategy == "positive" else easy | (scores < -self.theta)
+
+    def _samples(self, x: Tensor) -> Tensor:
+        """Logits of several passes with dropout, and nothing else, as in training. [passes, B, L]"""
+        network = self.networks[0]
+        assert isinstance(network, Network)
+        layers = [module for module in network.modules() if isinstance(module, nn.modules.dropout._DropoutNd)]
+        if not layers:
+            features = network.features(x)
+            return torch.stack([network.head(F.dropout(features, DROPOUT)) for _ in range(self.passes)])
+        for layer in layers:
+            layer.train()
+        samples = torch.stack([network(x) for _ in range(self.passes)])
+        for layer in layers:
+            layer.eval()
+        return samples
+
+    # ---------------------------------------------------------------- training
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        z = torch.where(batch.z == 0, self.weak[batch.index], batch.z)
+        counted = z if self.count_weak else batch.z
+        weight = self.alpha * (counted != 0).float().mean(dim=1, keepdim=True) + self.beta
+        losses = [(bce(network(batch.x), z) * weight).mean() for network in self.networks]
+        self.step(torch.stack(losses).sum(), clock, self.optimiser)
+        return {"loss": losses[0].item(), "labelled": self.labelled.item()}
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.networks[0](x)
+        return logits
+
+    def beliefs(self) -> Tensor:
+        """What was observed, the weak labels, and one half where there is neither."""
+        return (torch.where(self.observed == 0, self.weak, self.observed).float() + 1) / 2
+
+
+def label_rates(weak: Tensor, truth: Tensor) -> dict[str, float]:
+    """How good weak labels are, in a simulation: both [N, L], +1 yes, -1 no, 0 none or unknown.
+
+    Of the weakly labelled entries that are truly yes, the share labelled yes ("TP"); of those truly no, the share
+    labelled no ("TN"); and the share labelled rightly ("accuracy"), which is what the paper gives for `positive`.
+    NaN where there is none.
+    """
+    right = weak == truth
+    groups = {"TP": truth > 0, "TN": truth < 0, "accuracy": truth != 0}
+    return {name: right[(weak != 0) & group].float().mean().item() for name, group in groups.items()}
