@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import partly
+from comparison.making import write_split
+from partly import checkpoint
+from partly.comparison import compare, lines, protocol, runner
+from partly.comparison.plan import Experiment, read_experiment
+from partly.comparison.protocol import ProtocolError
+from partly.comparison.view import Live
+from partly.errors import CheckpointError, DataError
+
+RECIPE = {"epochs": 2, "batch_size": 32}
+
+
+@pytest.fixture
+def experiment(tmp_path) -> Experiment:
+    file = write_split(tmp_path / "tiny.npz")
+    return Experiment(str(file), "bce", "uniform:0.5", "linear", seeds=2, recipe=RECIPE, name="small")
+
+
+@pytest.fixture
+def here(monkeypatch):
+    """Cells run in this process, which starts no others; those that ran are listed."""
+    ran = []
+
+    def finished(todo, labels, workers):
+        for cell in todo:
+            ran.append(cell)
+            yield runner._work(cell, labels)
+
+    monkeypatch.setattr(runner, "_finished", finished)
+    runner._source.cache_clear()
+    return ran
+
+
+def untimed(path: Path) -> list[dict]:
+    return [{k: v for k, v in line.items() if k not in lines.TIMING} for line in lines.read(path)]
+
+
+# ---------------------------------------------------------------- for real, in processes
+
+
+def test_neither_workers_nor_kills_change_a_number(tmp_path):
+    """One worker; two workers, killed five times with a torn line each, resumed and finished."""
+    write_split(tmp_path / "tiny.npz")
+    file = tmp_path / "small.toml"
+    file.write_text(
+        'data = "tiny.npz"\nmethods = ["partial-bce"]\nscenarios = ["single-positive", "uniform:0.5"]\n'
+        'heads = ["linear"]\nseeds = 4\nrecipe = {epochs = 2}\n'
+    )
+    script = [sys.executable, str(Path(__file__).with_name("killed.py")), str(file), str(tmp_path / "killed")]
+    with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as harm:
+        returned = runner.run(read_experiment(file), tmp_path / "one", workers=1, progress=False)
+        seen = json.loads(harm.communicate()[0])
+    assert len(returned) == 4 * (1 + 2 * 3)
+    assert seen["finished"] == 0
+    assert seen["orphans"] == []
+    assert len(set(seen["seen"])) == 5  # each went on where the one before was killed
+    assert 0 < min(seen["seen"]) <= max(seen["seen"]) < len(returned)
+    one, killed = (untimed(tmp_path / folder / "small.jsonl") for folder in ("one", "killed"))
+    assert one == killed
+    assert {line["machine"].rpartition(", ")[2] for line in one} == {"1 thread(s) a cell"}
+
+
+# ---------------------------------------------------------------- what is run, and what is not
+
+
+def test_a_cell_that_is_there_is_not_run_again(experiment, here, tmp_path):
+    first = runner.run(experiment, tmp_path / "out", progress=False)
+    assert len(first) == len(here) == 6  # full, bce, assume-negative; two seeds
+    text = (tmp_path / "out" / "small.jsonl").read_bytes()
+    assert runner.run(experiment, tmp_path / "out", progress=False) == first
+    assert len(here) == 6
+    assert (tmp_path / "out" / "small.jsonl").read_bytes() == text
+    more = runner.run(replace(experiment, methods=("partial-bce",), seeds=3), tmp_path / "out", progress=False)
+    assert len(more) == 12
+    assert len(here) == 12
+    assert len(runner.run(experiment, tmp_path / "out", progress=False)) == 6  # those that were asked for
+
+
+def test_other_data_of_the_same_name_is_not_taken_for_the_same(experiment, here, tmp_path):
+    runner.run(experiment, tmp_path / "out", progress=False)
+    write_split(Path(experiment.data[0]), seed=1)
+    runner._source.cache_clear()
+    with pytest.raises(ProtocolError, match="other data under the same name"):
+        runner.run(experiment, tmp_path / "out", progress=False)
+    assert len(lines.read(tmp_path / "out" / "small.jsonl")) == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "words"), [({"partly": "0.0.0"}, "another version"), ({"protocol": 0}, "another version")]
+)
+def test_a_line_of_another_version_is_refused_before_anything_runs(experiment, here, tmp_path, change, words):
+    path = tmp_path / "out" / "small.jsonl"
+    runner.run(experiment, tmp_path / "out", progress=False)
+    first, *others = lines.read(path)
+    lines.settle(path, [first | change, *others])
+    with pytest.raises(ProtocolError, match=words):
+        runner.run(replace(experiment, seeds=9), tmp_path / "out", progress=False)
+    assert len(here) == 6
+
+
+def test_lines_of_an_earlier_version_alone_are_not_gone_on_from(experiment, here, tmp_path, monkeypatch):
+    runner.run(experiment, tmp_path / "out", progress=False)
+    monkeypatch.setattr(partly, "__version__", "9.9")
+    with pytest.raises(ProtocolError, match="another version"):
+        runner.run(replace(experiment, seeds=3), tmp_path / "out", progress=False)
+
+
+def test_a_mask_that_differs_between_methods_is_refused(experiment, here, tmp_path, monkeypatch):
+    original = protocol.mask
+
+    def unfair(cell, split):
+        return original(replace(cell, seed=cell.seed + 7) if cell.method == "bce" else cell, split)
+
+    monkeypatch.setattr(protocol, "mask", unfair)
+    with pytest.raises(ProtocolError, match="another mask"):
+        runner.run(experiment, tmp_path / "out", progress=False)
+    lines.check(lines.read(tmp_path / "out" / "small.jsonl"))  # the line that does not fit was not written
+
+
+def test_a_method_that_peeks_is_refused_before_it_runs(experiment, here, tmp_path, monkeypatch):
+    def peeks(method, settings=None):
+        raise ProtocolError(f"{method} peeks at the truth")
+
+    monkeypatch.setattr(runner, "blind", peeks)
+    runner._blind.cache_clear()
+    with pytest.raises(ProtocolError, match="peeks"):
+        runner.run(experiment, tmp_path / "out", progress=False)
+    assert lines.read(tmp_path / "out" / "small.jsonl") == []
+
+
+def test_an_error_in_a_cell_leaves_the_finished_ones(experiment, here, tmp_path, monkeypatch):
+    original = runner.run_cell
+
+    def sometimes(cell, source):
+        if cell.seed == 1:
+            raise DataError("no such luck")
+        return original(cell, source)
+
+    monkeypatch.setattr(runner, "run_cell", sometimes)
+    with pytest.raises(DataError, match="no such luck"):
+        runner.run(experiment, tmp_path / "out", progress=False)
+    assert len(lines.read(tmp_path / "out" / "small.jsonl")) == 3
+
+
+def test_two_at_once_in_one_folder_are_refused(experiment, here, tmp_path):
+    with checkpoint.locked(tmp_path / "out"), pytest.raises(CheckpointError, match="another process"):
+        runner.run(experiment, tmp_path / "out", progress=False)
+
+
+def test_compare_from_python(here, tmp_path):
+    file = write_split(tmp_path / "tiny.npz")
+    found = compare(
+        file, ["bce"], ["uniform:0.5"], heads=["linear"], seeds=1, recipe=RECIPE, out=tmp_path / "out", progress=False
+    )
+    assert {(line["scenario"], line["method"]) for line in found} == {
+        ("full", "bce"),
+        ("uniform:0.5", "bce"),
+        ("uniform:0.5", "assume-negative"),
+    }
+    assert (tmp_path / "out" / "compare.jsonl").exists()
+
+
+def test_both_kinds_of_validation_and_the_search_are_lines_of_their_own(experiment, here, tmp_path):
+    both = replace(experiment, validation=("complete", "partial"), tune=2, seeds=1)
+    found = runner.run(both, tmp_path / "out", progress=False)
+    rows = [(line["scenario"], line["method"], line["validation"], line["tune"]) for line in found]
+    assert len(set(rows)) == len(rows) == 1 + 2 * 2 * 2
+    scores = {row: line["validation_score"] for row, line in zip(rows, found, strict=True)}
+    for (scenario, method, kind, tune), score in scores.items():
+        if tune:
+            assert score >= scores[scenario, method, kind, 0]  # the untuned model is the first candidate
+
+
+# ---------------------------------------------------------------- what a person sees meanwhile
+
+
+def test_what_is_shown_while_it_runs(capsys):
+    line = {"data": "d", "scenario": "s", "head": "h", "method": "m", "test": {"mAP": 0.5}}
+    with Live(3, [line], wanted=True) as live:
+        live.add(line | {"test": {"mAP": 0.6}})
+        live.add(line | {"test": {"mAP": None}})
+    assert "3 of 3 cells, about 0 min left" in capsys.readouterr().err
+    (shown,) = live.table().columns[3].cells
+    assert shown == "0.550 (2)"
+
+
+def test_nothing_is_shown_where_nobody_wants_to_see_it(capsys):
+    with Live(1, [], wanted=False) as live:
+        live.add({"data": "d", "scenario": "s", "head": "h", "method": "m", "test": {"mAP": 0.5}})
+    assert capsys.readouterr().err == ""
