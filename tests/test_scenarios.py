@@ -292,7 +292,8 @@ def test_a_seed_is_a_whole_number(name: str, seed: Any) -> None:
 
 def test_every_scenario_has_a_name() -> None:
     assert scenarios.names() == [
-        "uniform", "positives", "single-positive", "dense", "noisy", "noisy-plus", "coarse-only"
+        "uniform", "positives", "single-positive", "dense", "noisy", "noisy-plus", "coarse-only",
+        "uniform-per-entry",
     ]  # fmt: skip
 
 
@@ -300,6 +301,7 @@ def test_every_scenario_has_a_name() -> None:
     ("text", "expected"),
     [
         ("uniform:0.1", lambda t: scenarios.uniform(t, 0.1, 5)),
+        ("uniform-per-entry:0.1", lambda t: scenarios.uniform(t, 0.1, 5, per_entry=True)),
         ("positives:0.25", lambda t: scenarios.positives(t, 0.25, 5)),
         ("single-positive", lambda t: scenarios.single_positive(t, 5)),
         (" single_positive ", lambda t: scenarios.single_positive(t, 5)),

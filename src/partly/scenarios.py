@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import numbers
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -165,7 +166,7 @@ def parse(text: str) -> Callable[..., Labels]:
 _BY_NAME: dict[str, Callable[..., Labels]] = {
     scenario.__name__.replace("_", "-"): scenario
     for scenario in (uniform, positives, single_positive, dense, noisy, noisy_plus, coarse_only)
-}
+} | {"uniform-per-entry": partial(uniform, per_entry=True)}
 
 
 # -------------------------------------------------------------------- numbers that decide

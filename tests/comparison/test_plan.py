@@ -27,6 +27,10 @@ def test_the_full_row_and_the_naive_rows_always_run_along():
     assert len(cells) == 2 * 4
 
 
+def test_the_naive_rows_stay_away_where_they_are_not_wanted():
+    assert shown(experiment(naive=False).cells()) == {(FULL, "bce", 0), ("uniform:0.1", "partial-bce", 0)}
+
+
 def test_every_cell_is_there_once_and_early_seeds_come_first():
     made = experiment(
         methods=("bce", "bce", "partial-bce"), heads=("linear", "mlp"), validation=("complete", "partial")

@@ -14,7 +14,7 @@ from partly import catalogue, scenarios
 from partly.errors import SettingError, did_you_mean
 
 FULL = "full"  # the scenario in which nothing is hidden
-NAIVE = ("assume-negative", "bce")  # rows that always run along
+NAIVE = ("assume-negative", "bce")  # rows that run along
 VALIDATIONS = ("complete", "partial")
 RECIPE = ("epochs", "batch_size", "lr", "weight_decay")  # what an experiment may fix for all its cells
 
@@ -55,6 +55,7 @@ class Experiment:
     tune: int = 0
     recipe: dict[str, Any] = field(default_factory=dict)
     labels: str | None = None  # where the data is a table of features: the file with what is known
+    naive: bool = True  # whether the naive rows run along
     name: str = "compare"
     title: str = ""
     about: str = ""
@@ -77,8 +78,8 @@ class Experiment:
             raise SettingError("A comparison needs data, methods, scenarios and at least one seed.")
 
     def cells(self) -> list[Cell]:
-        """Every cell once, the naive and the full-label rows included; seed by seed, so that early means say much."""
-        methods = [method_and_settings(text) for text in dict.fromkeys((*NAIVE, *self.methods))]
+        """Every cell once, the full-label row and (if wanted) the naive ones included; seed by seed, so that early means say much."""
+        methods = [method_and_settings(text) for text in dict.fromkeys((*NAIVE * self.naive, *self.methods))]
         wanted: list[tuple[str, str, dict[str, Any], int]] = [(FULL, "bce", {}, 0)]
         wanted += [(s, *m, t) for s, m, t in product(self.scenarios, methods, sorted({0, self.tune}))]
         found: dict[str, Cell] = {}

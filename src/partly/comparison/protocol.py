@@ -145,7 +145,7 @@ def candidates(cell: Cell) -> Iterator[Classifier]:
     ranges = catalogue.find(cell.method).search()
     for trial in range(1, cell.tune):
         rng = np.random.default_rng(seed_for(cell.seed, cell.method, "tune", trial))
-        lr = cell.recipe.get("lr", 1e-3 if cell.optimizer == "adamw" else 0.1) * _between(LR_FACTOR, rng)
+        lr = cell.recipe.get("lr", 1e-3 if cell.optimizer == "adamw" else 0.3) * _between(LR_FACTOR, rng)
         settings = {name: _drawn(choice, rng) for name, choice in ranges.items()}
         yield Classifier(cell.method, **asked, settings=cell.settings | settings, **cell.recipe | {"lr": lr})
 
