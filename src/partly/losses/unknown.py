@@ -71,7 +71,7 @@ def expected_positive(logits: Tensor, z: Tensor, *, expected_yes: float | None =
     return bce(logits, z) + count_penalty(logits, expected_yes)
 
 
-def count_penalty(logits: Tensor, expected_yes: float) -> Tensor:
+def count_penalty(logits: Tensor, expected_yes: float | Tensor) -> Tensor:
     """((mean over items of the sum of p) - expected_yes)^2 / L^2, one number."""
     return ((torch.sigmoid(logits).sum(dim=1).mean() - expected_yes) / logits.shape[1]) ** 2
 

@@ -1,0 +1,17 @@
+"""Unknown entries are taken for no; no counts the less, the better it fits, and not at all where it fits well.
+
+Paper: T. Ridnik, E. Ben-Baruch, N. Zamir, A. Noy, I. Friedman, M. Protter, L. Zelnik-Manor. Asymmetric Loss For
+Multi-Label Classification. ICCV 2021.
+
+Known no: a negative, focused and clipped as in the paper. Unknown: the same as a known no.
+
+Differs: the mean and not the sum over entries; the focusing weight is differentiated, as the formulas say (the
+authors' training script does not). gamma_yes = 0 is that of the authors' script, their class says 1.
+"""
+
+from partly.losses import asymmetric as loss
+
+__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+
+SEARCH = {"gamma_yes": (0.0, 2.0), "gamma_no": (1.0, 6.0), "clip": (0.0, 0.2)}
+IN_PAPERS = ("ASL",)

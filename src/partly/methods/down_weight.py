@@ -1,0 +1,16 @@
+"""Unknown entries are taken for no, at a constant small weight.
+
+Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
+Positive Labels. ECCV 2022. The baseline "DW".
+
+Known no: an ordinary negative, at weight 1. Unknown: a no at weight `weight`.
+
+Differs: the paper names the baseline and gives neither formula nor weight; this is our reading of the name.
+"""
+
+from partly.losses import down_weight as loss
+
+__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+
+SEARCH = {"weight": (0.01, 1.0)}
+IN_PAPERS = ("DW",)

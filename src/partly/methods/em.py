@@ -1,0 +1,20 @@
+"""Unknown entries are drawn towards "nobody knows" (probability one half); known ones have their cross-entropy.
+
+Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
+Positive Labels. ECCV 2022. The entropy-maximization loss "EM".
+
+Known no: an ordinary negative. Unknown: -alpha H(p), the entropy of the prediction, which is to be large.
+
+Differs: computed from logits, without the 1e-5 that the authors' code adds inside the logarithm, and with known no's,
+which the paper has not.
+
+Probabilities come out too high, since nothing says no: rank by them, or ask more than 0.5 of a yes (the authors:
+0.75).
+"""
+
+from partly.losses import entropy_maximization as loss
+
+__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+
+SEARCH = {"alpha": (0.02, 0.5)}
+IN_PAPERS = ("EM loss",)

@@ -1,0 +1,99 @@
+"""`em`, and after a while the least likely unknown entries of each label become soft, frozen no's.
+
+Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
+Positive Labels. ECCV 2022. Entropy maximization with asymmetric pseudo-labelling, "EM loss+APL".
+
+Known no: an ordinary negative. Unknown: -alpha H(p) as in `em`. After the warm-up, before each epoch, all items are
+scored; of each label, of what is still unknown, those with the lowest scores are believed to be what the score says (a
+small probability, never to change again), and from then on have beta times the cross-entropy with that belief. Nothing
+is ever believed to be yes.
+
+Differs: the schedule is in shares of the epochs: the warm-up of 5 of 10 epochs is `warmup` = 0.5, and at the start of
+the last epoch `share` = 90 % of the unknown entries of each label have a belief, in equal portions, counted in total
+and not portion by portion. Items are scored in order and without augmentation. No early stop: the authors' ends
+training at the first epoch that does not improve, often before there are any beliefs.
+
+Probabilities come out too high, since little says no: rank by them, or ask more than 0.5 of a yes (the authors: 0.75).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from partly.clock import Clock
+from partly.errors import within
+from partly.losses import cross_entropy, entropy_maximization
+from partly.method import Method, Task
+from partly.pool import Batch, Pool
+from partly.selection import smallest
+
+SEARCH = {"alpha": (0.02, 0.5), "beta": (0.01, 1.0), "warmup": (0.1, 0.8)}
+IN_PAPERS = ("EM loss+APL",)
+NOTHING = -1.0  # in the place of a belief
+
+
+class EMAPL(Method):
+    entry_bytes = 8  # 2 for the beliefs; scores and masks while relabelling
+
+    believed: Tensor
+
+    def __init__(
+        self, task: Task, *, alpha: float = 0.2, beta: float = 0.02, warmup: float = 0.5, share: float = 0.9
+    ) -> None:
+        super().__init__(task)
+        within(0, 1, warmup=warmup, share=share)
+        self.alpha, self.beta, self.warmup, self.share = alpha, beta, warmup, share
+        self.network = task.network()
+        self.optimiser = task.optimiser(self.network.parameters())
+        self.register_buffer("believed", torch.full((task.items, task.labels), NOTHING, dtype=torch.float16))
+
+    def begin_epoch(self, pool: Pool, clock: Clock) -> None:
+        if clock.epoch == 0:
+            for batch in pool.in_order():
+                self.believed[batch.index] = torch.where(batch.z == 0, NOTHING, (batch.z > 0).half())
+        share = self.share_at(clock)
+        if share > 0:
+            self._relabel(pool, share)
+
+    def share_at(self, clock: Clock) -> float:
+        """Share of the unknown entries that have a belief in this epoch."""
+        first = max(1, min(round(self.warmup * clock.epochs), clock.epochs - 1))  # epoch with beliefs, from 0
+        if clock.epoch < first:
+            return 0.0
+        return self.share * (clock.epoch - first + 1) / (clock.epochs - first)
+
+    @torch.no_grad()
+    def _relabel(self, pool: Pool, share: float) -> None:
+        scores = self._scores(pool)
+        free = self.believed < 0
+        known = torch.from_numpy(sum(pool.labels.counts())).to(free.device)
+        unknown = len(pool) - known
+        wanted = (share * unknown + 1e-6).long() - (unknown - free.sum(dim=0))
+        for label, count in enumerate(wanted.tolist()):
+            chosen = smallest(scores[:, label], free[:, label], max(0, count))
+            self.believed[chosen, label] = torch.sigmoid(scores[chosen, label]).half()
+
+    def _scores(self, pool: Pool) -> Tensor:
+        """Logits of all training items, as they are used: without dropout. [N, L]"""
+        was_training = self.training
+        self.eval()
+        scores = torch.cat([self(batch.x) for batch in pool.in_order()])
+        self.train(was_training)
+        return scores
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        logits, believed = self.network(batch.x), self.believed[batch.index]
+        labelled = (batch.z == 0) & (believed >= 0)
+        soft = self.beta * cross_entropy(logits, torch.where(labelled, believed, 0.0))
+        loss = torch.where(labelled, soft, entropy_maximization(logits, batch.z, alpha=self.alpha)).mean()
+        self.step(loss, clock, self.optimiser)
+        return {"loss": loss.item()}
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.network(x)
+        return logits
+
+    def beliefs(self) -> Tensor:
+        """What was observed, the soft no's, and one half where nothing is believed."""
+        return torch.where(self.believed < 0, 0.5, self.believed).float()

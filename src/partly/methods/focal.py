@@ -1,0 +1,16 @@
+"""Unknown entries are taken for no; every entry counts the less, the better it fits.
+
+Paper: T.-Y. Lin, P. Goyal, R. Girshick, K. He, P. Dollár. Focal Loss for Dense Object Detection. ICCV 2017. Equation
+4, on every label by itself and without the class weight alpha.
+
+Known no: a negative, focused as all entries are. Unknown: the same as a known no.
+
+Differs: the mean and not the sum over entries.
+"""
+
+from partly.losses import focal as loss
+
+__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+
+SEARCH = {"gamma": (0.5, 4.0)}
+IN_PAPERS = ("Focal loss",)

@@ -1,0 +1,51 @@
+"""Unknown entries are yes or no as the prediction says, weighted by how far it can be trusted.
+
+Paper: Y. Chen, C. Li, X. Dai, J. Li, W. Sun, Y. Wang, R. Zhang, T. Zhang, B. Wang. Boosting Single Positive
+Multi-label Classification with Generalized Robust Loss. IJCAI 2024. "GR loss".
+
+Known no: an ordinary negative. Unknown: a mixture of a robust yes and a robust no, see `losses.generalized_robust`;
+its mixing curve and its weight go linearly from their start to their end value over the schedule.
+
+Differs: the authors' code counts whole epochs, in two ways that differ by one; here the share of the schedule that
+lies behind decides. Computed from logits.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from partly import losses
+from partly.clock import Clock
+
+SEARCH = {"slope_end": (0.0, 10.0), "offset_end": (-8.0, 0.0), "centre_end": (0.5, 1.0)}
+
+
+def loss(
+    logits: Tensor,
+    z: Tensor,
+    clock: Clock,
+    *,
+    slope_start: float = 0.0,
+    slope_end: float = 2.0,
+    offset_start: float = -2.0,
+    offset_end: float = -2.0,
+    centre_start: float = 0.5,
+    centre_end: float = 0.8,
+    width_start: float = 2.0,
+    width_end: float = 0.5,
+    yes_power: float = 0.01,
+    no_power: float = 1.0,
+) -> Tensor:
+    def now(start: float, end: float) -> float:
+        return start + (end - start) * clock.progress
+
+    return losses.generalized_robust(
+        logits,
+        z,
+        slope=now(slope_start, slope_end),
+        offset=now(offset_start, offset_end),
+        centre=now(centre_start, centre_end),
+        width=now(width_start, width_end),
+        yes_power=yes_power,
+        no_power=no_power,
+    )

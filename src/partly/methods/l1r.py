@@ -1,0 +1,38 @@
+"""Unknown entries are taken for no; the weights of the network are kept small by the sum of their absolute values.
+
+Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
+Positive Labels. ECCV 2022. The baseline "L1R".
+
+Known no: an ordinary negative. Unknown: the same as a known no.
+
+Differs: the paper names the baseline without a formula; of the two readings, a penalty on weights or on predictions,
+this is the first. Biases are left alone, and the optimiser's own weight decay stays as it is.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from partly.clock import Clock
+from partly.errors import within
+from partly.losses import assume_negative
+from partly.method import LossMethod, Task
+from partly.pool import Batch
+
+SEARCH = {"strength": (1e-6, 1e-3)}
+IN_PAPERS = ("L1R",)
+
+
+class L1R(LossMethod):
+    def __init__(self, task: Task, *, strength: float = 1e-5) -> None:
+        super().__init__(task, assume_negative, {})
+        within(0, math.inf, strength=strength)
+        self.strength = strength
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        penalty = torch.stack([w.abs().sum() for w in self.network.parameters() if w.ndim > 1]).sum()
+        loss = assume_negative(self.network(batch.x), batch.z).mean() + self.strength * penalty
+        self.step(loss, clock, self.optimiser)
+        return {"loss": loss.item()}

@@ -1,0 +1,16 @@
+"""Unknown entries are taken for no, and all targets are smoothed.
+
+Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
+Labels. CVPR 2021. The baseline "AN-LS".
+
+Known no: smoothed, as a known yes is: its target is `smoothing`. Unknown: the same as a known no.
+
+Differs: computed from logits, without the 1e-5 that the authors' code adds inside the logarithm.
+"""
+
+from partly.losses import label_smoothing as loss
+
+__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+
+SEARCH = {"smoothing": (0.02, 0.3)}
+IN_PAPERS = ("LS",)

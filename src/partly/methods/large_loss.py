@@ -1,0 +1,82 @@
+"""Unknown entries are taken for no, except for a growing share that fits worst: left out, or taken for yes.
+
+Paper: Y. Kim, J. M. Kim, Z. Akata, J. Lee. Large Loss Matters in Weakly Supervised Multi-Label Classification. CVPR
+2022. "LL-R" (scheme reject), "LL-Ct" (correct), "LL-Cp" (correct-permanently).
+
+Known no: an ordinary negative, never left out and never turned. Unknown: a no; from the second epoch on, of the
+unknown entries of a batch, the share with the largest losses is left out or taken for a yes, in this step or for good.
+
+Differs: the share grows by share / epochs an epoch, so that the paper's 0.2 % an epoch over ten epochs is 0.02; for
+good that many are turned anew in each epoch. It is a share of the unknown entries, as the paper says; the authors'
+code counts all entries. Exactly so many are chosen, also where losses are equal. In the authors' code the permanent
+scheme is never reached (a comparison of texts by `is`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from partly import losses
+from partly.clock import Clock
+from partly.errors import within
+from partly.method import Method, Task
+from partly.pool import Batch, Pool
+from partly.selection import largest, share_of
+
+SEARCH = {"share": (0.005, 0.1), "scheme": ["reject", "correct", "correct-permanently"]}
+
+
+class LargeLoss(Method):
+    entry_bytes = 1
+
+    held: Tensor  # observed labels and entries turned for good; in use with that scheme alone
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        scheme: Literal["reject", "correct", "correct-permanently"] = "reject",
+        share: float = 0.02,
+    ) -> None:
+        super().__init__(task)
+        within(0, 1, share=share)
+        self.scheme, self.share = scheme, share
+        self.network = task.network()
+        self.optimiser = task.optimiser(self.network.parameters())
+        self.register_buffer("held", torch.zeros(task.items, task.labels, dtype=torch.int8))
+
+    def begin_epoch(self, pool: Pool, clock: Clock) -> None:
+        if clock.epoch == 0 and self.scheme == "correct-permanently":
+            for batch in pool.in_order():
+                self.held[batch.index] = batch.z
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        logits = self.network(batch.x)
+        if self.scheme == "correct-permanently":
+            entries = losses.assume_negative(logits, self._turned(logits, batch.index, clock))
+        else:
+            share = self.share * clock.epoch / clock.epochs
+            entries = losses.large_loss(logits, batch.z, share=share, correct=self.scheme == "correct")
+        loss = entries.mean()
+        self.step(loss, clock, self.optimiser)
+        return {"loss": loss.item()}
+
+    def _turned(self, logits: Tensor, index: Tensor, clock: Clock) -> Tensor:
+        """The labels of these items, after turning the worst of what is still unknown. [B, L]"""
+        z = self.held[index]
+        if clock.epoch > 0:
+            unknown = z == 0
+            z[largest(logits, unknown, share_of(self.share / clock.epochs, int(unknown.sum())))] = 1
+            self.held[index] = z
+        return z
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.network(x)
+        return logits
+
+    def beliefs(self) -> Tensor | None:
+        """With entries turned for good: 1 for these, 0 for what is still taken for no."""
+        return (self.held > 0).float() if self.scheme == "correct-permanently" else None

@@ -1,0 +1,16 @@
+"""Unknown entries have a small probability to be yes as their target.
+
+Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
+Positive Labels. ECCV 2022. The baseline "N-LS": label smoothing of what is taken for no.
+
+Known no: an ordinary negative, not smoothed. Unknown: cross-entropy with the target `smoothing`.
+
+Differs: the paper names the baseline without a formula; the name is read as smoothing of the unknown entries alone.
+"""
+
+from partly.losses import negative_label_smoothing as loss
+
+__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+
+SEARCH = {"smoothing": (0.02, 0.5)}
+IN_PAPERS = ("N-LS",)

@@ -1,0 +1,90 @@
+"""Unknown entries are taken for no, except those of frequent labels and those that look most like yes.
+
+Paper: E. Ben-Baruch, T. Ridnik, I. Friedman, A. Ben-Cohen, N. Zamir, A. Noy, L. Zelnik-Manor. Multi-label
+Classification with Partial Annotations using Class-aware Selective Loss. CVPR 2022. The partial asymmetric loss, with
+the modes selective, negative and ignore.
+
+Known no: a focal negative with gamma_no. Unknown: a negative with gamma_unknown and weight_unknown, or left out: never
+in mode negative, always in mode ignore; in mode selective those of labels whose share of yes is above
+`prior_threshold`, and those `likely` x B of a batch that have the highest predictions.
+
+Differs: the authors take the shares from a model trained beforehand in mode ignore, which needs known no's of each
+label; here they come from the known entries: yes among the known, or, for a label without a known no, known yes among
+all items, the least possible. The mean and not the sum over entries; the focusing weight is differentiated, as the
+formulas say.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from partly import losses
+from partly.clock import Clock
+from partly.errors import within
+from partly.method import Method, Task
+from partly.pool import Batch, Pool
+from partly.selection import largest, share_of
+
+SEARCH = {
+    "mode": ["selective", "negative"],
+    "gamma_no": (0.5, 4.0),
+    "gamma_unknown": (1.0, 6.0),
+    "likely": (0.1, 5.0),
+    "prior_threshold": (0.02, 0.5),
+}
+
+
+class PASL(Method):
+    prior: Tensor  # share of yes, by label
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        mode: Literal["selective", "negative", "ignore"] = "selective",
+        gamma_yes: float = 0.0,
+        gamma_no: float = 1.0,
+        gamma_unknown: float = 2.0,
+        clip: float = 0.0,
+        weight_unknown: float = 1.0,
+        likely: float = 5.0,
+        prior_threshold: float = 0.05,
+    ) -> None:
+        super().__init__(task)
+        within(0, math.inf, likely=likely)
+        self.mode, self.likely, self.prior_threshold = mode, likely, prior_threshold
+        self.settings = {"gamma_yes": gamma_yes, "gamma_no": gamma_no, "gamma_unknown": gamma_unknown}
+        self.settings |= {"clip": clip, "weight_unknown": weight_unknown}
+        self.network = task.network()
+        self.optimiser = task.optimiser(self.network.parameters())
+        self.register_buffer("prior", torch.zeros(task.labels))
+
+    def begin_epoch(self, pool: Pool, clock: Clock) -> None:
+        if clock.epoch == 0:
+            yes, no = (torch.from_numpy(count).to(self.prior) for count in pool.labels.counts())
+            self.prior = torch.where(no > 0, yes / (yes + no).clamp(min=1), yes / len(pool))
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        logits = self.network(batch.x)
+        ignored = self._ignored(logits, batch.z)
+        loss = losses.partial_asymmetric(logits, batch.z, ignored=ignored, **self.settings).mean()
+        self.step(loss, clock, self.optimiser)
+        return {"loss": loss.item()}
+
+    def _ignored(self, logits: Tensor, z: Tensor) -> Tensor | None:
+        """The unknown entries that do not count, [B, L]."""
+        if self.mode == "negative":
+            return None
+        unknown = z == 0
+        if self.mode == "ignore":
+            return unknown
+        frequent = unknown & (self.prior > self.prior_threshold)
+        return frequent | largest(logits, unknown, share_of(self.likely, len(z)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.network(x)
+        return logits

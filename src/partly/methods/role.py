@@ -1,0 +1,124 @@
+"""Every training entry has an estimate that is learned along with the network; the two teach each other.
+
+Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
+Labels. CVPR 2021. "ROLE", regularised online label estimation.
+
+Known no: an ordinary negative in both losses; its estimate starts at 0.005, as that of a yes at 0.995. Unknown: starts
+between 0.4 and 0.6, then network and estimate are drawn towards each other, while both keep the number of yes an item
+near `expected_yes`.
+
+Differs: the paper takes the true number of yes an item (VOC 1.5, COCO 2.9), which nobody knows; by default it is
+guessed from all known entries, and where only yes is known that is the number of known yes, the least possible. The
+estimates have an Adam of their own that moves only the items of the batch (in the authors' code the moments of a dense
+Adam move the others too, and that is most of the way they go), with `step` as its learning rate instead of 10 times
+that of the network.
+
+Linear initialisation ("ROLE+LI") is `linear_share` > 0: for that share of the epochs (the paper: 25 of 35) a linear
+network is trained first, and its estimates are where the second phase, with a new network of the chosen head, begins.
+Each phase has its own schedule of the learning rate. The paper also keeps the weights of the linear layer; on given
+features that would be one long linear training. Until the second phase the model is untrained, so no epoch of the
+first is ever the best one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from partly.clock import Clock, seed_for
+from partly.errors import within
+from partly.losses import bce, count_penalty, cross_entropy, yes_per_item
+from partly.method import Method, Task
+from partly.pool import Batch, Pool
+
+SEARCH = {"expected_yes": (1.0, 5.0), "step": (0.01, 1.0)}
+IN_PAPERS = ("ROLE",)
+UNKNOWN, KNOWN = math.log(0.6 / 0.4), math.log(0.995 / 0.005)  # largest first estimates, as logits
+DECAY, DECAY_OF_SQUARES, TINY = 0.9, 0.999, 1e-12  # of Adam; gradients of single entries are small
+
+
+class Role(Method):
+    entry_bytes = 13  # estimate and two moments in float32, observed label in int8
+
+    estimates: Tensor
+    moment: Tensor
+    squares: Tensor
+    visits: Tensor
+    observed: Tensor
+    expected: Tensor
+
+    def __init__(
+        self, task: Task, *, expected_yes: float | None = None, step: float = 0.3, linear_share: float = 0.0
+    ) -> None:
+        super().__init__(task)
+        within(0, 1, linear_share=linear_share)
+        self.expected_yes, self.step_size, self.linear_share = expected_yes, step, linear_share
+        self.network = task.network()
+        self.optimiser = task.optimiser(self.network.parameters())
+        if linear_share:
+            self.linear = replace(task, head="linear").network("linear")
+            self.linear_optimiser = task.optimiser(self.linear.parameters())
+        shape = task.items, task.labels
+        generator = torch.Generator().manual_seed(seed_for(task.seed, "estimates"))
+        self.register_buffer("estimates", torch.empty(shape).uniform_(-UNKNOWN, UNKNOWN, generator=generator))
+        self.register_buffer("moment", torch.zeros(shape))
+        self.register_buffer("squares", torch.zeros(shape))
+        self.register_buffer("visits", torch.zeros(task.items))
+        self.register_buffer("observed", torch.zeros(shape, dtype=torch.int8))
+        self.register_buffer("expected", torch.zeros(()))
+
+    def begin_epoch(self, pool: Pool, clock: Clock) -> None:
+        if clock.epoch > 0:
+            return
+        for batch in pool.in_order():
+            self.observed[batch.index] = batch.z
+            first = self.estimates[batch.index]
+            self.estimates[batch.index] = torch.where(batch.z == 0, first, KNOWN * batch.z)
+        yes, no = (int(count.sum()) for count in pool.labels.counts())
+        guess = yes_per_item(yes, no, *pool.labels.shape)
+        self.expected.fill_(guess if self.expected_yes is None else self.expected_yes)
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        linear, phase = self._phase(clock)
+        network, optimiser = (self.linear, self.linear_optimiser) if linear else (self.network, self.optimiser)
+        logits = network(batch.x)
+        estimates = self.estimates[batch.index].requires_grad_()
+        loss = (self._side(logits, estimates, batch.z) + self._side(estimates, logits, batch.z)) / 2
+        self.step(loss, phase, optimiser)
+        assert estimates.grad is not None
+        self._move(batch.index, estimates.grad, replace(self.task, lr=self.step_size).rate(phase))
+        return {"loss": loss.item()}
+
+    def _phase(self, clock: Clock) -> tuple[bool, Clock]:
+        """Whether this is the linear phase, and a clock for which the phase is the whole schedule."""
+        cut = min(round(self.linear_share * clock.epochs), clock.epochs - 1)
+        if clock.epoch < cut:
+            return True, replace(clock, epochs=cut)
+        return False, replace(clock, epochs=clock.epochs - cut, epoch=clock.epoch - cut)
+
+    def _side(self, logits: Tensor, other: Tensor, z: Tensor) -> Tensor:
+        """What one of the two learns from what is known, from the other, and from the number of yes."""
+        entries = bce(logits, z) + cross_entropy(logits, torch.sigmoid(other.detach()))
+        return entries.mean() + count_penalty(logits, self.expected)
+
+    @torch.no_grad()
+    def _move(self, index: Tensor, gradient: Tensor, rate: float) -> None:
+        """A step of Adam on these rows; all others stay exactly where they are."""
+        self.visits[index] += 1
+        visits = self.visits[index].unsqueeze(1)
+        moment = self.moment[index].lerp_(gradient, 1 - DECAY)
+        squares = self.squares[index].lerp_(gradient**2, 1 - DECAY_OF_SQUARES)
+        self.moment[index], self.squares[index] = moment, squares
+        scale = (squares / (1 - DECAY_OF_SQUARES**visits)).sqrt_().add_(TINY)
+        self.estimates[index] -= rate * moment / (1 - DECAY**visits) / scale
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.network(x)
+        return logits
+
+    def beliefs(self) -> Tensor:
+        """What was observed, and the estimates of what was not."""
+        return torch.where(self.observed == 0, torch.sigmoid(self.estimates), (self.observed > 0).float())

@@ -1,0 +1,34 @@
+"""Unknown entries are taken for no, and for yes once the prediction is sure enough.
+
+Paper: Y. Zhang, Y. Cheng, X. Huang, F. Wen, R. Feng, Y. Li, Y. Guo. Simple and Robust Loss Design for Multi-Label
+Learning with Missing Labels. arXiv 2112.07368, 2021. Self-paced loss correction "SPLC".
+
+Known no: a focal negative, never taken for yes. Unknown: a focal negative, or from `start` on a focal yes where its
+probability is above `threshold`. A known yes has its logit taken `margin` lower, a found one has not.
+
+Differs: the mean and not the sum over entries. The authors start in their second epoch; here `start` is a share of the
+schedule, 0.1 for the second of ten epochs.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from partly import losses
+from partly.clock import Clock
+
+SEARCH = {"threshold": (0.5, 0.9), "margin": (0.0, 2.0)}
+
+
+def loss(
+    logits: Tensor,
+    z: Tensor,
+    clock: Clock,
+    *,
+    threshold: float = 0.6,
+    margin: float = 1.0,
+    gamma: float = 2.0,
+    start: float = 0.1,
+) -> Tensor:
+    sure = threshold if clock.progress >= start else 1.0
+    return losses.splc(logits, z, threshold=sure, margin=margin, gamma=gamma)
