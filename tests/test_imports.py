@@ -28,7 +28,7 @@ LAYERS = [
     {"estimator"},
     {"plots", "verdict", "examples", "papers"},
     {"queries", "active", "comparison"},
-    {"report"},
+    {"report", "study"},
     {"jobs"},
     {"cli"},
     {"__main__"},

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from partly.errors import PartlyError, Stopped
+from partly.errors import PartlyError, SettingError, Stopped
 
 app = typer.Typer(
     help="Learn multi-label classifiers from partly known labels (yes / no / unknown).",
@@ -174,6 +174,25 @@ def compare(
 
 
 @app.command()
+def study(
+    data: Annotated[str, typer.Argument(help="'scenes', an .npz, a table of features, or an experiment (.toml).")],
+    shares: Annotated[str, typer.Option(help="Shares of right labels.")] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
+    scenarios: Annotated[str, typer.Option(help="Ways to annotate.")] = "uniform,dense,noisy,noisy-plus",
+    head: Annotated[str, typer.Option(help="linear, mlp, gnn, ...")] = "mlp",
+    seeds: Annotated[int, typer.Option(help="Runs of each cell.")] = 3,
+    labels: LabelsFile = None,
+    out: Annotated[Path, typer.Option(help="Folder for the result lines, the page and the picture.")] = Path("results"),
+    workers: Annotated[int | None, typer.Option(help="Processes; all cores if not given.")] = None,
+) -> None:
+    """Find out what is the best way to spend a budget of labels; what is there already is not run again."""
+    from partly import jobs
+
+    asked = {"shares": _shares(shares), "scenarios": _names(scenarios), "head": head, "seeds": seeds, "labels": labels}
+    page = jobs.study(data, out, asked=asked, workers=workers, say=print)
+    _say(f"Report: {page}")
+
+
+@app.command()
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show one method with its settings.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -217,6 +236,13 @@ def _names(text: str) -> list[str]:
         else:
             names[-1] += letter
     return [name.strip() for name in names if name.strip()]
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        return [float(share) for share in _names(text)]
+    except ValueError:
+        raise SettingError(f"--shares {text!r} should be numbers from 0 to 1 with commas: 0.1,0.5.") from None
 
 
 def _print_scores(rows: dict[str, dict[str, float]]) -> None:

@@ -151,6 +151,20 @@ def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None 
     return path
 
 
+def study(data: str, out: Path, *, asked: dict[str, Any], workers: int | None = None, say: Say = print) -> Path:
+    """Run a study of ways to annotate, and say its answer; `data` may be an experiment file."""
+    from partly import study as studies
+
+    if data.endswith(".toml"):
+        experiment = comparison.read_experiment(Path(data))
+        name, found = experiment.name, studies.run(experiment, out, workers)
+    else:
+        name, found = "study", [studies.study(data, **asked, out=out, workers=workers)]
+    for one in found:
+        say(f"{one.data}, {one.head}: {studies.answer(one)}\n\n" + "\n".join(studies.table(one)))
+    return out / f"{name}.md"
+
+
 def open_data(data: str, labels: Path | None, scenario: str | None, seed: int) -> Opened:
     """A data set by name or file, with the labels that a file or a scenario gives it."""
     split = open_split(data)

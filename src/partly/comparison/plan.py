@@ -78,7 +78,8 @@ class Experiment:
             raise SettingError("A comparison needs data, methods, scenarios and at least one seed.")
 
     def cells(self) -> list[Cell]:
-        """Every cell once, the full-label row and (if wanted) the naive ones included; seed by seed, so that early means say much."""
+        """Every cell once, the full-label row and (if wanted) the naive ones included; seed by seed, so that early
+        means say much."""
         methods = [method_and_settings(text) for text in dict.fromkeys((*NAIVE * self.naive, *self.methods))]
         wanted: list[tuple[str, str, dict[str, Any], int]] = [(FULL, "bce", {}, 0)]
         wanted += [(s, *m, t) for s, m, t in product(self.scenarios, methods, sorted({0, self.tune}))]
