@@ -71,5 +71,5 @@ def test_scatter_leaves_out_what_is_undefined() -> None:
 
 
 def test_words_in_a_drawing_are_plain() -> None:
-    assert plots._plain("a\u202eb\nc\x00") == "ab c"
-    assert plots._plain("x" * 30, 10) == "x" * 9 + "…"
+    assert plots.plain("a\u202eb\nc\x00") == "ab c"
+    assert plots.plain("x" * 30, 10) == "x" * 9 + "…"

@@ -95,7 +95,7 @@ def thumbnail(picture: npt.NDArray[np.uint8]) -> bytes:
 
 def curves(panel: Sequence[Curve]) -> bytes:
     """SVG of a number over the epochs, a line a run, a ring around the epoch that was kept."""
-    with _figure(4.6, 2.7) as figure:
+    with canvas(4.6, 2.7) as figure:
         axes = figure.subplots()
         for curve in panel:
             dash = (0, (4, 2)) if curve.look.dashed else "solid"
@@ -107,12 +107,12 @@ def curves(panel: Sequence[Curve]) -> bytes:
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
         axes.set_xlim(0.5, max(max(curve.x) for curve in panel) + 0.5)
-        return _svg(figure)
+        return svg(figure)
 
 
 def scatter(known: npt.NDArray[Any], ap: Sequence[tuple[Look, npt.NDArray[Any]]]) -> bytes:
     """SVG of the AP of labels over their number of known yes, [L] each, a marker a run."""
-    with _figure(9.2, 3.2) as figure:
+    with canvas(9.2, 3.2) as figure:
         axes = figure.subplots()
         for style, values in ap:
             axes.plot(known, values, style.marker, color=style.colour, ms=4.5, alpha=0.65, mew=0)
@@ -122,7 +122,7 @@ def scatter(known: npt.NDArray[Any], ap: Sequence[tuple[Look, npt.NDArray[Any]]]
         axes.set_ylim(-0.03, 1.03)
         axes.set_xlabel("known yes")
         axes.set_ylabel("AP")
-        return _svg(figure)
+        return svg(figure)
 
 
 def overview(
@@ -133,7 +133,7 @@ def overview(
     pictures: Sequence[tuple[npt.NDArray[np.uint8], Sequence[str]]] = (),
 ) -> bytes:
     """PNG for a front page: the label matrix, mAP of the runs, and a few pictures with what is predicted."""
-    with _figure(12, 4.8, dpi=130) as figure:
+    with canvas(12, 4.8, dpi=130) as figure:
         left, right = cast(Any, figure.subfigures(1, 2, width_ratios=(1, 1.15)))
         _draw_matrix(left, z, names, title)
         top, bottom = right.subfigures(2, 1, height_ratios=(1, 1.15)) if pictures else (right, None)
@@ -147,7 +147,7 @@ def _draw_matrix(figure: Any, z: Ternary, names: Sequence[str], title: str) -> N
     axes = figure.subplots()
     axes.imshow(_cells(z), extent=(0, z.shape[1], z.shape[0], 0), aspect="auto", interpolation="antialiased")
     axes.xaxis.tick_top()
-    axes.set_xticks(np.arange(len(names)) + 0.5, [_plain(name) for name in names], rotation=90, fontsize=8.5)
+    axes.set_xticks(np.arange(len(names)) + 0.5, [plain(name) for name in names], rotation=90, fontsize=8.5)
     axes.set_yticks([])
     axes.set_ylabel("items")
     axes.tick_params(length=0)
@@ -156,7 +156,7 @@ def _draw_matrix(figure: Any, z: Ternary, names: Sequence[str], title: str) -> N
     keys = [Patch(color=YES, label="yes"), Line2D([], [], color=NO, linewidth=4, label="no")]
     keys.append(Line2D([], [], color=UNKNOWN, marker=".", markersize=4, linestyle="none", label="unknown"))
     figure.legend(handles=keys, loc="outside lower center", ncols=3, frameon=False)
-    figure.suptitle(_plain(title, 60), fontsize=_TITLE)
+    figure.suptitle(plain(title, 60), fontsize=_TITLE)
 
 
 def _draw_bars(figure: Any, bars: Sequence[tuple[Look, str, float]]) -> None:
@@ -166,7 +166,7 @@ def _draw_bars(figure: Any, bars: Sequence[tuple[Look, str, float]]) -> None:
         face, hatch = ("none", "////") if style.dashed else (style.colour, None)
         axes.barh(place, width, height=0.62, facecolor=face, edgecolor=style.colour, hatch=hatch)
         axes.text(width + 0.01, place, words, va="center", fontsize=_TITLE)
-    axes.set_yticks(range(len(bars)), [_plain(title, 30) for _, title, _ in bars], fontsize=_TITLE)
+    axes.set_yticks(range(len(bars)), [plain(title, 30) for _, title, _ in bars], fontsize=_TITLE)
     axes.invert_yaxis()
     axes.set_xlim(0, 1.1)
     axes.set_xticks(np.linspace(0, 1, 6))
@@ -180,7 +180,7 @@ def _draw_pictures(figure: Any, pictures: Sequence[tuple[npt.NDArray[np.uint8], 
         axes.imshow(picture.squeeze(), cmap="gray", interpolation="nearest")
         axes.set_axis_off()
         axes.set_anchor("N")
-        words = "\n".join(_plain(name, 16) for name in names[:5])
+        words = "\n".join(plain(name, 16) for name in names[:5])
         axes.text(0.5, -0.06, words, transform=axes.transAxes, ha="center", va="top", fontsize=8.5)
     figure.suptitle("What the best run predicts", fontsize=_TITLE)
 
@@ -199,7 +199,7 @@ def _rgba(colour: str) -> tuple[int, int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16), 255
 
 
-def _plain(words: str, most: int = 22) -> str:
+def plain(words: str, most: int = 22) -> str:
     """Words that cannot break a drawing: no controls, no marks that turn the direction, not too long."""
     kept = "".join(c for c in " ".join(words.split()) if not unicodedata.category(c).startswith("C"))
     return kept if len(kept) <= most else kept[: most - 1] + "…"
@@ -209,7 +209,7 @@ def _plain(words: str, most: int = 22) -> str:
 
 
 @contextmanager
-def _figure(width: float, height: float, dpi: float = 100) -> Iterator[Figure]:
+def canvas(width: float, height: float, dpi: float = 100) -> Iterator[Figure]:
     """A figure of its own, untouched by the caller's matplotlib settings, which are left as they were."""
     with matplotlib.rc_context(), warnings.catch_warnings():
         # A name in letters that the font lacks is drawn as boxes; that is no reason to fail.
@@ -219,7 +219,8 @@ def _figure(width: float, height: float, dpi: float = 100) -> Iterator[Figure]:
         yield Figure(figsize=(width, height), dpi=dpi, layout="constrained")
 
 
-def _svg(figure: Figure) -> bytes:
+def svg(figure: Figure) -> bytes:
+    """The drawing in the colours of the reader's scheme; the same figure gives the same bytes."""
     file = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(file, format="svg", transparent=True, metadata=nothing)

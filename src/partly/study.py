@@ -238,7 +238,7 @@ def _cell(point: Point, best: bool = False, level: bool = False) -> str:
 
 def draw(one: Study) -> bytes:
     """SVG: test mAP over the share of right labels, a line a way, with intervals; dashed: all labels."""
-    with plots._figure(6.4, 3.8) as figure:
+    with plots.canvas(6.4, 3.8) as figure:
         axes = figure.subplots()
         full = mean(one.full.values())
         for place, way in enumerate(dict.fromkeys(p.way for p in one.points)):
@@ -252,4 +252,4 @@ def draw(one: Study) -> bytes:
             axes.axhline(full.value, color=plots.PRIVILEGED, linestyle=(0, (5, 3)), lw=1.3, zorder=1)
         axes.set(xlabel="labels that are known and right, %", ylabel="test mAP")
         axes.legend(frameon=False)
-        return plots._svg(figure)
+        return plots.svg(figure)

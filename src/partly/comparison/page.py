@@ -15,7 +15,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from partly import checkpoint, papers, plots
+from partly import checkpoint, papers
 from partly.comparison import pictures, tables, verdict
 from partly.comparison.blocks import ORIGIN, SCORES, Block, gather
 from partly.comparison.lines import Line
@@ -63,7 +63,6 @@ def render(lines: Sequence[Line], title: str = "Comparison") -> str:
         cited={figure.paper for block in blocks for row in block.rows for figure in row.papers},
         citations=papers.CITATIONS,
         origin=_origin(lines),
-        plots=plots,
     )
 
 

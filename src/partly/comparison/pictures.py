@@ -1,4 +1,4 @@
-"""Pictures of a comparison, as SVG in the look of the other reports."""
+"""Pictures of a comparison, as SVG in the look of the other reports. Names in them are plain and escaped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def looks(blocks: Iterable[Block]) -> dict[str, Look]:
 
 def ranks(ranking: Ranking, styles: Mapping[str, Look]) -> bytes:
     """Mean ranks, the best on top; bars on the right join methods that cannot be told apart."""
-    with plots._figure(5.2, 0.6 + ROW * len(ranking.names)) as figure:
+    with plots.canvas(5.2, 0.6 + ROW * len(ranking.names)) as figure:
         axes = figure.subplots()
         for place, (name, rank) in enumerate(zip(ranking.names, ranking.ranks, strict=True)):
             axes.plot([1, rank], [place, place], color=styles[name].colour, lw=1.5, alpha=0.5)
@@ -39,29 +39,29 @@ def ranks(ranking: Ranking, styles: Mapping[str, Look]) -> bytes:
         axes.set_xlim(0.9, max(2, len(ranking.names)) + 0.1)
         axes.set_xticks(range(1, 1 + max(2, len(ranking.names)), 1 + len(ranking.names) // 12))
         axes.set_xlabel("mean rank (1 is best)")
-        return plots._svg(figure)
+        return plots.svg(figure)
 
 
 def panel(block: Block, order: Sequence[str], styles: Mapping[str, Look]) -> bytes:
     """mAP with its interval of every method in one block; dashed: all labels known, dotted: unknown taken for no."""
     rows = _ordered(block, order)
-    with plots._figure(4.6, 0.5 + ROW * len(rows)) as figure:
+    with plots.canvas(4.6, 0.5 + ROW * len(rows)) as figure:
         _draw(figure.subplots(), block, rows, styles)
-        return plots._svg(figure)
+        return plots.svg(figure)
 
 
 def scenario(blocks: Sequence[Block], order: Sequence[str], styles: Mapping[str, Look], columns: int = 2) -> bytes:
     """The same for several blocks in one picture."""
     rows = [_ordered(block, order) for block in blocks]
     lines = -(-len(blocks) // columns)
-    with plots._figure(4.6 * columns, lines * (0.75 + ROW * max(map(len, rows)))) as figure:
+    with plots.canvas(4.6 * columns, lines * (0.75 + ROW * max(map(len, rows)))) as figure:
         grid = np.ravel(figure.subplots(lines, columns, squeeze=False))
         for axes, block, shown in zip(grid, blocks, rows, strict=False):
             _draw(axes, block, shown, styles)
-            axes.set_title(plots._plain(block.title, 60), fontsize=10.5)
+            axes.set_title(plots.plain(block.title, 60), fontsize=10.5)
         for axes in grid[len(blocks) :]:
             axes.set_axis_off()
-        return plots._svg(figure)
+        return plots.svg(figure)
 
 
 def _ordered(block: Block, order: Sequence[str]) -> list[Row]:
@@ -89,7 +89,7 @@ def _draw(axes: Any, block: Block, rows: Sequence[Row], styles: Mapping[str, Loo
 
 def _label(axes: Any, names: Sequence[str], values: Sequence[str], strong: set[str]) -> None:
     """A name on the left and a value on the right of each row, from top to bottom."""
-    axes.set_yticks(range(len(names)), [plots._plain(name, NAME) for name in names])
+    axes.set_yticks(range(len(names)), [plots.plain(name, NAME) for name in names])
     for tick, name, place, value in zip(axes.get_yticklabels(), names, range(len(names)), values, strict=True):
         weight = "bold" if name in strong else "normal"
         tick.set_fontweight(weight)
