@@ -25,7 +25,7 @@ def looks(blocks: Iterable[Block]) -> dict[str, Look]:
 
 def ranks(ranking: Ranking, styles: Mapping[str, Look]) -> bytes:
     """Mean ranks, the best on top; bars on the right join methods that cannot be told apart."""
-    with plots.canvas(5.2, 0.6 + ROW * len(ranking.names)) as figure:
+    with plots.canvas(4.4, 0.6 + ROW * len(ranking.names)) as figure:
         axes = figure.subplots()
         for place, (name, rank) in enumerate(zip(ranking.names, ranking.ranks, strict=True)):
             axes.plot([1, rank], [place, place], color=styles[name].colour, lw=1.5, alpha=0.5)
