@@ -86,7 +86,7 @@ def test_the_same_command_goes_on_and_another_is_refused(tables: Path) -> None:
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(tables: Path) -> None:
-    words = ["train", "features.csv", "--labels", "labels.csv", "--head", "linear", "--epochs", "4000", "--run", "run"]
+    words = ["train", "features.csv", "--labels", "labels.csv", "--head", "linear", "--epochs", "1500", "--run", "run"]
     child = subprocess.Popen(
         [sys.executable, "-m", "partly", *words], cwd=tables, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -99,7 +99,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tables: Path) -> None:
     assert "Start the same command again to go on" in words_of_it
     done = partly_command(*words, cwd=tables)
     assert done.returncode == 0, done.stderr
-    assert len(json.loads((tables / "run/history.json").read_text())) == 4000
+    assert len(json.loads((tables / "run/history.json").read_text())) == 1500
 
 
 def test_errors_are_one_message(tables: Path) -> None:
