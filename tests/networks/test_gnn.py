@@ -70,8 +70,10 @@ def test_impossible_sizes_are_refused(wrong: dict[str, int]) -> None:
         LabelGNN(**wrong)
 
 
-@pytest.mark.parametrize("hidden", [None, 3])
-def test_a_large_batch_is_worked_through_in_parts(monkeypatch: pytest.MonkeyPatch, hidden: int | None) -> None:
+@pytest.mark.parametrize(("hidden", "kept"), [(None, 0), (3, 0), (None, 10**6)])
+def test_a_large_batch_is_worked_through_in_parts(
+    monkeypatch: pytest.MonkeyPatch, hidden: int | None, kept: int
+) -> None:
     torch.manual_seed(0)
     net = LabelGNN(4, hidden=hidden).double()
     x = torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
@@ -82,10 +84,12 @@ def test_a_large_batch_is_worked_through_in_parts(monkeypatch: pytest.MonkeyPatc
     scores = net._scores
     monkeypatch.setattr(net, "_scores", lambda part: rows.append(len(part)) or scores(part))
     monkeypatch.setattr(gnn, "PART", 2 * net.labels * net.update.hidden_size)
+    monkeypatch.setattr(gnn, "KEPT", kept)
     parts = net(x)
     assert rows == [2, 2, 2, 1]
     torch.testing.assert_close(parts, whole)
     torch.testing.assert_close(torch.autograd.grad(parts.square().sum(), asked), expected)
+    assert len(rows) == (4 if kept else 8)  # not kept: worked out again
 
 
 def test_gradients() -> None:

@@ -16,7 +16,8 @@ from partly.networks import mlp
 
 LITERAL = 512  # labels up to which a label's state has a coordinate for each label, as in the paper
 STATE = LITERAL * LITERAL  # numbers an item: above that many labels, states are so much smaller
-PART = 2**23  # numbers in the states of the items that are worked on at a time
+PART = 2**19  # numbers in the states of the items that are worked on at a time: what fits into a cache is faster
+KEPT = 2**23  # numbers in the states of a batch: with more, they are worked out again for the gradient
 
 
 class LabelGNN(nn.Module):
@@ -46,13 +47,11 @@ class LabelGNN(nn.Module):
             self.readout = nn.Parameter(self.embedding.detach().clone())
 
     def forward(self, logits: Tensor) -> Tensor:
-        size = max(1, PART // (self.labels * self.update.hidden_size))
-        if len(logits) <= size:
-            return self._scores(logits)
-        # Items do not hear of each other. Of a large batch the states of one part at a time are in memory, and are
-        # worked out again for the gradient.
-        parts = [checkpoint(self._scores, part, use_reentrant=False) for part in logits.split(size)]
-        return torch.cat(parts)
+        item = self.labels * self.update.hidden_size
+        parts = logits.split(max(1, PART // item))  # items do not hear of each other
+        if len(logits) * item <= KEPT:
+            return torch.cat([self._scores(part) for part in parts])
+        return torch.cat([checkpoint(self._scores, part, use_reentrant=False) for part in parts])
 
     def _scores(self, logits: Tensor) -> Tensor:
         first = torch.diag_embed(logits) if self.embedding is None else logits.unsqueeze(2) * self.embedding
