@@ -168,6 +168,19 @@ def test_ties_share_ranks_and_wins():
     assert found.lead == pytest.approx((0, 0, 0.4))
 
 
+@pytest.mark.parametrize("methods", [2, 3, 5, 22])
+def test_blocks_are_asked_where_they_can_answer(methods):
+    """As many blocks as are enough, in each of which the order is the same: told apart; with one less, over seeds."""
+    blocks = statistics.enough(methods)
+    same = np.arange(methods) / 100 + np.random.default_rng(6).random((blocks, 1)) / 10
+    same += np.random.default_rng(7).random(same.shape) / 1000
+    found = rank(races(same))
+    assert found.over == "blocks"
+    assert found.level == ()
+    assert rank(races(same[1:])).over == "seeds"
+    assert min(stats.wilcoxon(np.arange(1, blocks)).pvalue * math.comb(methods, 2), 1) > 0.05
+
+
 def test_few_blocks_are_tested_over_seeds():
     rng = np.random.default_rng(2)
     a, b = rng.normal(0.52, 0.01, (3, 4)), rng.normal(0.5, 0.01, (3, 4))  # [blocks, seeds]
@@ -223,7 +236,7 @@ def test_more_wins_against_larger_losses_is_no_win():
 
 def ranking(p: dict[tuple[str, str], float], friedman: float | None = 0.001) -> Ranking:
     names = tuple("abcd")
-    return Ranking(names, (1.0, 2.0, 3.0, 4.0), (9, 0, 0, 0), (0.0, 0.1, 0.2, 0.3), p, friedman, 9, 3)
+    return Ranking(names, (1.0, 2.0, 3.0, 4.0), (9, 0, 0, 0), (0.0, 0.1, 0.2, 0.3), p, "blocks", friedman, 9, 3)
 
 
 def test_groups_are_runs_of_methods_that_cannot_be_told_apart():

@@ -33,7 +33,7 @@ def ranks(ranking: Ranking, styles: Mapping[str, Look]) -> bytes:
         leaders = {ranking.names[0], *ranking.level}
         _label(axes, ranking.names, [f"{rank:.2f}" for rank in ranking.ranks], leaders)
         for number, (first, last) in enumerate(ranking.groups):
-            beside = ScaledTranslation((36 + 7 * number) / 72, 0, figure.dpi_scale_trans)
+            beside = ScaledTranslation((44 + 7 * number) / 72, 0, figure.dpi_scale_trans)
             bar: dict[str, Any] = {"color": plots.INK, "lw": 4, "solid_capstyle": "butt", "clip_on": False}
             axes.plot([1, 1], [first - 0.3, last + 0.3], transform=axes.get_yaxis_transform() + beside, **bar)
         axes.set_xlim(0.9, max(2, len(ranking.names)) + 0.1)

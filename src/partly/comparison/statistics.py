@@ -17,7 +17,6 @@ import numpy.typing as npt
 from scipy import stats
 
 LEVEL = 0.95  # of intervals; what is rarer than 1 - LEVEL by chance is called a difference
-FEW = 6  # blocks: with fewer, a signed-rank test says "chance" whatever the differences are
 
 Scores = Mapping[int, float]  # seed -> score
 Race = Mapping[str, Scores]  # method -> its scores
@@ -103,7 +102,8 @@ class Ranking:
     wins: tuple[int, ...]  # blocks in which the method was best
     lead: tuple[float, ...]  # how far the first method's score is above this one's, over blocks
     p: dict[tuple[str, str], float]  # corrected, of every two methods, the better ranked first
-    friedman: float | None  # None where blocks or methods are too few for it
+    over: str  # what was tested over, "blocks" or "seeds"
+    friedman: float | None  # over blocks, with three methods or more
     blocks: int
     seeds: int  # those that every method has in every block
 
@@ -137,8 +137,8 @@ def rank(races: Sequence[Race]) -> Ranking | None:
     """Compare methods over blocks. None where no method has a score.
 
     Ranked are the methods that most blocks have, over the blocks that have all of these (if there is none, the methods
-    that every block has), by their mean over common seeds. From FEW blocks on a test asks the blocks (signed
-    ranks of the means), else the seeds (Student's t of the means over blocks): then it speaks of these data only.
+    that every block has), by their mean over common seeds. Where there are enough blocks a test asks them
+    (signed ranks of the means), else the seeds (Student's t of the means over blocks): it speaks of these data only.
     """
     counts = Counter(name for race in races for name in race)
     for needed in (len(races) // 2 + 1, len(races)):
@@ -153,7 +153,7 @@ def rank(races: Sequence[Race]) -> Ranking | None:
     order = np.argsort(ranks.mean(axis=0), kind="stable")
     names, means, ranks = [names[i] for i in order], means[:, order], ranks[:, order]
     everywhere = sorted(set.intersection(*(seeds for _, seeds in used)))
-    many = len(used) >= FEW
+    many = len(used) >= enough(len(names))
     samples = means if many else _by_seed([race for race, _ in used], names, everywhere)
     return Ranking(
         tuple(names),
@@ -161,10 +161,18 @@ def rank(races: Sequence[Race]) -> Ranking | None:
         tuple((ranks == ranks.min(axis=1, keepdims=True)).sum(axis=0).tolist()),
         tuple((means[:, :1] - means).mean(axis=0).tolist()),
         _pairs(names, samples, signed_rank if many else paired_t),
+        "blocks" if many else "seeds",
         friedman(means) if many else None,
         len(used),
         len(everywhere),
     )
+
+
+def enough(methods: int) -> int:
+    """Blocks that signed-rank tests of every two methods need: with fewer they say "chance" after the correction even
+    where one method is better in every block (p = 2 / 2^blocks)."""
+    pairs = max(1, math.comb(methods, 2))
+    return math.ceil(1 + math.log2(pairs / (1 - LEVEL)))
 
 
 def not_worse(race: Race) -> tuple[str, set[str]] | None:

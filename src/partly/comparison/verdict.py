@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from partly.comparison.blocks import Block
 from partly.comparison.plan import FULL
-from partly.comparison.statistics import FEW, LEVEL, Ranking, rank
+from partly.comparison.statistics import LEVEL, Ranking, rank
 
 Bold = Callable[[str], str]
 
@@ -127,7 +127,7 @@ def probability(p: float) -> str:
 def method(verdict: Verdict) -> str:
     """How it was tested, and what that does not say."""
     ranking = verdict.ranking
-    if ranking.blocks >= FEW:
+    if ranking.over == "blocks":
         words = (
             f"Methods are ranked in each of {ranking.blocks} races by their mean over seeds. Tests at 5 %: "
             "Friedman's over all methods, then Wilcoxon's signed ranks for every two, with Holm's correction."
@@ -136,8 +136,8 @@ def method(verdict: Verdict) -> str:
             words += f" Races on the same data ({verdict.data} sets) are not independent: the true p is larger."
     elif ranking.seeds > 1:
         words = (
-            f"Too few races ({ranking.blocks}) to speak of other data. Test at 5 %: Student's t for every two methods, "
-            f"paired over {ranking.seeds} seeds, with Holm's correction. It speaks of these data only."
+            f"Too few races ({ranking.blocks}) for tests that speak of other data too. Test at 5 %: Student's t for "
+            f"every two methods, paired over {ranking.seeds} seeds, with Holm's correction."
         )
     else:
         words = "One seed and few races: nothing can be said about chance. More seeds (--seeds 5) would tell."
