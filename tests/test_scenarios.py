@@ -33,11 +33,19 @@ SHARE: dict[str, Play] = {
 }
 ALL: dict[str, Play] = SHARE | {
     "single_positive": lambda truth, share, seed: scenarios.single_positive(truth, seed),
+    "one_yes_all_no": lambda truth, share, seed: scenarios.one_yes_all_no(truth, seed),
     "noisy": scenarios.noisy,
     "noisy_plus": lambda truth, share, seed: scenarios.noisy_plus(truth, seed),
 }
 HONEST = [name for name in ALL if not name.startswith("noisy")]  # what they say is true
-BY_ITEM = ["uniform", "uniform per entry", "single_positive", "noisy", "noisy_plus"]  # no count over all items
+BY_ITEM = [
+    "uniform",
+    "uniform per entry",
+    "single_positive",
+    "one_yes_all_no",
+    "noisy",
+    "noisy_plus",
+]  # no count over all items
 
 PAIRS = Hierarchy({str(i): f"coarse {i // 2}" for i in range(8)})
 truths = hnp.arrays(np.int8, st.tuples(st.integers(0, 6), st.integers(1, 7)), elements=st.sampled_from([1, -1, -1, 0]))
@@ -190,6 +198,14 @@ def test_single_positive_keeps_one_yes_and_no_no(z: Array, seed: int) -> None:
     assert not (said == -1).any()
 
 
+@given(z=truths, seed=seeds)
+def test_one_yes_all_no_hides_nothing_but_the_other_yes(z: Array, seed: int) -> None:
+    truth = Labels.from_ternary(z)
+    said, one = dense(scenarios.one_yes_all_no(truth, seed)), dense(scenarios.single_positive(truth, seed))
+    for i, j in np.ndindex(*z.shape):
+        assert said[i, j] == (z[i, j] if z[i, j] == -1 else one[i, j])
+
+
 @pytest.mark.parametrize("scenario", [scenarios.single_positive, scenarios.noisy_plus])
 def test_every_yes_has_the_same_chance(scenario: Any) -> None:
     truth = np.zeros((3000, 6))
@@ -292,7 +308,7 @@ def test_a_seed_is_a_whole_number(name: str, seed: Any) -> None:
 
 def test_every_scenario_has_a_name() -> None:
     assert scenarios.names() == [
-        "uniform", "positives", "single-positive", "dense", "noisy", "noisy-plus", "coarse-only",
+        "uniform", "positives", "single-positive", "one-yes-all-no", "dense", "noisy", "noisy-plus", "coarse-only",
         "uniform-per-entry",
     ]  # fmt: skip
 
@@ -305,6 +321,7 @@ def test_every_scenario_has_a_name() -> None:
         ("positives:0.25", lambda t: scenarios.positives(t, 0.25, 5)),
         ("single-positive", lambda t: scenarios.single_positive(t, 5)),
         (" single_positive ", lambda t: scenarios.single_positive(t, 5)),
+        ("one-yes-all-no", lambda t: scenarios.one_yes_all_no(t, 5)),
         ("dense: .5", lambda t: scenarios.dense(t, 0.5, 5)),
         ("noisy:0.9", lambda t: scenarios.noisy(t, 0.9, 5)),
         ("noisy-plus", lambda t: scenarios.noisy_plus(t, 5)),

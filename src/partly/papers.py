@@ -29,7 +29,7 @@ CITATIONS = {
 # What of theirs is of the same kind as what of ours. The pictures are the same, networks and training are not.
 DATA = {"VOC2012": "voc2012", "MS-COCO": "coco", "MS-COCO val2014": "coco"}
 SCENARIOS = {"1 P. & 0 N.": "single-positive", "single label": "single-positive"}
-SCENARIOS |= {"All P. & All N.": "full", "100% partial labels; 4 seeds": "full"}
+SCENARIOS |= {"1 P. & All N.": "one-yes-all-no", "All P. & All N.": "full", "100% partial labels; 4 seeds": "full"}
 SCENARIOS |= {f"{left}% labels left": f"positives:{left / 100:g}" for left in (25, 50, 75)}
 SCENARIOS |= {f"{known}% partial labels; 4 seeds": f"uniform:{known / 100:g}" for known in range(10, 100, 10)}
 SCENARIOS |= {"10% labels; ResNet-101 WELDON": "uniform:0.1"}

@@ -85,6 +85,17 @@ def single_positive(truth: Any, seed: int) -> Labels:
     return as_labels(truth, "truth")._mapped(rule)
 
 
+def one_yes_all_no(truth: Any, seed: int) -> Labels:
+    """The yes that `single_positive` keeps of each item, and every no; only the other yes are unknown."""
+    seed = _seed(seed)
+
+    def rule(z: Ternary, rows: slice) -> Ternary:
+        kept = _smallest(z == 1, _draws("single_positive", seed, rows, z.shape[1]))
+        return np.where(kept | (z == -1), z, 0)
+
+    return as_labels(truth, "truth")._mapped(rule)
+
+
 def dense(truth: Any, share: float, seed: int) -> Labels:
     """round(share x N) items are known as far as the truth knows them, of the others nothing."""
     share, seed = _share(share, "dense"), _seed(seed)
@@ -165,7 +176,7 @@ def parse(text: str) -> Callable[..., Labels]:
 
 _BY_NAME: dict[str, Callable[..., Labels]] = {
     scenario.__name__.replace("_", "-"): scenario
-    for scenario in (uniform, positives, single_positive, dense, noisy, noisy_plus, coarse_only)
+    for scenario in (uniform, positives, single_positive, one_yes_all_no, dense, noisy, noisy_plus, coarse_only)
 } | {"uniform-per-entry": partial(uniform, per_entry=True)}
 
 
