@@ -130,16 +130,19 @@ def overview(
     names: Sequence[str],
     title: str,
     bars: Sequence[tuple[Look, str, float]],
-    pictures: Sequence[tuple[npt.NDArray[np.uint8], Sequence[str]]] = (),
+    pictures: Sequence[tuple[npt.NDArray[np.uint8], Sequence[str]]],
+    predictor: str,
 ) -> bytes:
     """PNG for a front page: the label matrix, mAP of the runs, and a few pictures with what is predicted."""
     with canvas(12, 4.8, dpi=130) as figure:
+        cast(Any, figure.get_layout_engine()).set(w_pad=0.1, h_pad=0.08)
         left, right = cast(Any, figure.subfigures(1, 2, width_ratios=(1, 1.15)))
         _draw_matrix(left, z, names, title)
         top, bottom = right.subfigures(2, 1, height_ratios=(1, 1.15)) if pictures else (right, None)
         _draw_bars(top, bars)
         if bottom is not None:
             _draw_pictures(bottom, pictures)
+            bottom.suptitle(f"Predicted by {plain(predictor)}; ✗ is wrong", fontsize=_TITLE)
         return _raster(figure)
 
 
@@ -182,7 +185,6 @@ def _draw_pictures(figure: Any, pictures: Sequence[tuple[npt.NDArray[np.uint8], 
         axes.set_anchor("N")
         words = "\n".join(plain(name, 16) for name in names[:5])
         axes.text(0.5, -0.06, words, transform=axes.transAxes, ha="center", va="top", fontsize=8.5)
-    figure.suptitle("What the best run predicts", fontsize=_TITLE)
 
 
 def _cells(z: Ternary, height: int = 12, width: int = 24) -> npt.NDArray[np.uint8]:

@@ -107,6 +107,7 @@ def picture(report: Report) -> bytes:
         f"{known['known_share']:.0%} of the entries are known",
         [(run.look, run.view.title, run.mean_ap) for run in runs if run.scores is not None],
         pictures,
+        "" if shown is None else shown["title"],
     )
 
 
