@@ -13,10 +13,9 @@ of at most theta. The weak label is the sign of x, or of its mean. Weak labels c
 Differs: the paper labels before the 10th and 15th of 20 epochs; here at these shares of any schedule, at the first
 epoch that begins there (never before the second). What is labelled stays so, which is what the paper's label shares
 need; `recompute` starts each round from what was observed. The paper does not say where its network has dropout: here
-it is that of the head, or one half of the features where the head has none, and all else stays as in use. Of an
-ensemble all networks learn from the weak labels, and the first is the model. theta is a number of logits, so it
-depends on how long and how hard a network was trained: watch `labelled`, the share of entries with a label, in the
-history.
+it is one half of the features that the head sees, whatever the head, and all else is as in use. Of an ensemble all
+networks learn from the weak labels, and the first is the model. theta is a number of logits, so it depends on how
+long and how hard a network was trained: watch `labelled`, the share of entries with a label, in the history.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ from partly.networks import Network
 from partly.pool import Batch, Pool
 from partly.selection import largest
 
-SEARCH = {"theta": (0.1, 0.5), "value": (1.5, 50.0)}  # theta of bayesian and proportion
+SEARCH = {"theta": (0.1, 1.0), "value": (1.5, 50.0)}  # a theta that every strategy takes
 IN_PAPERS = ("partial-BCE + fine-tuning + relabeling",)
 ROUNDS = (9 / 20, 14 / 20)  # shares of the schedule
 THETA = {"two-steps": 0.0, "threshold": 2.0, "proportion": 0.8, "positive": 5.0, "ensemble": 2.0, "bayesian": 0.3}
-DROPOUT = 0.5  # of the features, where a head has no dropout of its own
+DROPOUT = 0.5  # of the features, in the passes of `bayesian`
 
 
 class Curriculum(Method):
@@ -124,19 +123,11 @@ class Curriculum(Method):
         return scores, easy if self.strategy == "positive" else easy | (scores < -self.theta)
 
     def _samples(self, x: Tensor) -> Tensor:
-        """Logits of several passes with dropout, and nothing else, as in training. [passes, B, L]"""
+        """Logits of several passes with dropout before the head, and nowhere else. [passes, B, L]"""
         network = self.networks[0]
         assert isinstance(network, Network)
-        layers = [module for module in network.modules() if isinstance(module, nn.modules.dropout._DropoutNd)]
-        if not layers:
-            features = network.features(x)
-            return torch.stack([network.head(F.dropout(features, DROPOUT)) for _ in range(self.passes)])
-        for layer in layers:
-            layer.train()
-        samples = torch.stack([network(x) for _ in range(self.passes)])
-        for layer in layers:
-            layer.eval()
-        return samples
+        features = network.features(x)
+        return torch.stack([network.head(F.dropout(features, DROPOUT)) for _ in range(self.passes)])
 
     # ---------------------------------------------------------------- training
 
