@@ -24,7 +24,8 @@ app = typer.Typer(
 Data = Annotated[
     str,
     typer.Argument(
-        help="'scenes' (built in), an .npz with a train and a test part, or a table of features.", metavar="DATA"
+        help="'scenes' or 'scenes-coarse', an .npz with a train and a test part, or a table of features.",
+        metavar="DATA",
     ),
 ]
 LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: .csv, .parquet or .npz.")]

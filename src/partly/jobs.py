@@ -16,7 +16,8 @@ from partly.comparison import runner
 from partly.comparison.plan import parse_settings
 from partly.data.matching import positions, read_matching
 from partly.data.scenes import scenes
-from partly.data.split import Split, held_out
+from partly.data.sets import open_split
+from partly.data.split import held_out
 from partly.errors import DataError
 from partly.estimator import Classifier
 from partly.examples import Examples
@@ -182,10 +183,3 @@ def open_data(data: str, labels: Path | None, scenario: str | None, seed: int) -
         played = scenarios.parse(scenario)(opened.labels, seed, hierarchy)
         opened = replace(opened, labels=played)
     return opened
-
-
-def open_split(data: str) -> Split | None:
-    """A data set that comes with a train and a test part; None for anything else."""
-    if data == "scenes":
-        return scenes()
-    return files.read_split(data) if files.is_split(data) else None

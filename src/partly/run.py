@@ -11,12 +11,13 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -72,7 +73,9 @@ class Recipe:
         return entry.build(task, self.settings)
 
 
-def default_recipe(x: Tensor, optimizer: str = "adamw", batch_size: int | None = None) -> dict[str, Any]:
+def default_recipe(
+    x: Tensor | npt.NDArray[Any], optimizer: str = "adamw", batch_size: int | None = None
+) -> dict[str, Any]:
     """What a recipe leaves open, for items x: enough steps for few items, and a rate that suits the optimiser.
 
     The numbers were chosen on validation parts of VOC 2012, scene and yeast features, and of the scenes.
@@ -128,6 +131,7 @@ def fit(
         )
         if folder:
             checkpoint.write_json(folder / "history.json", progress.history)
+    method.task = replace(method.task, x=x[:1].clone())  # a model does not hold on to the items it was trained on
     return Fitted(recipe, method, progress, description)
 
 

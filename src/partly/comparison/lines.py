@@ -1,4 +1,4 @@
-"""Result lines: one JSON object a finished cell, in a file that survives a kill; the check that they belong together."""
+"""Result lines: one JSON object a finished cell, in a file that survives a kill; and whether they belong together."""
 
 from __future__ import annotations
 

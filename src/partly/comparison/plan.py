@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from partly import catalogue, scenarios
+from partly.data.sets import BUILT_IN
 from partly.errors import SettingError, did_you_mean
 
 FULL = "full"  # the scenario in which nothing is hidden
@@ -136,4 +137,4 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def _beside(text: str, folder: Path) -> str:
-    return text if text == "scenes" or Path(text).is_absolute() else str(folder / text)
+    return text if text in BUILT_IN or Path(text).is_absolute() else str(folder / text)

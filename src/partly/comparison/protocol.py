@@ -24,11 +24,11 @@ import numpy.typing as npt
 import torch
 
 import partly
-from partly import catalogue, data, metrics, scenarios
+from partly import catalogue, data, metrics, run, scenarios
 from partly.clock import seed_for
 from partly.comparison.plan import FULL, Cell
 from partly.data.matching import read_matching
-from partly.data.scenes import scenes
+from partly.data.sets import open_split
 from partly.data.split import Split, held_out
 from partly.errors import DataError, PartlyError
 from partly.estimator import Classifier
@@ -59,11 +59,10 @@ class Source:
 
 
 def open_source(name: str, labels: str | None = None) -> Source:
-    """'scenes', an `.npz` with a train and a test part, or a table of features with a file of labels."""
-    if name == "scenes":
-        return Source(scenes())
-    if data.is_split(name):
-        return Source(data.read_split(name))
+    """A built-in set, an `.npz` with a train and a test part, or a table of features with a file of labels."""
+    split = open_split(name)
+    if split is not None:
+        return Source(split)
     if labels is None:
         raise DataError(f"{name}: a table of features needs a file with its labels (--labels).")
     known = data.read_labels(labels)
@@ -101,7 +100,8 @@ def run_cell(cell: Cell, source: Source) -> dict[str, Any]:
     chooses = split.train if cell.validation == "complete" else observed
     validation = (split.train_x[hold], chooses[hold])
     test = TestPart(split.test_x, split.test)
-    models = [m.fit(split.train_x[fit], observed[fit], validation=validation) for m in candidates(cell)]
+    x, lr = split.train_x[fit], run.default_recipe(split.train_x, cell.optimizer)["lr"]
+    models = [m.fit(x, observed[fit], validation=validation) for m in candidates(cell, lr)]
     model = max(models, key=_validation_score)
     scores = test.scores(model)
     return {
@@ -131,9 +131,9 @@ def mask(cell: Cell, split: Split) -> Labels:
     return scenarios.parse(cell.scenario)(split.train, cell.seed, split.hierarchy)
 
 
-def candidates(cell: Cell) -> Iterator[Classifier]:
-    """The models that a cell may try: the asked one, then `tune - 1` more with a learning rate and settings drawn from
-    the ranges that the method declares. Every method has the same budget."""
+def candidates(cell: Cell, lr: float = 1e-3) -> Iterator[Classifier]:
+    """The models that a cell may try: the asked one, then `tune - 1` more with a learning rate (around `lr`, if the
+    recipe has none) and settings drawn from the ranges that the method declares. The budget is the same for all."""
     asked: dict[str, Any] = {
         "head": cell.head,
         "optimizer": cell.optimizer,
@@ -145,9 +145,9 @@ def candidates(cell: Cell) -> Iterator[Classifier]:
     ranges = catalogue.find(cell.method).search()
     for trial in range(1, cell.tune):
         rng = np.random.default_rng(seed_for(cell.seed, cell.method, "tune", trial))
-        lr = cell.recipe.get("lr", 1e-3 if cell.optimizer == "adamw" else 0.3) * _between(LR_FACTOR, rng)
+        rate = cell.recipe.get("lr", lr) * _between(LR_FACTOR, rng)
         settings = {name: _drawn(choice, rng) for name, choice in ranges.items()}
-        yield Classifier(cell.method, **asked, settings=cell.settings | settings, **cell.recipe | {"lr": lr})
+        yield Classifier(cell.method, **asked, settings=cell.settings | settings, **cell.recipe | {"lr": rate})
 
 
 def blind(method: str, settings: dict[str, Any] | None = None) -> None:
