@@ -148,7 +148,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         asked = {k: getattr(self, k) for k in ("epochs", "batch_size", "lr", "weight_decay", "settings")}
         asked = {k: v for k, v in asked.items() if v is not None}
         recipe = run.Recipe(method, **fixed, **asked)  # refuses what cannot be, before anything is derived from it
-        derived = run.default_recipe(x, recipe.optimizer, asked.get("batch_size"))
+        derived = run.default_recipe(x, labels.shape[1], recipe.optimizer, asked.get("batch_size"))
         return replace(recipe, **{k: v for k, v in derived.items() if k not in asked}), reason
 
     def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> training.Validation:

@@ -100,7 +100,7 @@ def run_cell(cell: Cell, source: Source) -> dict[str, Any]:
     chooses = split.train if cell.validation == "complete" else observed
     validation = (split.train_x[hold], chooses[hold])
     test = TestPart(split.test_x, split.test)
-    x, lr = split.train_x[fit], run.default_recipe(split.train_x, cell.optimizer)["lr"]
+    x, lr = split.train_x[fit], run.default_recipe(split.train_x, split.train.shape[1], cell.optimizer)["lr"]
     models = [m.fit(x, observed[fit], validation=validation) for m in candidates(cell, lr)]
     model = max(models, key=_validation_score)
     scores = test.scores(model)
