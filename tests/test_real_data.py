@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from partly import Classifier, data, metrics, scenarios
-from partly.data.split import held_out
 
 VOC = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "voc2012.npz"
 pytestmark = [
@@ -27,7 +26,5 @@ pytestmark = [
 def test_voc_2012(scenario: str | None, method: str, head: str, least: float) -> None:
     split = data.read_split(VOC)
     observed = scenarios.parse(scenario)(split.train, 0) if scenario else split.train
-    fit, hold = held_out(len(observed), 0.2, 0)
-    model = Classifier(method, head=head, progress=False)
-    model.fit(split.train_x[fit], observed[fit], validation=(split.train_x[hold], observed[hold]))
+    model = Classifier(method, head=head, progress=False).fit(split.train_x, observed)
     assert metrics.evaluate(model.predict_proba(split.test_x), split.test)["mAP"] >= least
