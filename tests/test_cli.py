@@ -144,7 +144,13 @@ def test_a_small_demo(tmp_path: Path) -> None:
     run("demo", "--out", tmp_path / "demo", "--items", 120)
     text = (tmp_path / "demo/report.html").read_text("utf-8")
     assert "all labels known" in text
-    assert {p.name for p in (tmp_path / "demo").iterdir()} == {"bce", "auto", "all-labels-known", "report.html"}
+    assert {p.name for p in (tmp_path / "demo").iterdir()} == {
+        "bce",
+        "auto",
+        "all-labels-known",
+        "report.html",
+        "report.png",
+    }
 
 
 def test_names_may_hold_settings() -> None:

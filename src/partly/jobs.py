@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partly import catalogue, comparison, metrics, report, scenarios
+from partly import catalogue, checkpoint, comparison, metrics, report, scenarios
 from partly import data as files
 from partly.comparison import runner
 from partly.comparison.plan import parse_settings
@@ -59,6 +59,7 @@ def demo(out: Path, *, items: int = 2000, seed: int = 0, say: Say = print) -> Sc
     opened = Opened(split.train_x, observed, split.train, split.test_x, split.test)
     page = _report("Pictures with 10 % of the entries known", models, opened, fit, hold, upper="all labels known")
     report.write(page, out / "report.html")
+    checkpoint.write_file(out / "report.png", report.picture(page))  # the README shows it
     return _scores(page)
 
 
