@@ -247,10 +247,10 @@ def _shares(text: str) -> list[float]:
 
 
 def _print_scores(rows: dict[str, dict[str, float]]) -> None:
-    """A table: a row a run, a column a score."""
-    shown = ("mAP", "CF1", "OF1", "macro_f1", "exact_match", "P@1", "P@3")
-    table = Table("", *shown, "labels", "known entries")
+    """A table that fits a narrow terminal: a row a run, a column a score; `evaluate --json` has them all."""
+    shown = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "exact_match": "exact", "P@1": "P@1"}
+    table = Table("", *shown.values(), "labels", "entries")
     for title, row in rows.items():
-        counts = (f"{row['labels_counted']}", f"{row['entries_known']}")
-        table.add_row(title, *("undefined" if row[k] != row[k] else f"{row[k]:.4f}" for k in shown), *counts)
+        scores = ("none" if row[key] != row[key] else f"{row[key]:.3f}" for key in shown)
+        table.add_row(title, *scores, f"{row['labels_counted']}", f"{row['entries_known']}")
     Console().print(table)
