@@ -149,7 +149,7 @@ def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None 
     lines = runner.run(experiment, out, workers)
     say(tables.markdown(lines))
     path = out / f"{experiment.name}.html"
-    page.write(lines, path, title=experiment.name)
+    page.write(lines, path, title=experiment.title or experiment.name)
     return path
 
 
