@@ -27,7 +27,7 @@ def test_shares_of_yes() -> None:
     z[:, 3] = np.minimum(z[:, 3], 0)  # no known yes
     expected = [
         (z[:, 0] == 1).sum() / (z[:, 0] != 0).sum(),
-        (z[:, 1] == 1).sum() / len(z),
+        0.0,
         0.0,
         0.0,
         (z[:, 4] == 1).sum() / (z[:, 4] != 0).sum(),

@@ -23,7 +23,11 @@ def test_penalties_count_weights_and_not_biases(kind: type[L1R] | type[L2R], pow
     assert len(weights) == 2
     penalty = sum(abs(value) ** power for w in weights for value in w.flatten().tolist())
     expected = losses.assume_negative(made(batch.x), batch.z).mean().item() + 0.01 * penalty
+    slow = losses.assume_negative(made(batch.x), batch.z).mean() + 0.01 * sum((w.abs() ** power).sum() for w in weights)
+    gradients = torch.autograd.grad(slow, list(made.network.parameters()))
     assert made.update(batch, make_clock(pool))["loss"] == pytest.approx(expected, rel=1e-5)
+    for parameter, gradient in zip(made.network.parameters(), gradients, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient)
     with pytest.raises(SettingError, match=r"strength = -1\.0"):
         kind(make_task(pool), strength=-1.0)
 

@@ -21,7 +21,7 @@ def focal(logits: Tensor, z: Tensor, *, gamma: float = 2.0) -> Tensor:
 
 
 def asymmetric(
-    logits: Tensor, z: Tensor, *, gamma_yes: float = 0.0, gamma_no: float = 4.0, clip: float = 0.05
+    logits: Tensor, z: Tensor, *, gamma_yes: float = 0.0, gamma_no: float = 1.0, clip: float = 0.2
 ) -> Tensor:
     """Focal, with a gamma of its own for no, of which those below p = `clip` do not count at all. [B, L]"""
     within(0, math.inf, gamma_yes=gamma_yes, gamma_no=gamma_no)

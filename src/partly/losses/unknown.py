@@ -15,7 +15,7 @@ from partly.selection import largest, share_of
 # -------------------------------------------------------------------- a weaker no
 
 
-def down_weight(logits: Tensor, z: Tensor, *, weight: float = 0.1) -> Tensor:
+def down_weight(logits: Tensor, z: Tensor, *, weight: float = 0.05) -> Tensor:
     """Unknown entries are taken for no, at a constant weight. [B, L]"""
     within(0, math.inf, weight=weight)
     entries = assume_negative(logits, z)
@@ -48,7 +48,7 @@ def binary_entropy(logits: Tensor) -> Tensor:
     return size * torch.sigmoid(-size) - F.logsigmoid(size)
 
 
-def entropy_maximization(logits: Tensor, z: Tensor, *, alpha: float = 0.2) -> Tensor:
+def entropy_maximization(logits: Tensor, z: Tensor, *, alpha: float = 0.07) -> Tensor:
     """Unknown entries are drawn towards p = 1/2: their term is -alpha H(p). [B, L]"""
     return torch.where(z == 0, -alpha * binary_entropy(logits), assume_negative(logits, z))
 
@@ -92,8 +92,8 @@ def generalized_robust(
     logits: Tensor,
     z: Tensor,
     *,
-    slope: float = 2.0,
-    offset: float = -2.0,
+    slope: float = 10.0,
+    offset: float = -8.0,
     centre: float = 0.8,
     width: float = 0.5,
     yes_power: float = 0.01,
@@ -115,7 +115,7 @@ def generalized_robust(
     return torch.where(z == 0, weight * (mixture * yes + (1 - mixture) * no), assume_negative(logits, z))
 
 
-def large_loss(logits: Tensor, z: Tensor, *, share: float = 0.02, correct: bool = False) -> Tensor:
+def large_loss(logits: Tensor, z: Tensor, *, share: float = 0.035, correct: bool = False) -> Tensor:
     """Unknown entries are taken for no, but for the share of them that fits worst: left out, or taken for yes. [B, L]
 
     The share is of the unknown entries of the batch, rounded up.

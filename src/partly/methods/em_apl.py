@@ -39,7 +39,7 @@ class EMAPL(Method):
     believed: Tensor
 
     def __init__(
-        self, task: Task, *, alpha: float = 0.2, beta: float = 0.02, warmup: float = 0.5, share: float = 0.9
+        self, task: Task, *, alpha: float = 0.07, beta: float = 0.05, warmup: float = 0.5, share: float = 0.9
     ) -> None:
         super().__init__(task)
         within(0, 1, warmup=warmup, share=share)

@@ -39,7 +39,7 @@ class LargeLoss(Method):
         task: Task,
         *,
         scheme: Literal["reject", "correct", "correct-permanently"] = "reject",
-        share: float = 0.02,
+        share: float = 0.035,
     ) -> None:
         super().__init__(task)
         within(0, 1, share=share)

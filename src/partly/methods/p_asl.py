@@ -9,8 +9,8 @@ in mode negative, always in mode ignore; in mode selective those of labels whose
 `prior_threshold`, and those `likely` x B of a batch that have the highest predictions.
 
 Differs: the authors take the shares from a model trained beforehand in mode ignore, which needs known no's of each
-label; here they come from the known entries: yes among the known, or, for a label without a known no, known yes among
-all items, the least possible. The mean and not the sum over entries; the focusing weight is differentiated, as the
+label; here they are the share of yes among the known entries. A label without a known no has no such share, and is
+never called frequent. The mean and not the sum over entries; the focusing weight is differentiated, as the
 formulas say.
 """
 
@@ -51,7 +51,7 @@ class PASL(Method):
         gamma_unknown: float = 2.0,
         clip: float = 0.0,
         weight_unknown: float = 1.0,
-        likely: float = 5.0,
+        likely: float = 0.5,
         prior_threshold: float = 0.05,
     ) -> None:
         super().__init__(task)
@@ -66,7 +66,7 @@ class PASL(Method):
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
             yes, no = (torch.from_numpy(count).to(self.prior) for count in pool.labels.counts())
-            self.prior = torch.where(no > 0, yes / (yes + no).clamp(min=1), yes / len(pool))
+            self.prior = torch.where(no > 0, yes / (yes + no), 0.0)
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x)
