@@ -48,7 +48,7 @@ def binary_entropy(logits: Tensor) -> Tensor:
     return size * torch.sigmoid(-size) - F.logsigmoid(size)
 
 
-def entropy_maximization(logits: Tensor, z: Tensor, *, alpha: float = 0.07) -> Tensor:
+def entropy_maximization(logits: Tensor, z: Tensor, *, alpha: float = 0.05) -> Tensor:
     """Unknown entries are drawn towards p = 1/2: their term is -alpha H(p). [B, L]"""
     return torch.where(z == 0, -alpha * binary_entropy(logits), assume_negative(logits, z))
 

@@ -7,6 +7,9 @@ Known no: a negative, focused and clipped as in the paper. Unknown: the same as 
 
 Differs: the mean and not the sum over entries; the focusing weight is differentiated, as the formulas say (the
 authors' training script does not). gamma_yes = 0 is that of the authors' script, their class says 1.
+
+Defaults: gamma_no = 1 and clip = 0.2 were chosen by validation on the features of VOC 2012 with one yes an item and an
+MLP head; the paper's are 4 and 0.05.
 """
 
 from partly.losses import asymmetric as loss

@@ -7,6 +7,9 @@ Known no: an ordinary negative. Unknown: the same as a known no.
 
 Differs: the paper names the baseline without a formula; of the two readings, a penalty on weights or on predictions,
 this is the first. Biases are left alone, and the optimiser's own weight decay stays as it is.
+
+Defaults: the paper gives no strength; this one is mild, and more of it did better on the features of VOC 2012 with one
+yes an item and a linear head.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ estimates have an Adam of their own that moves only the items of the batch (in t
 Adam move the others too, and that is most of the way they go), with `step` as its learning rate instead of 10 times
 that of the network.
 
+Defaults: step = 0.5 was chosen by validation on the features of VOC 2012 with one yes an item and a linear head.
+
 Linear initialisation ("ROLE+LI") is `linear_share` > 0: for that share of the epochs (the paper: 25 of 35) a linear
 network is trained first, and its estimates are where the second phase, with a new network of the chosen head, begins.
 Each phase has its own schedule of the learning rate. The paper also keeps the weights of the linear layer; on given
@@ -51,7 +53,7 @@ class Role(Method):
     expected: Tensor
 
     def __init__(
-        self, task: Task, *, expected_yes: float | None = None, step: float = 0.3, linear_share: float = 0.0
+        self, task: Task, *, expected_yes: float | None = None, step: float = 0.5, linear_share: float = 0.0
     ) -> None:
         super().__init__(task)
         within(0, 1, linear_share=linear_share)
