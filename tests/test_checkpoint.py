@@ -1,5 +1,7 @@
 """Durable saving: what was saved is read back whole, or the damage is noticed and the older checkpoint serves."""
 
+# Long because every kind of damage and every disk error has its own case.
+
 from __future__ import annotations
 
 import ast

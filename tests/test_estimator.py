@@ -1,5 +1,7 @@
 """Classifier: scikit-learn's contract, what it refuses and with which words, saving and going on."""
 
+# Long because it is a table of what scikit-learn asks and of what is refused at the door, a line or two each.
+
 from __future__ import annotations
 
 import pickle

@@ -4,6 +4,8 @@ Importing torch takes seconds, a fork of a process that has imported it millisec
 parent that imports once, forks a trainer again and again, does harm to it and prints what it saw, as JSON.
 """
 
+# Long because it holds the trainers that are killed beside the tests that kill them.
+
 from __future__ import annotations
 
 import json

@@ -1,5 +1,7 @@
 """Labels: what they say of themselves, that they never change, and the long form."""
 
+# Long because every constructor, container and refusal has its own case.
+
 from __future__ import annotations
 
 import copy

@@ -1,5 +1,7 @@
 """Scores on known entries: against scikit-learn where nothing is unknown, against slow loops elsewhere."""
 
+# Long because each score has its slow twin beside it.
+
 from __future__ import annotations
 
 import itertools

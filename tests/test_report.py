@@ -1,5 +1,7 @@
 """The report: whole, escaped, the same bytes every time, and no number in it that the metrics did not give."""
 
+# Long because each kind of report is rendered and looked into.
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """Run folders: they say what was run on what, go on with that and nothing else, and are read whole or not at all."""
 
+# Long because each thing that a run folder says, takes or refuses has its own case.
+
 from __future__ import annotations
 
 import json

@@ -1,5 +1,7 @@
 """Scenarios: what they keep, how much of it, and that nothing but the truth and the seed decides."""
 
+# Long because each scenario has its own properties.
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """The loop: the same bits however often it is interrupted or watched, and what it does at the end of an epoch."""
 
+# Long because every way to stop and go on needs its own small run.
+
 from __future__ import annotations
 
 import hashlib

@@ -4,6 +4,8 @@ A check takes an entry of the catalogue and raises AssertionError where the meth
 are in order: each takes for granted what those above it hold, so the first that rejects a method says what is wrong.
 """
 
+# Long because it is one list of independent checks, in the order in which each relies on those above it.
+
 from __future__ import annotations
 
 import dataclasses
