@@ -189,7 +189,7 @@ def test_what_a_bare_method_does() -> None:
     method.begin_epoch(pool, Clock(0))
     with pytest.raises(NotImplementedError, match="Method defines neither update nor epoch"):
         next(method.epoch(pool, Clock(0)))
-    with pytest.raises(NotImplementedError, match="Method does not define forward"):
+    with pytest.raises(NotImplementedError, match="Method has no `network`, so it must define forward"):
         method(X)
 
 

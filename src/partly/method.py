@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from partly import networks
 from partly.clock import Clock, seed_for
 from partly.errors import SettingError, did_you_mean
+from partly.labels import Labels
 from partly.networks import Network
 from partly.pool import Batch, Pool
 
@@ -37,12 +38,13 @@ class Task:
     weight_decay: float = 1e-2
     warmup: float = 0.05  # share of the schedule
     seed: int = 0
+    observed: Labels | None = None  # the training labels, for graphs over the labels; None when a model is loaded
 
     def network(self, role: str = "network") -> Network:
         """A new network; its first weights are a function of the seed and the role alone."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.seed, "weights", role))
-            return networks.build(self.head, self.x, self.labels)
+            return networks.build(self.head, self.x, self.labels, self.observed)
 
     def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
         """An optimiser for these parameters, at `factor` times the task's learning rate."""
@@ -67,6 +69,7 @@ class Method(nn.Module):
 
     needs_truth: ClassVar[bool] = False  # an oracle says so, and every report prints it
     entry_bytes: ClassVar[int] = 0  # memory kept per entry (N x L), declared so that a run can be refused in time
+    network: Network  # what `forward` asks, where a method does not say otherwise
 
     def __init__(self, task: Task) -> None:
         super().__init__()
@@ -84,9 +87,12 @@ class Method(nn.Module):
         for batch in pool.batches(clock):
             yield self.update(batch, clock)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits [B, L]."""
-        raise NotImplementedError(f"{type(self).__name__} does not define forward.")
+    def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
+        """Logits [B, L]; z [B, L] is what is known of the items, for the heads that make use of it."""
+        if "network" not in self._modules:
+            raise NotImplementedError(f"{type(self).__name__} has no `network`, so it must define forward.")
+        logits: Tensor = self.network(x, z)
+        return logits
 
     def beliefs(self) -> Tensor | None:
         """What the method holds to be true of the training entries: N x L in [0, 1], or None."""
@@ -147,11 +153,7 @@ class LossMethod(Method):
         self.timed = "clock" in inspect.signature(loss).parameters
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
-        given = (self.network(batch.x), batch.z, *((clock,) if self.timed else ()))
+        given = (self.network(batch.x, batch.z), batch.z, *((clock,) if self.timed else ()))
         loss = self.loss(*given, **self.settings).mean()
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.network(x)
-        return logits

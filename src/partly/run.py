@@ -66,10 +66,11 @@ class Recipe:
         if not isinstance(self.settings, dict):
             raise SettingError(f"settings = {self.settings!r} must be a dictionary, name -> value.")
 
-    def build(self, x: Tensor, items: int, labels: int) -> Method:
-        """The method, untrained, for items such as x."""
+    def build(self, x: Tensor, items: int, labels: int, observed: Labels | None = None) -> Method:
+        """The method, untrained, for items such as x; `observed` are the labels it is to be trained on."""
         entry = catalogue.find(self.method)
-        task = Task(x, items, labels, self.head, self.optimizer, self.lr, self.weight_decay, seed=self.seed)
+        rates = (self.optimizer, self.lr, self.weight_decay)
+        task = Task(x, items, labels, self.head, *rates, seed=self.seed, observed=observed)
         return entry.build(task, self.settings)
 
 
@@ -121,7 +122,8 @@ def fit(
 ) -> Fitted:
     """Train by the recipe, or go on where the folder says that it stopped."""
     check_memory(recipe, labels)
-    method = recipe.build(x, *labels.shape).to(device)  # before the folder is claimed: a recipe may be refused here
+    # Before the folder is claimed: a recipe may be refused here.
+    method = recipe.build(x, *labels.shape, labels).to(device)
     description = describe(recipe, x, labels, validation, features)
     with checkpoint.locked(folder) if folder else nullcontext():
         if folder:
@@ -133,7 +135,8 @@ def fit(
         )
         if folder:
             checkpoint.write_json(folder / "history.json", progress.history)
-    method.task = replace(method.task, x=x[:1].clone())  # a model does not hold on to the items it was trained on
+    # A model does not hold on to what it was trained on.
+    method.task = replace(method.task, x=x[:1].clone(), observed=None)
     return Fitted(recipe, method, progress, description)
 
 

@@ -135,12 +135,12 @@ class Curriculum(Method):
         z = torch.where(batch.z == 0, self.weak[batch.index], batch.z)
         counted = z if self.count_weak else batch.z
         weight = self.alpha * (counted != 0).float().mean(dim=1, keepdim=True) + self.beta
-        losses = [(bce(network(batch.x), z) * weight).mean() for network in self.networks]
+        losses = [(bce(network(batch.x, batch.z), z) * weight).mean() for network in self.networks]
         self.step(torch.stack(losses).sum(), clock, self.optimiser)
         return {"loss": losses[0].item(), "labelled": self.labelled.item()}
 
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.networks[0](x)
+    def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
+        logits: Tensor = self.networks[0](x, z)
         return logits
 
     def beliefs(self) -> Tensor:

@@ -86,16 +86,12 @@ class EMAPL(Method):
         return scores
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
-        logits, believed = self.network(batch.x), self.believed[batch.index]
+        logits, believed = self.network(batch.x, batch.z), self.believed[batch.index]
         labelled = (batch.z == 0) & (believed >= 0)
         soft = self.beta * cross_entropy(logits, torch.where(labelled, believed, 0.0))
         loss = torch.where(labelled, soft, entropy_maximization(logits, batch.z, alpha=self.alpha)).mean()
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.network(x)
-        return logits
 
     def beliefs(self) -> Tensor:
         """What was observed, the soft no's, and one half where nothing is believed."""

@@ -38,6 +38,6 @@ class L2R(LossMethod):
         # By its tangent at the present weights: the same value and gradient in half the time.
         weights = (w.flatten() for w in self.network.parameters() if w.ndim > 1)
         penalty = torch.stack([2 * w.dot(w.detach()) - w.detach().dot(w.detach()) for w in weights]).sum()
-        loss = assume_negative(self.network(batch.x), batch.z).mean() + self.strength * penalty
+        loss = assume_negative(self.network(batch.x, batch.z), batch.z).mean() + self.strength * penalty
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}

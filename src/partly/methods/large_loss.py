@@ -57,7 +57,7 @@ class LargeLoss(Method):
                 self.held[batch.index] = batch.z
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
-        logits = self.network(batch.x)
+        logits = self.network(batch.x, batch.z)
         if self.scheme == "correct-permanently":
             entries = losses.assume_negative(logits, self._turned(logits, batch.index, clock))
         else:
@@ -75,10 +75,6 @@ class LargeLoss(Method):
             z[largest(logits, unknown, share_of(self.share / clock.epochs, int(unknown.sum())))] = 1
             self.held[index] = z
         return z
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.network(x)
-        return logits
 
     def beliefs(self) -> Tensor | None:
         """With entries turned for good: 1 for these, 0 for what is still taken for no."""

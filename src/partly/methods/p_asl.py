@@ -72,7 +72,7 @@ class PASL(Method):
             self.prior = torch.where(no > 0, yes / (yes + no), 0.0)
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
-        logits = self.network(batch.x)
+        logits = self.network(batch.x, batch.z)
         ignored = self._ignored(logits, batch.z)
         loss = losses.partial_asymmetric(logits, batch.z, ignored=ignored, **self.settings).mean()
         self.step(loss, clock, self.optimiser)
@@ -87,7 +87,3 @@ class PASL(Method):
             return unknown
         frequent = unknown & (self.prior > self.prior_threshold)
         return frequent | largest(logits, unknown, share_of(self.likely, len(z)))
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.network(x)
-        return logits

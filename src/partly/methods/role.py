@@ -86,7 +86,7 @@ class Role(Method):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         linear, phase = self._phase(clock)
         network, optimiser = (self.linear, self.linear_optimiser) if linear else (self.network, self.optimiser)
-        logits = network(batch.x)
+        logits = network(batch.x, batch.z)
         estimates = self.estimates[batch.index].requires_grad_()
         loss = (self._side(logits, estimates, batch.z) + self._side(estimates, logits, batch.z)) / 2
         self.step(loss, phase, optimiser)
@@ -116,10 +116,6 @@ class Role(Method):
         self.moment[index], self.squares[index] = moment, squares
         scale = (squares / (1 - DECAY_OF_SQUARES**visits)).sqrt_().add_(TINY)
         self.estimates[index] -= rate * moment / (1 - DECAY**visits) / scale
-
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.network(x)
-        return logits
 
     def beliefs(self) -> Tensor:
         """What was observed, and the estimates of what was not."""

@@ -1,18 +1,21 @@
 """Networks: what turns items into logits. One part a file; `build` puts them together.
 
 A file that defines `head(inputs, labels)` is a choice for `head=`; it returns the trunk, which makes the features
-that methods see, and the head proper, which makes logits of them.
+that methods see, and the head proper, which makes logits of them. With a third argument, `observed`, it is given the
+training labels too (None when a trained network is built anew, to be filled with its weights).
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable
 
 from torch import Tensor, nn
 
 from partly.errors import SettingError, did_you_mean
+from partly.labels import Labels
 from partly.networks.conv import SmallConv
 from partly.networks.gnn import LabelGNN
 from partly.networks.network import Network, Standardise
@@ -20,7 +23,7 @@ from partly.networks.weldon import weldon
 
 __all__ = ["LabelGNN", "Network", "SmallConv", "Standardise", "build", "heads", "weldon"]
 
-Head = Callable[[int, int], tuple[nn.Module, nn.Module]]
+Head = Callable[..., tuple[nn.Module, nn.Module]]
 
 
 def heads() -> dict[str, Head]:
@@ -33,7 +36,7 @@ def heads() -> dict[str, Head]:
     return found
 
 
-def build(head: str, x: Tensor, labels: int) -> Network:
+def build(head: str, x: Tensor, labels: int, observed: Labels | None = None) -> Network:
     """A freshly initialised network for items such as x ([N, D] features or [N, C, H, W] pictures)."""
     choices = heads()
     if head not in choices:
@@ -43,5 +46,6 @@ def build(head: str, x: Tensor, labels: int) -> Network:
     else:
         conv = SmallConv(x.shape[1])
         backbone, width = nn.Sequential(Standardise(x), conv), conv.width
-    trunk, last = choices[head](width, labels)
+    known = {"observed": observed} if "observed" in inspect.signature(choices[head]).parameters else {}
+    trunk, last = choices[head](width, labels, **known)
     return Network(nn.Sequential(*backbone, trunk), last)

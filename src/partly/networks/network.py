@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+
 import torch
 from torch import Tensor, nn
 
 
 class Network(nn.Module):
-    """`features(x)` -> [B, D], then `head(features)` -> logits [B, L]; a method can see both."""
+    """`features(x)` -> [B, D], then `head(features)` -> logits [B, L]; a method can see both.
+
+    A head whose forward takes (features, z) also hears what is known of the items: z [B, L], or None.
+    """
 
     def __init__(self, features: nn.Module, head: nn.Module) -> None:
         super().__init__()
         self.features = features
         self.head = head
+        self.hears = "z" in inspect.signature(head.forward).parameters
 
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.head(self.features(x))
+    def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
+        features = self.features(x)
+        logits: Tensor = self.head(features, z) if self.hears else self.head(features)
         return logits
 
 
