@@ -19,7 +19,7 @@ LAYERS = [
     {"errors", "matrix", "names", "door", "labels", "clock"},
     {"hierarchy", "scenarios", "data"},
     {"pool", "networks", "losses", "selection", "similarity", "lookahead"},
-    {"method"},
+    {"method", "peers"},
     {"methods"},
     {"catalogue", "auto"},
     {"metrics", "checkpoint"},
@@ -34,7 +34,7 @@ LAYERS = [
     {"__main__"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
-FOR_METHODS = {"errors", "clock", "pool", "losses", "networks", "method", "selection", "similarity", "lookahead"}
+FOR_METHODS = {"errors", "clock", "method", "peers", *LAYERS[2]}
 # The package `partly.methods` can be called, because `partly.methods()` is also a public function.
 EXCEPTIONS = {("methods", "catalogue")}
 

@@ -29,3 +29,23 @@ def smallest(values: Tensor, among: Tensor, count: int) -> Tensor:
 def share_of(share: float, total: int) -> int:
     """A share as a count, rounded up: 2 % of 6 entries is 1 entry, and a third of them is 2."""
     return math.ceil(share * total - 1e-9)  # 0.07 x 100 is a little more than 7
+
+
+def large_loss(losses: Tensor, among: Tensor, share: float) -> Tensor:
+    """The share of some entries, rounded up, that has the largest losses."""
+    return largest(losses, among, share_of(share, int(among.sum())))
+
+
+def small_loss(losses: Tensor, among: Tensor, keep: float) -> Tensor:
+    """The share `keep` of some entries, rounded down, that has the smallest losses: all but `large_loss`."""
+    return among & ~large_loss(losses, among, 1.0 - keep)
+
+
+def co_label_selection(own: Tensor, peer: Tensor, z: Tensor, keep_high: float, keep_low: float) -> Tensor:
+    """The unknown entries that are kept, as no, for the network whose losses are `own`. [B, L]
+
+    The peer takes out likely yes, and leaves the share `keep_high` with its smallest losses; of these the network takes
+    out what it knows already, and leaves the share `keep_low` with its own largest losses. Both shares are rounded
+    down. Only the order counts: logits will do for losses, since as a no the larger logit has the larger loss.
+    """
+    return small_loss(-own, small_loss(peer, z == 0, keep_high), keep_low)

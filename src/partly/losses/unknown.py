@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from partly import selection
 from partly.errors import within
 from partly.losses.basic import assume_negative, bce, cross_entropy
-from partly.selection import largest, share_of
 
 # -------------------------------------------------------------------- a weaker no
 
@@ -123,7 +123,7 @@ def large_loss(logits: Tensor, z: Tensor, *, share: float = 0.035, correct: bool
     within(0, 1, share=share)
     unknown = z == 0
     # As a no, the entry with the larger logit has the larger loss.
-    chosen = largest(logits, unknown, share_of(share, int(unknown.sum())))
+    chosen = selection.large_loss(logits, unknown, share)
     if correct:
         return cross_entropy(logits, (z > 0) | chosen)
     return torch.where(chosen, 0.0, assume_negative(torch.where(chosen, 0.0, logits), z))

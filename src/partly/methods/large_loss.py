@@ -22,12 +22,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from partly import losses
+from partly import losses, selection
 from partly.clock import Clock
 from partly.errors import within
 from partly.method import Method, Task
 from partly.pool import Batch, Pool
-from partly.selection import largest, share_of
 
 SEARCH = {"share": (0.005, 0.1), "scheme": ["reject", "correct", "correct-permanently"]}
 
@@ -71,8 +70,7 @@ class LargeLoss(Method):
         """The labels of these items, after turning the worst of what is still unknown. [B, L]"""
         z = self.held[index]
         if clock.epoch > 0:
-            unknown = z == 0
-            z[largest(logits, unknown, share_of(self.share / clock.epochs, int(unknown.sum())))] = 1
+            z[selection.large_loss(logits, z == 0, self.share / clock.epochs)] = 1
             self.held[index] = z
         return z
 

@@ -1,0 +1,36 @@
+"""Two networks, each learns from the items of a batch that fit the other one best; unknown entries are taken for no.
+
+Paper: B. Han, Q. Yao, X. Yu, G. Niu, M. Xu, W. Hu, I. Tsang, M. Sugiyama. Co-teaching: Robust Training of Deep Neural
+Networks with Extremely Noisy Labels. NeurIPS 2018.
+
+Known no: an ordinary negative. Unknown: the same as a known no. The share `forget` of the items of a batch, with the
+largest losses of the other network, is left out.
+
+Differs: the paper has one class an item; here an item's loss is the mean over its labels. The share grows from 0 in the
+first epoch, over the share `ramp` of the epochs. The loss is the mean over the items that are left; the authors' code
+divides this mean by their number once more.
+
+Defaults: TO BE CHOSEN
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from partly.clock import Clock
+from partly.errors import within
+from partly.method import Task
+from partly.peers import Peers, Predict, crossed, risen
+
+SEARCH = {"forget": (0.0, 0.5), "ramp": (0.0, 1.0)}
+IN_PAPERS = ("Co-teaching",)
+
+
+class CoTeaching(Peers):
+    def __init__(self, task: Task, *, forget: float = 0.1, ramp: float = 0.1, predict: Predict = "mean") -> None:
+        super().__init__(task, predict)
+        within(0, 1, forget=forget, ramp=ramp)
+        self.forget, self.ramp = forget, ramp
+
+    def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
+        return crossed(f, g, z, 1 - self.forget * risen(clock, self.ramp))

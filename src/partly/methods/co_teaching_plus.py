@@ -1,0 +1,46 @@
+"""Co-teaching among the items on which the two networks disagree; unknown entries are taken for no.
+
+Paper: X. Yu, B. Han, J. Yao, G. Niu, I. Tsang, M. Sugiyama. How does Disagreement Help Generalization against Label
+Corruption? ICML 2019. "Co-teaching+".
+
+Known no: an ordinary negative. Unknown: the same as a known no. The items on which both networks agree are left out,
+then the share `forget` of the rest, with the largest losses of the other network.
+
+Differs: the paper has one class an item. Here two networks disagree on an item if they differ in at least one label at
+probability one half, and an item's loss is the mean over its labels. For the share `warmup` of the epochs it is plain
+co-teaching (the paper: some epochs, by data set). The loss is computed from logits and is the mean over the items that
+are left; the authors' code takes the softmax twice and divides twice. Where no item is left, nothing changes.
+
+Defaults: TO BE CHOSEN
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from partly.clock import Clock
+from partly.errors import within
+from partly.method import Task
+from partly.peers import Peers, Predict, crossed, disagree, risen
+
+SEARCH = {"forget": (0.0, 0.5), "ramp": (0.0, 1.0), "warmup": (0.0, 0.9)}
+IN_PAPERS = ("Co-teaching+",)
+
+
+class CoTeachingPlus(Peers):
+    def __init__(
+        self,
+        task: Task,
+        *,
+        forget: float = 0.1,
+        ramp: float = 0.1,
+        warmup: float = 0.5,
+        predict: Predict = "mean",
+    ) -> None:
+        super().__init__(task, predict)
+        within(0, 1, forget=forget, ramp=ramp, warmup=warmup)
+        self.forget, self.ramp, self.warmup = forget, ramp, warmup
+
+    def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
+        among = None if clock.epoch < self.warmup * clock.epochs else disagree(f, g)
+        return crossed(f, g, z, 1 - self.forget * risen(clock, self.ramp), among)

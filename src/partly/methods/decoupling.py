@@ -1,0 +1,38 @@
+"""Two networks that learn only from the items on which they disagree; unknown entries are taken for no.
+
+Paper: E. Malach, S. Shalev-Shwartz. Decoupling "when to update" from "how to update". NIPS 2017.
+
+Known no: an ordinary negative. Unknown: the same as a known no.
+
+Differs: the paper has one class an item. Here two networks disagree on an item if they differ in at least one label at
+probability one half, and an item's loss is the mean over its labels. Networks that say no to everything never disagree,
+so both learn from all items at first, for the share `warmup` of the epochs (in the authors' code: a number of steps).
+Where no item is left in a batch, nothing changes.
+
+Defaults: TO BE CHOSEN
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from partly import losses
+from partly.clock import Clock
+from partly.errors import within
+from partly.method import Task
+from partly.peers import Peers, Predict, disagree, mean_of
+
+SEARCH = {"warmup": (0.0, 0.9)}
+
+
+class Decoupling(Peers):
+    def __init__(self, task: Task, *, warmup: float = 0.5, predict: Predict = "mean") -> None:
+        super().__init__(task, predict)
+        within(0, 1, warmup=warmup)
+        self.warmup = warmup
+
+    def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
+        everyone = clock.epoch < self.warmup * clock.epochs
+        items = torch.ones_like(z[:, 0], dtype=torch.bool) if everyone else disagree(f, g)
+        return mean_of(losses.assume_negative(f, z) + losses.assume_negative(g, z), items)

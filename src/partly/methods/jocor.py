@@ -1,0 +1,55 @@
+"""Two networks with one loss that also draws them together; items that fit badly are left out, unknown is no.
+
+Paper: H. Wei, L. Feng, X. Chen, B. An. Combating Noisy Labels by Agreement: A Joint Training Method with
+Co-Regularization. CVPR 2020. "JoCoR".
+
+Known no: an ordinary negative. Unknown: the same as a known no. The share `forget` of the items of a batch with the
+largest joint losses is left out.
+
+Differs: the paper has one class an item. Here the joint loss of an item is the mean over its labels of
+(1 - agreement) (the cross-entropies of both networks) + agreement (both Kullback-Leibler divergences between their
+probabilities of a yes). The share grows from 0 in the first epoch, over the share `ramp` of the epochs.
+
+Defaults: TO BE CHOSEN
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from partly import losses, selection
+from partly.clock import Clock
+from partly.errors import within
+from partly.method import Task
+from partly.peers import Peers, Predict, mean_of, risen
+
+SEARCH = {"forget": (0.0, 0.5), "agreement": (0.05, 0.9), "ramp": (0.0, 1.0)}
+IN_PAPERS = ("JoCoR",)
+
+
+class Jocor(Peers):
+    def __init__(
+        self,
+        task: Task,
+        *,
+        forget: float = 0.1,
+        agreement: float = 0.1,
+        ramp: float = 0.1,
+        predict: Predict = "mean",
+    ) -> None:
+        super().__init__(task, predict)
+        within(0, 1, forget=forget, agreement=agreement, ramp=ramp)
+        self.forget, self.agreement, self.ramp = forget, agreement, ramp
+
+    def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
+        own = losses.assume_negative(f, z) + losses.assume_negative(g, z)
+        joint = (1 - self.agreement) * own + self.agreement * divergence(f, g)
+        fit = joint.detach().mean(dim=1)
+        keep = 1 - self.forget * risen(clock, self.ramp)
+        return mean_of(joint, selection.small_loss(fit, torch.ones_like(fit, dtype=torch.bool), keep))
+
+
+def divergence(f: Tensor, g: Tensor) -> Tensor:
+    """KL(p, q) + KL(q, p) of p = sigmoid(f) and q = sigmoid(g), which is (p - q) (f - g). [B, L]"""
+    return (torch.sigmoid(f) - torch.sigmoid(g)) * (f - g)
