@@ -16,12 +16,25 @@ from torch import Tensor, nn
 
 from partly.errors import SettingError, did_you_mean
 from partly.labels import Labels
+from partly.networks.c_tran import CTran
 from partly.networks.conv import SmallConv
 from partly.networks.gnn import LabelGNN
+from partly.networks.ml_gcn import MLGCN, label_graph
 from partly.networks.network import Network, Standardise
 from partly.networks.weldon import weldon
 
-__all__ = ["LabelGNN", "Network", "SmallConv", "Standardise", "build", "heads", "weldon"]
+__all__ = [
+    "MLGCN",
+    "CTran",
+    "LabelGNN",
+    "Network",
+    "SmallConv",
+    "Standardise",
+    "build",
+    "heads",
+    "label_graph",
+    "weldon",
+]
 
 Head = Callable[..., tuple[nn.Module, nn.Module]]
 
