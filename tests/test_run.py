@@ -179,8 +179,8 @@ def test_the_same_run_goes_on(unfinished: Path) -> None:
 def test_settings_that_json_changes_are_still_the_same(tmp_path: Path) -> None:
     """A tuple comes back from JSON as a list."""
     description = run.describe(replace(RECIPE, settings={"widths": (3, 4)}), *data(), None)
-    run._claim(tmp_path, description)
-    run._claim(tmp_path, description)
+    run.claim(tmp_path, description)
+    run.claim(tmp_path, description)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_an_unfinished_run_is_not_a_model(unfinished: Path) -> None:
 
 
 def test_a_run_that_has_not_saved_yet_is_not_a_model(tmp_path: Path) -> None:
-    run._claim(tmp_path, run.describe(RECIPE, *data(), None))
+    run.claim(tmp_path, run.describe(RECIPE, *data(), None))
     with pytest.raises(CheckpointError, match="training has not finished"):
         run.load(tmp_path)
 

@@ -90,7 +90,11 @@ def methods() -> dict[str, dict[str, Any]]:
 @cache  # comparisons ask for their methods thousands of times
 def read(module: types.ModuleType) -> Entry:
     """What a method file says of itself."""
-    make = _maker(module)
+    return described(module, _maker(module))
+
+
+def described(module: types.ModuleType, make: type[Method] | Callable[..., Any]) -> Entry:
+    """An entry from the words of a file, and from the settings of what it makes."""
     summary, *parts = inspect.cleandoc(module.__doc__ or "").split("\n\n")
     papers = [part.removeprefix("Paper:") for part in parts if part.startswith("Paper:")]
     parameters = inspect.signature(make, eval_str=True).parameters.values()

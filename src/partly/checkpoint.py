@@ -96,6 +96,26 @@ def write_json(path: Path, value: Any) -> None:
         write_file(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
 
 
+def write_sealed(path: Path, value: dict[str, Any]) -> None:
+    """JSON that carries its own checksum."""
+    write_json(path, value | {"sha256": _seal(value)})
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """What `write_sealed` wrote, or an error where it is not that any more."""
+    try:
+        value: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}). Restore it from a copy.") from None
+    if not isinstance(value, dict) or value.pop("sha256", None) != _seal(value):
+        raise CheckpointError(f"{path}: damaged or edited (its checksum does not match). Restore it from a copy.")
+    return value
+
+
+def _seal(value: dict[str, Any]) -> str:
+    return _sha(json.dumps(value).encode())
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold the run folder: a second trainer on it is refused. The lock ends with the process, however it ends."""

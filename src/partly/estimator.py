@@ -76,6 +76,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X: features [N, D], or pictures [N, H, W, C] of uint8. Y: `Labels`, or an array with 1 yes, 0 no and NaN
         unknown. validation: (X, Y) that choose the best epoch; without it the last epoch is kept.
         """
+        x, labels, recipe = self.prepare(X, Y)
+        held_out = None if validation is None else self._held_out(validation, labels.names)
+        return self.fit_prepared(recipe, x, labels, None if self.run_dir is None else Path(self.run_dir), held_out)
+
+    def prepare(self, X: Any, Y: Any) -> tuple[Tensor, Labels, run.Recipe]:
+        """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
         x = self._items(X, reset=True)
         labels = _paired(x, Y)
         if not labels.known_per_item().any():
@@ -83,18 +89,43 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
             )
         recipe, self.reason_ = self._recipe(x, labels)
+        return x, labels, recipe
+
+    def fit_prepared(
+        self,
+        recipe: run.Recipe,
+        x: Tensor,
+        labels: Labels,
+        folder: Path | None = None,
+        validation: training.Validation | None = None,
+        start: dict[str, Tensor] | None = None,
+    ) -> Self:
+        """The rest of `fit`, for what `prepare` has checked; `start`: a state to begin from, see `run.fit`."""
         with watcher(f"{recipe.method}, {recipe.head}", recipe.epochs, self.progress) as watch:
             fitted = run.fit(
                 recipe,
                 x,
                 labels,
-                validation=None if validation is None else self._held_out(validation, labels.names),
+                validation=validation,
                 features=getattr(self, "feature_names_in_", None),
-                folder=None if self.run_dir is None else Path(self.run_dir),
+                folder=folder,
                 device=_device(self.device),
                 watch=watch,
+                start=start,
             )
-        return self._take(fitted)
+        return self.take(fitted)
+
+    def take(self, fitted: run.Fitted) -> Self:
+        """Become the model that a run has left behind."""
+        self.fitted_ = fitted
+        self.method_ = fitted.recipe.method
+        self.history_ = fitted.progress.history
+        self.best_epoch_ = fitted.progress.best_epoch
+        self.label_names_ = fitted.names
+        self.classes_ = [np.array([0, 1])] * len(fitted.names)
+        beliefs = fitted.method.beliefs()
+        self.beliefs_ = None if beliefs is None else beliefs.cpu().numpy()
+        return self
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float32]:
         """Logits [N, L]."""
@@ -129,18 +160,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = math.prod(self._shape)
         if fitted.description["features"] is not None:
             self.feature_names_in_ = np.array(fitted.description["features"], dtype=object)
-        return self._take(fitted)
-
-    def _take(self, fitted: run.Fitted) -> Self:
-        self.fitted_ = fitted
-        self.method_ = fitted.recipe.method
-        self.history_ = fitted.progress.history
-        self.best_epoch_ = fitted.progress.best_epoch
-        self.label_names_ = fitted.names
-        self.classes_ = [np.array([0, 1])] * len(fitted.names)
-        beliefs = fitted.method.beliefs()
-        self.beliefs_ = None if beliefs is None else beliefs.cpu().numpy()
-        return self
+        return self.take(fitted)
 
     def _recipe(self, x: Tensor, labels: Labels) -> tuple[run.Recipe, str]:
         method, reason = auto.choose(labels) if self.method == "auto" else (self.method, "asked for")

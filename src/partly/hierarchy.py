@@ -78,6 +78,17 @@ class Hierarchy:
         """The fine names: those that have no children."""
         return tuple(name for name in self.names if name not in self.children)
 
+    def lines(self, names: Names) -> list[tuple[int, int]]:
+        """(position of a name, position of one above it, however far), for all that are among `names`."""
+        at = {name: i for i, name in enumerate(names)}
+        pairs = []
+        for name in filter(at.__contains__, self.parents):
+            above = name
+            while above in self.parents:
+                above = self.parents[above]
+                pairs += [(at[name], at[above])] if above in at else []
+        return pairs
+
     # ---------------------------------------------------------------- what follows
 
     def check(self, labels: Labels) -> None:

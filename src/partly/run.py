@@ -119,15 +119,22 @@ def fit(
     device: str = "cpu",
     save_seconds: float = training.SAVE_SECONDS,
     watch: training.Watch | None = None,
+    start: dict[str, Tensor] | None = None,
 ) -> Fitted:
-    """Train by the recipe, or go on where the folder says that it stopped."""
+    """Train by the recipe, or go on where the folder says that it stopped.
+
+    `start`: the `state_dict` of the same method to begin from, instead of fresh weights and beliefs.
+    """
     check_memory(recipe, labels)
     # Before the folder is claimed: a recipe may be refused here.
     method = recipe.build(x, *labels.shape, labels).to(device)
     description = describe(recipe, x, labels, validation, features)
+    if start is not None:
+        method.load_state_dict(start)
+        description["start"] = {name: digest(tensor.cpu()) for name, tensor in start.items()}
     with checkpoint.locked(folder) if folder else nullcontext():
         if folder:
-            _claim(folder, description)
+            claim(folder, description)
         pool = Pool(x, labels, recipe.batch_size, device)
         clock = Clock(recipe.seed, recipe.epochs, pool.steps)
         progress = training.train(
@@ -161,7 +168,7 @@ def save(fitted: Fitted, folder: Path) -> None:
     with checkpoint.locked(folder):
         if (folder / "run.json").exists() or checkpoint.load(folder) is not None:
             raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
-        _write_description(folder, fitted.description)
+        checkpoint.write_sealed(folder / "run.json", fitted.description)
         training.save(folder, fitted.method, Clock(fitted.recipe.seed, fitted.recipe.epochs), fitted.progress)
 
 
@@ -199,23 +206,9 @@ def describe(
 def read_description(folder: Path) -> dict[str, Any]:
     """The description in run.json, if it is what was written."""
     path = folder / "run.json"
-    try:
-        description: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        raise CheckpointError(f"{folder}: no run here (there is no run.json).") from None
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: cannot be read ({error}). Restore it from a copy.") from None
-    if not isinstance(description, dict) or description.pop("sha256", None) != _seal(description):
-        raise CheckpointError(f"{path}: damaged or edited (its checksum does not match). Restore it from a copy.")
-    return description
-
-
-def _write_description(folder: Path, description: dict[str, Any]) -> None:
-    checkpoint.write_json(folder / "run.json", description | {"sha256": _seal(description)})
-
-
-def _seal(description: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(description).encode()).hexdigest()
+    if not path.exists():
+        raise CheckpointError(f"{folder}: no run here (there is no run.json).")
+    return checkpoint.read_sealed(path)
 
 
 def digest(x: Tensor) -> str:
@@ -238,10 +231,10 @@ def check_memory(recipe: Recipe, labels: Labels) -> None:
         )
 
 
-def _claim(folder: Path, description: dict[str, Any]) -> None:
+def claim(folder: Path, description: dict[str, Any]) -> None:
     """Write run.json in a new folder; in a used one, make sure that it is the same run."""
     if not (folder / "run.json").exists():
-        _write_description(folder, description)
+        checkpoint.write_sealed(folder / "run.json", description)
         return
     as_read = json.loads(json.dumps(description))  # tuples become lists
     here, there = (_flat(part) for part in (as_read, read_description(folder)))
@@ -259,4 +252,5 @@ def _flat(description: dict[str, Any]) -> dict[str, Any]:
     flat = {f"recipe.{key}": value for key, value in description["recipe"].items()}
     flat |= {f"data.{key}": description["data"][key] for key in ("shape", "sha256", "labels_sha256")}
     flat |= {f"validation.{key}": value for key, value in (description["validation"] or {}).items()}
-    return flat | {"labels": description["labels"], "format": description["format"]}
+    flat |= {f"asks.{key}": value for key, value in description.get("asks", {}).items()}
+    return flat | {key: description.get(key) for key in ("labels", "format", "start")}
