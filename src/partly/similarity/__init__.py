@@ -1,0 +1,24 @@
+"""Similarities: which items are alike (joint non-negative OMP), and which labels go together (the label graph).
+
+Both end in the same operation, `mixed`: every row of the result is a weighted sum of a few rows.
+"""
+
+from partly.similarity.evidence import Evidence, Explanation, Neighbours, explained
+from partly.similarity.files import read_classes, read_edges
+from partly.similarity.graph import LabelGraph, cooccurring, strongest
+from partly.similarity.mixing import mixed
+from partly.similarity.pursuit import joint_nonnegative_omp
+
+__all__ = [
+    "Evidence",
+    "Explanation",
+    "LabelGraph",
+    "Neighbours",
+    "cooccurring",
+    "explained",
+    "joint_nonnegative_omp",
+    "mixed",
+    "read_classes",
+    "read_edges",
+    "strongest",
+]
