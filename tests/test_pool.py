@@ -99,3 +99,10 @@ def test_writing_into_a_batch_does_not_reach_the_pool(sparse: bool) -> None:
 def test_pictures_stay_bytes() -> None:
     pool = Pool(torch.zeros(4, 3, 16, 16, dtype=torch.uint8), Labels.from_ternary(np.zeros((4, 2), np.int8)))
     assert next(pool.in_order()).x.dtype == torch.uint8
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_items_that_are_wholly_known(sparse: bool) -> None:
+    z = np.array([[1, -1], [0, 1], [-1, -1], [0, 0]], np.int8)
+    labels = Labels.from_ternary(sp.csr_array(z) if sparse else z)
+    assert Pool(torch.zeros(4, 3), labels).whole.tolist() == [0, 2]

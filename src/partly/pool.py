@@ -44,6 +44,11 @@ class Pool:
     def _dense(self) -> Tensor | None:
         return None if self.labels.sparse else torch.from_numpy(self.labels.ternary().copy())
 
+    @cached_property
+    def whole(self) -> Tensor:
+        """Positions of the items of which every label is known. [W]"""
+        return torch.from_numpy(np.flatnonzero(self.labels.known_per_item() == self.labels.shape[1]))
+
     def take(self, index: Tensor) -> Batch:
         """The items at these positions. Sparse labels become dense here, a batch at a time."""
         z = torch.from_numpy(self.labels.rows(index.numpy())) if self._dense is None else self._dense[index]

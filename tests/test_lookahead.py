@@ -1,0 +1,125 @@
+"""What pseudo-labels do to the validation loss one step on: against double backward, and against trying it out."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from partly import networks
+from partly.lookahead import pseudo_label_gradient
+from partly.losses import bce, cross_entropy
+
+ITEMS, VALIDATION, WIDTH, LABELS = 6, 4, 5, 3
+LR = 0.5  # large, so that the weights one step on are truly others
+
+
+def smooth(width: int = WIDTH) -> nn.Module:
+    return nn.Sequential(nn.Linear(width, 7), nn.Tanh(), nn.Dropout(0.5), nn.Linear(7, LABELS))
+
+
+def normalised() -> nn.Module:
+    network = nn.Sequential(nn.Linear(WIDTH, 7), nn.BatchNorm1d(7), nn.ReLU(), nn.Linear(7, LABELS))
+    network(torch.randn(50, WIDTH))  # so that the running means are not those of the first day
+    return network
+
+
+NETWORKS = {
+    "linear": lambda: nn.Linear(WIDTH, LABELS),
+    "tanh": smooth,
+    "batch norm": normalised,
+    **{
+        f"head {head}": lambda head=head: networks.build(head, torch.randn(20, WIDTH), LABELS)
+        for head in networks.heads()
+    },
+}
+
+
+def case(name: str, seed: int) -> tuple[nn.Module, Tensor, Tensor, Tensor, Tensor]:
+    """A network, x, pseudo, x_val, z_val; some entries of z_val are unknown."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        network = NETWORKS[name]().double()
+        x, x_val = (torch.randn(items, WIDTH, dtype=torch.float64) for items in (ITEMS, VALIDATION))
+        z_val = torch.randint(-1, 2, (VALIDATION, LABELS), dtype=torch.int8)
+        return network, x, torch.rand(ITEMS, LABELS, dtype=torch.float64), x_val, z_val
+
+
+def loss_after(network: nn.Module, x: Tensor, pseudo: Tensor, x_val: Tensor, z_val: Tensor) -> Tensor:
+    """Equations 6 and 7 as they stand: take the step, measure."""
+    network = copy.deepcopy(network).eval()
+    weights = dict(network.named_parameters())
+    loss = cross_entropy(network(x), pseudo).mean()
+    slopes = torch.autograd.grad(loss, list(weights.values()), create_graph=True, materialize_grads=True)
+    ahead = {name: weight - LR * slope for (name, weight), slope in zip(weights.items(), slopes, strict=True)}
+    return bce(functional_call(network, ahead, (x_val,)), z_val).mean()
+
+
+def assert_close(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4 * expected.abs().max().item())
+    sure = expected.abs() > 1e-9 * expected.abs().max()
+    assert sure.any()
+    assert torch.equal(found[sure].sign(), expected[sure].sign())
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", NETWORKS)
+def test_equals_double_backward(name: str, seed: int) -> None:
+    network, x, pseudo, *validation = case(name, seed)
+    wanted = pseudo.clone().requires_grad_()
+    with sdpa_kernel(SDPBackend.MATH):  # the only attention that can be differentiated twice
+        (expected,) = torch.autograd.grad(loss_after(network, x, wanted, *validation), wanted)
+    assert_close(pseudo_label_gradient(network, x, pseudo, *validation, LR), expected)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", ["linear", "tanh", "batch norm", "head mlp"])
+def test_equals_central_differences(name: str, seed: int) -> None:
+    network, x, pseudo, *validation = case(name, seed)
+    expected, tiny = torch.empty_like(pseudo), 1e-4
+    for entry in itertools.product(range(ITEMS), range(LABELS)):
+        up, down = pseudo.clone(), pseudo.clone()
+        up[entry] += tiny
+        down[entry] -= tiny
+        rise = loss_after(network, x, up, *validation) - loss_after(network, x, down, *validation)
+        expected[entry] = rise.item() / (2 * tiny)
+    assert_close(pseudo_label_gradient(network, x, pseudo, *validation, LR), expected)
+
+
+def test_the_step_matters() -> None:
+    """The validation loss is that of the weights one step on, not of those now."""
+    network, *rest = case("tanh", 0)
+    far, near = pseudo_label_gradient(network, *rest, LR), pseudo_label_gradient(network, *rest, 1e-9) * LR / 1e-9
+    assert (far - near).abs().max() > 1e-3 * near.abs().max()
+
+
+def test_unknown_entries_of_the_validation_items_say_nothing() -> None:
+    network, x, pseudo, x_val, z_val = case("linear", 0)
+    z_val[:, 1] = 0
+    found = pseudo_label_gradient(network, x, pseudo, x_val, z_val, LR)
+    assert (found[:, 1] == 0).all()
+    assert (found[:, [0, 2]] != 0).all()
+
+
+@pytest.mark.parametrize("name", ["tanh", "batch norm"])
+def test_the_network_is_left_alone(name: str) -> None:
+    network, *rest = case(name, 0)
+    network.train()
+    network[1].eval()  # a part that somebody froze
+    before = copy.deepcopy(network.state_dict())
+    modes = [part.training for part in network.modules()]
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        first = pseudo_label_gradient(network, *rest, LR)
+        torch.manual_seed(1)
+        again = pseudo_label_gradient(network, *rest, LR)
+    assert torch.equal(first, again)  # no dropout
+    assert not first.requires_grad
+    assert [part.training for part in network.modules()] == modes
+    assert all(parameter.grad is None for parameter in network.parameters())
+    assert all(torch.equal(before[key], value) for key, value in network.state_dict().items())
