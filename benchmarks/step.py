@@ -1,6 +1,6 @@
 """Time per step of every method, loop included, over plain hand-written torch BCE on the same network.
 
-    python benchmarks/step.py [--head mlp] [--rounds 7] [--methods bce,partial-bce]
+    python benchmarks/step.py [--head mlp] [--rounds 7] [--methods bce,cls[ramp=0]]
 
 Both sides train the same network with the same optimiser on 5,717 x 1,280 features and 20 labels at batch 128. The
 epochs of the two sides alternate; a row is the median of the ratios of neighbouring epochs, so that a busy machine
@@ -20,6 +20,7 @@ from torch.nn import functional as F
 
 from partly import catalogue, training
 from partly.clock import Clock
+from partly.comparison.plan import method_and_settings
 from partly.labels import Labels
 from partly.pool import Pool
 from partly.run import Recipe
@@ -72,10 +73,11 @@ def plain_epoch(head: str, pool: Pool) -> Callable[[], None]:
 
 def method_epoch(name: str, head: str, pool: Pool) -> Callable[[], None]:
     """The same through the contract and the loop: an epoch of an endless schedule."""
-    method = Recipe(name, head).build(pool.x, *pool.labels.shape)
+    method, settings = method_and_settings(name)
+    made = Recipe(method, head, settings=settings).build(pool.x, *pool.labels.shape)
 
     def run() -> None:
-        training.train(method, pool, Clock(0, epochs=1, steps=pool.steps))
+        training.train(made, pool, Clock(0, epochs=1, steps=pool.steps))
 
     return run
 
