@@ -27,7 +27,7 @@ LAYERS = [
     {"run", "progress"},
     {"estimator"},
     {"plots", "verdict", "examples", "papers"},
-    {"queries", "active", "comparison"},
+    {"queries", "active", "progression", "comparison"},
     {"report", "study"},
     {"jobs"},
     {"cli"},

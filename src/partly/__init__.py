@@ -8,25 +8,29 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from partly import data, losses, metrics, networks, scenarios
+    from partly import active, data, losses, metrics, networks, progression, scenarios
     from partly.catalogue import methods
     from partly.comparison import compare
     from partly.errors import PartlyError
     from partly.estimator import Classifier
     from partly.hierarchy import Hierarchy
     from partly.labels import Labels
+    from partly.queries import queries
 
 __all__ = [
     "Classifier",
     "Hierarchy",
     "Labels",
     "PartlyError",
+    "active",
     "compare",
     "data",
     "losses",
     "methods",
     "metrics",
     "networks",
+    "progression",
+    "queries",
     "scenarios",
 ]
 

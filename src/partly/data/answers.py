@@ -1,0 +1,165 @@
+"""Questions for people, and their answers: a row an entry, with the columns item, label, score and answer.
+
+The file that is written is the one that comes back: 1 (yes), 0 (no) or nothing in the column `answer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from partly.data.files import PathLike, plain_file, suffix_of
+from partly.data.names import refuse_unwritable
+from partly.data.tables import SPELLINGS, SUFFIXES, WRONG, Faults, Table, open_table, ternary, text, write_table
+from partly.errors import DataError, did_you_mean
+from partly.hierarchy import Hierarchy
+from partly.labels import Labels
+
+COLUMNS = ("item", "label", "answer")
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What people said: rows and columns [n] of the labels they were asked about, and z [n] (+1 yes, -1 no)."""
+
+    rows: Positions
+    columns: Positions
+    z: npt.NDArray[np.int8]
+
+    def told(self, labels: Labels) -> Labels:
+        """These labels, and the answers."""
+        order = np.argsort(self.rows, kind="stable")
+        rows, columns, z = self.rows[order], self.columns[order], self.z[order]
+
+        def rule(block: npt.NDArray[np.int8], span: slice) -> npt.NDArray[np.int8]:
+            here = slice(*np.searchsorted(rows, (span.start, span.stop)))
+            result = block.copy()
+            result[rows[here] - span.start, columns[here]] = z[here]
+            return result
+
+        return labels._mapped(rule)
+
+
+def write_questions(
+    path: PathLike, labels: Labels, rows: Positions, columns: Positions, scores: Mapping[str, npt.NDArray[Any]]
+) -> None:
+    """Questions about these entries, in this order, with an empty column for the answers."""
+    path = Path(path)
+    suffix_of(path, SUFFIXES)
+    ids, names = labels.ids, labels.names
+    items, words = [ids[i] for i in rows], [names[j] for j in columns]
+    refuse_unwritable(items, words, path)
+    table: dict[str, Any] = {"item": pa.array(items, pa.string()), "label": pa.array(words, pa.string())}
+    table |= {name: pa.array(np.asarray(part, np.float64)) for name, part in scores.items()}
+    table["answer"] = pa.nulls(len(items), pa.int8())
+    batch = pa.record_batch(table)
+    write_table(path, batch.schema, iter([batch]))
+
+
+def read_answers(
+    path: PathLike,
+    labels: Labels,
+    hierarchy: Hierarchy | None = None,
+    asked: tuple[Positions, Positions] | None = None,
+) -> Answers:
+    """The answers in a file, to questions about these labels; what nobody answered is left out.
+
+    Refused, with the lines: items and labels that are not there, other values than 1 and 0, an entry that is both yes
+    and no, what contradicts the labels or the hierarchy, and what is not among the entries `asked`.
+    """
+    table = open_table(plain_file(path, SUFFIXES))
+    missing = [name for name in COLUMNS if name not in table.header]
+    if missing:
+        raise DataError(
+            f"{table.place(-1)}: a file of answers has the columns {', '.join(COLUMNS)}; "
+            f"{', '.join(missing)} is not there, but {', '.join(table.header)}."
+        )
+    item, label, z = _cells(table)
+    rows, columns = _positions(table, 0, item, labels.ids), _positions(table, 1, label, labels.names)
+    said = np.flatnonzero(z)  # lines with an answer
+    given = Answers(rows[said], columns[said], z[said])
+    flat = given.rows * labels.shape[1] + given.columns
+    if asked is not None:
+        strange = said[~np.isin(flat, asked[0] * labels.shape[1] + asked[1])]
+        faults = Faults(table, "answers to what was not asked this time")
+        faults.add(strange, (f"{item[i]!r}, {label[i]!r}" for i in strange))
+        faults.refuse("Is this the file of another round? Leave these lines out.")
+    _refuse_both(table, said, flat, given.z)
+    first = np.unique(flat, return_index=True)[1]  # the same answer twice is one
+    said, given = said[first], Answers(given.rows[first], given.columns[first], given.z[first])
+    _refuse_contradictions(table, said, given, labels, hierarchy)
+    return given
+
+
+def _cells(table: Table) -> tuple[list[str], list[str], npt.NDArray[np.int8]]:
+    """Item, label and answer of every line."""
+    items: list[str] = []
+    labels: list[str] = []
+    answers = [np.empty(0, np.int8)]
+    wrong = Faults(table, f"answers that are not {SPELLINGS}")
+    for batch in table.batches(COLUMNS):
+        item, label, answer = batch.columns
+        z = ternary(answer)
+        bad = np.flatnonzero(z == WRONG)
+        wrong.add(bad + len(items), (repr(answer[i].as_py()) for i in bad.tolist()))
+        items += text(item, COLUMNS[0], table.path).to_pylist()
+        labels += text(label, COLUMNS[1], table.path).to_pylist()
+        answers.append(z)
+    wrong.refuse("Leave blank what nobody knows.")
+    return items, labels, np.concatenate(answers)
+
+
+def _positions(table: Table, column: int, words: list[str], known: Sequence[str]) -> Positions:
+    """Where each word stands among those that are known."""
+    at = {word: i for i, word in enumerate(known)}
+    found = np.array([at.get(word, -1) for word in words], np.int64)
+    lost = np.flatnonzero(found < 0)
+    faults = Faults(table, f"{COLUMNS[column]}s that are not among the {len(known)} of the data")
+    faults.add(lost, (repr(words[i]) + did_you_mean(words[i], known[:1000]) for i in lost))
+    faults.refuse("Give back the file that was written, with answers and otherwise unchanged.")
+    return found
+
+
+def _refuse_both(table: Table, said: Positions, flat: Positions, z: npt.NDArray[np.int8]) -> None:
+    """An entry that is answered twice, and not alike."""
+    order = np.argsort(flat, kind="stable")
+    before, after = order[:-1], order[1:]
+    clash = (flat[before] == flat[after]) & (z[before] != z[after])
+    faults = Faults(table, "entries that are answered both yes and no")
+    places = (
+        f"{_word(z[j])}, but {_word(z[i])} in {table.place(int(said[i]))}"
+        for i, j in zip(before[clash], after[clash], strict=True)
+    )
+    faults.add(said[after[clash]], places)
+    faults.refuse("Keep one of the two, or leave both blank.")
+
+
+def _refuse_contradictions(
+    table: Table, said: Positions, given: Answers, labels: Labels, hierarchy: Hierarchy | None
+) -> None:
+    """Answers against what is known, and against the hierarchy: a yes below a no."""
+    n, names = np.arange(len(said)), labels.names
+    known = labels.rows(given.rows)[n, given.columns]
+    other = np.flatnonzero((known != 0) & (known != given.z))
+    faults = Faults(table, "answers that contradict what is known already")
+    faults.add(said[other], (f"{_word(given.z[i])}, but known to be {_word(known[i])}" for i in other))
+    faults.refuse("Leave these lines out, or correct the labels.")
+    z = given.told(labels).rows(given.rows)
+    faults = Faults(table, "answers that contradict the hierarchy, a yes below a no")
+    for child, parent in hierarchy.lines(names) if hierarchy else ():
+        below = (given.columns == child) & (given.z == 1) & (z[:, parent] == -1)
+        above = (given.columns == parent) & (given.z == -1) & (z[:, child] == 1)
+        wrong = np.flatnonzero(below | above)
+        faults.add(said[wrong], [f"{names[child]!r} is yes and {names[parent]!r} is no"] * len(wrong))
+    faults.refuse("Correct one of the two.")
+
+
+def _word(z: int) -> str:
+    return "yes" if z == 1 else "no"

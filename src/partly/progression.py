@@ -1,0 +1,76 @@
+"""How asking goes where the truth is known: answers from it, scores of a round, curves and what they come to.
+
+Paper: C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
+Pseudo-Label Approach. arXiv 2109.14676, 2021. Section 4: P@k, the recover rate, the area under the progression curve.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from partly import metrics
+from partly.active import Measure, Round, Said
+from partly.estimator import Classifier
+from partly.labels import Labels
+from partly.matrix import blocks
+from partly.queries import Questions
+
+RANKS = ("P@1", "P@3", "P@5")
+
+
+def from_truth(truth: Labels) -> Callable[[Questions], Said]:
+    """Answers that are always right, as far as the truth is known."""
+
+    def answer(questions: Questions) -> Said:
+        z = truth.rows(questions.rows)[np.arange(len(questions)), questions.columns]
+        return [None if one == 0 else bool(one == 1) for one in z]
+
+    return answer
+
+
+def against(x: Any, truth: Labels | None, test_x: Any = None, test: Labels | None = None) -> Measure:
+    """A measure: P@k and mAP on a test part, and how well what is unknown in training (items x) is recovered."""
+
+    def measure(model: Classifier, labels: Labels) -> dict[str, float]:
+        found: dict[str, float] = {}
+        if test is not None:
+            scores = metrics.evaluate(model.predict_proba(test_x), test)
+            found |= {name: scores[name] for name in (*RANKS, "mAP")}
+        if truth is not None:
+            beliefs = model.predict_proba(x) if model.beliefs_ is None else model.beliefs_
+            found |= recovered(beliefs, truth, labels)
+        return found
+
+    return measure
+
+
+def recovered(beliefs: npt.NDArray[Any], truth: Labels, labels: Labels) -> dict[str, float]:
+    """F1 of beliefs [N, L] (0.5 or more is yes) over the entries that are unknown in `labels`, all together; beside it
+    that of yes everywhere, and of tossing a coin. NaN where nothing is unknown."""
+    hits = claims = yes = total = 0
+    for block in blocks(labels.shape):
+        z = truth.rows(block)
+        open_ = (labels.rows(block) == 0) & (z != 0)
+        claimed, right = beliefs[block][open_] >= 0.5, z[open_] == 1
+        hits, claims = hits + int((claimed & right).sum()), claims + int(claimed.sum())
+        yes, total = yes + int(right.sum()), total + len(right)
+    pairs = {"": (hits, claims), "_all_yes": (yes, total), "_coin": (yes / 2, total / 2)}
+    return {f"recovered{k}": 2 * hit / (claim + yes) if claim + yes else math.nan for k, (hit, claim) in pairs.items()}
+
+
+def area(rounds: Sequence[Round], name: str = "P@1") -> float:
+    """Area under the progression curve: the mean of a score over the rounds after the first answers."""
+    values = [one["scores"][name] for one in rounds if one["round"] > 0]
+    return math.nan if not values or None in values else sum(values) / len(values)
+
+
+def saved(rounds: Sequence[Round], random: Sequence[Round], name: str = "P@1") -> tuple[int | None, int]:
+    """Answers needed to be as good as random questions were at their end: (here, there); None where it never was."""
+    goal = max(one["scores"][name] for one in random)
+    there = next(one["answers"] for one in random if one["scores"][name] >= goal)
+    return next((one["answers"] for one in rounds if one["scores"][name] >= goal), None), there
