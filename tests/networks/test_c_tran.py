@@ -14,11 +14,11 @@ SMALL = {"width": 8, "tokens": 2, "layers": 2, "heads": 2}
 
 
 def make(labels: int = 3, **more: int) -> CTran:
-    """A network in float64 whose states say something."""
+    """A network in float64 whose states and read-out say something."""
     torch.manual_seed(0)
     net = CTran(4, labels, **(SMALL | more)).double()
-    with torch.no_grad():
-        net.states.weight[[0, 2]] = torch.randn(2, net.states.embedding_dim, dtype=torch.float64)
+    for parameter in (net.yes, net.no, net.readout):
+        nn.init.normal_(parameter)
     return net
 
 
@@ -48,12 +48,12 @@ def slow(net: CTran, features: Tensor, z: list[int]) -> Tensor:
     tokens = list(net.project(features).view(net.tokens, -1))
     for label, state in enumerate(z):
         token = net.embedding[label]
-        tokens.append(token if state == 0 else token + net.states.weight[2 if state == 1 else 0])
+        tokens.append(token if state == 0 else token + (net.yes if state == 1 else net.no)[label])
     *layers, last = net.layers
     for layer in layers:
         tokens = slow_layer(layer, tokens)
     labels = [norm(token, last) for token in tokens[net.tokens :]]
-    return torch.stack([labels[v] @ net.readout[v] + net.bias[v] for v in range(len(z))])
+    return net.direct(features) + torch.stack([labels[v] @ net.readout[v] for v in range(len(z))])
 
 
 def test_forward_by_loops() -> None:
@@ -84,7 +84,7 @@ def test_training_gives_a_random_part_of_what_is_known_of_each_item(monkeypatch:
     net(torch.randn(400, 4))
     (given, nothing), known = seen, z != 0
     assert not nothing.any()
-    assert torch.equal(given[given != 0], z[given != 0].long())  # what is given is what is known
+    assert torch.equal(given[given != 0], z[given != 0])  # what is given is what is known
     shares = (given != 0).sum(dim=1) / known.sum(dim=1)
     assert shares.mean() == pytest.approx(0.375, abs=0.03)  # between none and three quarters, all alike
     assert shares.std() > 0.19  # 0.75 / sqrt(12) = 0.217: by item, not by entry alone
@@ -172,8 +172,10 @@ def test_the_head_hears_and_its_trunk_is_that_of_mlp() -> None:
     assert network.hears
     assert network.features(torch.randn(2, 7)).shape == (2, 512)
     z = torch.tensor([[1, 0, 0, 0, -1]], dtype=torch.int8)
-    with torch.no_grad():
-        network.head.states.weight[[0, 2]] = torch.randn(2, 128)
     x = torch.randn(1, 7)
-    torch.testing.assert_close(network(x, z), network.head(network.features(x), z))
+    features = network.features(x)
+    torch.testing.assert_close(network(x, z), network.head.direct(features))  # it starts as an MLP
+    nn.init.normal_(network.head.readout)
+    nn.init.normal_(network.head.yes)
+    torch.testing.assert_close(network(x, z), network.head(features, z))
     assert not torch.equal(network(x, z), network(x))

@@ -9,11 +9,13 @@ was hidden and what is unknown, from the items' features and from what was given
 caller gives it, and then all of it. A state that training never showed (no, where only yes is known) changes nothing.
 Where one yes an item is known, what is given never tells of another yes: there is nothing to learn for `known=`.
 
-Differs: a token for each place of a picture becomes four, projected from the pooled features of the trunk of `mlp`; 128
-numbers a token instead of 2,048. The part that is given is known entries alone (the paper's unknown entries count as
-no), each with a probability that is drawn for the item from 0 to 3/4; the paper draws their number. Layers are
-normalised before instead of after, which learns at the rates of the other heads, and attention has no dropout, so that
-its L x L weights need not be kept. The loss is the method's, and a mean; the authors' code takes sums.
+Differs: a token for each place of a picture becomes four, projected from the pooled features of the trunk of `mlp`; 64
+numbers a token instead of 2,048. What is read out of the tokens is added to the logits of `mlp`. A state has a vector
+of its own for each label, so that one layer can tell which label is yes; the paper has one for all labels, with which
+nothing was learned of what is given in as many steps. What is given are known entries alone (the paper's unknown ones
+count as no), each with a chance that is drawn for the item from 0 to 3/4; the paper draws their number. Layers are
+normalised before instead of after, and attention has no dropout, so that its L x L weights need not be kept. The loss
+is the method's, and a mean; the authors' code takes sums.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class CTran(nn.Module):
         inputs: int,
         labels: int,
         *,
-        width: int = 128,
+        width: int = 64,
         tokens: int = 4,
         layers: int = 3,
         heads: int = 4,
@@ -51,16 +53,15 @@ class CTran(nn.Module):
         if width % heads:
             raise SettingError(f"width = {width} must be a multiple of heads = {heads}.")
         self.tokens = tokens
+        self.direct = nn.Linear(inputs, labels)
         self.project = nn.Linear(inputs, tokens * width)
-        self.embedding = nn.Parameter(torch.randn(labels, width))
-        self.states = nn.Embedding(3, width, padding_idx=1)  # no, unknown, yes; unknown adds nothing, ever
-        nn.init.zeros_(self.states.weight)
+        self.embedding = nn.Parameter(0.1 * torch.randn(labels, width))
+        self.yes, self.no = (nn.Parameter(torch.zeros(labels, width)) for _ in range(2))  # unknown adds nothing
         self.layers = nn.Sequential(*(Layer(width, heads, dropout) for _ in range(layers)), nn.LayerNorm(width))
-        self.readout = nn.Parameter(torch.empty(labels, width).uniform_(-(width**-0.5), width**-0.5))
-        self.bias = nn.Parameter(torch.zeros(labels))
+        self.readout = nn.Parameter(torch.zeros(labels, width))  # so it starts as `mlp`
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
-        given = features.new_zeros(len(features), len(self.embedding), dtype=torch.long) if z is None else z.long()
+        given = features.new_zeros(len(features), len(self.embedding), dtype=torch.int8) if z is None else z
         if self.training:
             chance = GIVEN * torch.rand(len(given), 1, device=given.device)
             given = given.masked_fill(torch.rand(given.shape, device=given.device) >= chance, 0)
@@ -77,9 +78,11 @@ class CTran(nn.Module):
 
     def _part(self, features: Tensor, given: Tensor) -> Tensor:
         seen = self.project(features).unflatten(1, (self.tokens, -1))
-        labels = self.embedding + self.states(given + 1)
+        state = given.unsqueeze(2)
+        labels = self.embedding.expand(*given.shape, -1)
+        labels = torch.where(state > 0, labels + self.yes, torch.where(state < 0, labels + self.no, labels))
         hidden = self.layers(torch.cat([seen, labels], dim=1))[:, self.tokens :]
-        scores: Tensor = (hidden * self.readout).sum(dim=2) + self.bias
+        scores: Tensor = self.direct(features) + (hidden * self.readout).sum(dim=2)
         return scores
 
 

@@ -1,0 +1,86 @@
+"""The heads that know of labels: time of a training step over that of `mlp`, and memory, at 80 and at 1,000 labels.
+
+    python benchmarks/heads.py [--heads ml-gcn,c-tran] [--labels 80,1000] [--rounds 3]
+
+A step is forward and backward on 64 items of 512 features, with a tenth of the entries known. The two heads take turns,
+and the ratio is the median over the rounds. Memory is the peak of a process of its own above where it stood before the
+step, so it has the network's gradients and all that is kept for them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from partly import networks
+from partly.labels import Labels
+from partly.networks import Network
+
+BATCH, WIDTH, ITEMS = 64, 512, 2000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--heads", default="ml-gcn,c-tran")
+    parser.add_argument("--labels", default="80,1000")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory-of", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.memory_of:
+        print(memory(options.memory_of[0], int(options.memory_of[1])))
+        return
+    print(f"{'head':10} {'labels':>8} {'ms a step':>10} {'over mlp':>9} {'MB':>7} {'MB of mlp':>10}")
+    for labels in map(int, options.labels.split(",")):
+        for head in options.heads.split(","):
+            seconds, ratio = compare(head, labels, options.rounds)
+            peaks = [peak_of(name, labels) for name in (head, "mlp")]
+            print(f"{head:10} {labels:8} {seconds * 1e3:10.1f} {ratio:9.1f} {peaks[0]:7} {peaks[1]:10}", flush=True)
+
+
+def compare(head: str, labels: int, rounds: int) -> tuple[float, float]:
+    """(seconds a step, ratio to mlp)."""
+    tried, plain = build(head, labels), build("mlp", labels)
+    for network in (tried, plain):
+        step(network, labels)  # warm up
+    times = [(step(tried, labels), statistics.median(step(plain, labels) for _ in range(9))) for _ in range(rounds)]
+    return statistics.median(a for a, _ in times), statistics.median(a / b for a, b in times)
+
+
+def build(head: str, labels: int) -> Network:
+    rng = np.random.default_rng(0)
+    observed = rng.choice([-1, 0, 1], size=(ITEMS, labels), p=[0.09, 0.9, 0.01]).astype(np.int8)
+    return networks.build(head, torch.randn(ITEMS, WIDTH), labels, Labels.from_ternary(observed)).train()
+
+
+def step(network: Network, labels: int) -> float:
+    """Seconds of the processor for one forward and backward pass."""
+    x, z = torch.randn(BATCH, WIDTH), torch.randint(-1, 2, (BATCH, labels), dtype=torch.int8)
+    start = time.process_time()
+    network(x, z).sum().backward()
+    return time.process_time() - start
+
+
+def memory(head: str, labels: int) -> int:
+    """MB at the peak of one step above where the process stood."""
+    network = build(head, labels)
+    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+    step(network, labels)
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before)
+
+
+def peak_of(head: str, labels: int) -> int:
+    command = [sys.executable, __file__, "--memory-of", head, str(labels)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+if __name__ == "__main__":
+    main()
