@@ -34,7 +34,7 @@ def page(root: Path, pictures: Path) -> str:
         experiment = read_experiment(file)
         command = f"Reproduced by `partly compare experiments/{file.name}`."
         parts += [f"## {experiment.title or path.stem}", "", experiment.about.strip(), "", command, ""]
-        parts += [tables.markdown(lines.read(path), 3, partial(draw, pictures, path.stem))]
+        parts += [tables.markdown(lines.read(path), 3, partial(draw, pictures, path.stem), experiment.over)]
     return "\n".join(parts)
 
 

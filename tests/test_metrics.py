@@ -18,7 +18,7 @@ from sklearn.metrics import average_precision_score, precision_recall_fscore_sup
 
 from partly import Labels, matrix
 from partly.errors import DataError, LabelError, SettingError
-from partly.metrics import average_precision, by_label, evaluate
+from partly.metrics import average_precision, by_group, by_label, evaluate
 
 SCORES = ["mAP", "CF1", "OF1", "CP", "CR", "OP", "OR", "macro_f1", "micro_f1", "exact_match", "P@1", "P@3", "P@5"]
 COUNTS = ["labels_counted", "labels_undefined", "labels_with_yes", "items_counted", "entries_known", "yes", "no"]
@@ -393,3 +393,28 @@ def test_nothing_is_written_to_what_the_caller_gave():
     evaluate(scores, Labels.from_ternary(z))
     evaluate(scores, sparse(z))
     np.testing.assert_array_equal(scores, before)
+
+
+# -------------------------------------------------------------------- groups of labels
+
+
+def test_groups_by_hand():
+    truth = np.array([[1, 1, 0, 0, 1], [0, 0, 1, 1, 0], [0, 1, 0, 0, np.nan]])
+    scores = np.array([[0.9, 0.2, 0.1, 0.1, 0.5], [0.1, 0.8, 0.2, 0.3, 0.4], [0.2, 0.9, 0.3, 0.2, 0.9]])
+    ap = average_precision(scores, truth)  # 1, 5/6, 1/2, 1, 1
+    assert ap.tolist() == pytest.approx([1, 5 / 6, 1 / 2, 1, 1])
+    found = by_group(scores, truth, [7, 3, 7, 0, 3], groups=2)  # labels 3, 1, 4 and then 0, 2
+    assert found.tolist() == pytest.approx([(1 + 5 / 6 + 1) / 3, (1 + 1 / 2) / 2])
+    assert by_group(scores, truth, [0, 1, 2, 3, 4]).tolist() == ap.tolist()
+
+
+def test_a_group_without_a_defined_label_is_undefined():
+    found = by_group([[0.1, 0.2], [0.3, 0.4]], [[1, 1], [0, 1]], [5, 1], groups=3)
+    assert np.isnan(found).tolist() == [True, False, True]
+
+
+def test_counts_must_be_one_a_label():
+    with pytest.raises(DataError, match=r"shape \(3,\) for 2 labels"):
+        by_group([[0.1, 0.2]], [[1, 0]], [1, 2, 3])
+    with pytest.raises(SettingError, match="groups = 0"):
+        by_group([[0.1, 0.2]], [[1, 0]], [1, 2], groups=0)

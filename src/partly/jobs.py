@@ -147,9 +147,9 @@ def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None 
         methods = list(catalogue.discover()) if asked["methods"] == ["all"] else asked["methods"]
         experiment = comparison.Experiment(tuple(data.split(",")), **asked | {"methods": methods})
     lines = runner.run(experiment, out, workers)
-    say(tables.markdown(lines))
+    say(tables.markdown(lines, over=experiment.over))
     path = out / f"{experiment.name}.html"
-    page.write(lines, path, title=experiment.title or experiment.name)
+    page.write(lines, path, title=experiment.title or experiment.name, over=experiment.over)
     return path
 
 

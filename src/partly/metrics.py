@@ -61,6 +61,21 @@ def by_label(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, npt.
     return _label_table(scores, labels.ternary(), threshold)
 
 
+def by_group(scores: Any, labels: Any, counts: npt.ArrayLike, groups: int = 5) -> Floats:
+    """mAP of each of some equal groups of labels, [groups]: those with the lowest counts first; NaN where undefined.
+
+    counts: [L], such as how many yes of each label were known in training. Of equal counts the first label is the
+    lower; where the labels cannot be divided evenly, the first groups have one more.
+    """
+    ap, counts = average_precision(scores, labels), np.asarray(counts)
+    if counts.shape != ap.shape:
+        raise DataError(f"There are counts of shape {counts.shape} for {len(ap)} labels; one a label is needed.")
+    if groups < 1:
+        raise SettingError(f"groups = {groups}: should be 1 or more.")
+    ordered = np.array_split(np.argsort(counts, kind="stable"), groups)
+    return np.array([_mean(ap[group]) for group in ordered], np.float64)
+
+
 def evaluate(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, float]:
     """All scores of this module, and how many labels, items and entries they rest on. scores: [N, L].
 

@@ -82,6 +82,19 @@ def test_the_scores_are_those_of_the_test_part(source):
     assert line["validation_score"] == pytest.approx(model.score(split.train_x[hold], split.train[hold]))
 
 
+def test_labels_are_grouped_by_their_known_yes_in_training(source):
+    line = run_cell(cell(), source)
+    fit, hold = data.split.held_out(len(source.split.train), protocol.HOLD_OUT, 0)
+    observed = scenarios.uniform(source.split.train, 0.5, 0)[fit].ternary()
+    model = Classifier("bce", head="linear", seed=0, device="cpu", progress=False, **RECIPE)
+    held = source.split.train_x[hold], source.split.train[hold]
+    model.fit(source.split.train_x[fit], partly.Labels.from_ternary(observed), validation=held)
+    ap = partly.metrics.average_precision(model.predict_proba(source.split.test_x), source.split.test)
+    counts = [int((observed[:, j] == 1).sum()) for j in range(4)]
+    groups = [ap[j] for j in sorted(range(4), key=lambda j: counts[j])]
+    assert [line["test"][f"mAP group {n}"] for n in range(1, 6)] == [*groups, None]  # four labels, five groups
+
+
 def test_an_undefined_score_is_null(source):
     nobody = Labels.from_full(np.zeros(source.split.test.shape, int), names=source.split.test.names)
     line = run_cell(cell(), Source(replace(source.split, test=nobody)))
@@ -133,7 +146,7 @@ def test_the_test_part_changes_nothing_but_the_scores(source):
 
 def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
     split = source.split
-    test = TestPart(split.test_x, split.test)
+    test = TestPart(split.test_x, split.test, np.arange(4))
     model = Classifier("bce", head="linear", progress=False, device="cpu", **RECIPE)
     with pytest.raises(ProtocolError, match="before the epoch was chosen"):
         test.scores(model)

@@ -32,8 +32,8 @@ class Row:
     level: bool = False  # not shown to be worse than the best
 
     def scores(self, name: str = "mAP") -> Scores:
-        """By seed, where the score is defined."""
-        found = {line["seed"]: line["test"][name] for line in self.lines}
+        """By seed, where the score is defined. Lines written before there was a score do not have it."""
+        found = {line["seed"]: line["test"].get(name) for line in self.lines}
         return {seed: score for seed, score in found.items() if score is not None}
 
     def mean(self, name: str = "mAP") -> Mean | None:

@@ -16,7 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from partly import checkpoint, papers
-from partly.comparison import pictures, tables, verdict
+from partly.comparison import gains, pictures, tables, verdict
 from partly.comparison.blocks import ORIGIN, SCORES, Block, gather
 from partly.comparison.lines import Line
 from partly.comparison.verdict import Verdict
@@ -27,16 +27,16 @@ SURE = {"clear": "clear win", "shared": "shared lead", "open": "no winner", "alo
 OPEN = 4  # tables that are shown at once; more are folded away
 
 
-def write(lines: Sequence[Line], path: str | Path, title: str = "Comparison") -> None:
+def write(lines: Sequence[Line], path: str | Path, title: str = "Comparison", over: str = "") -> None:
     """Write the report: afterwards the old file or the new one is there, never half of one."""
     try:
-        checkpoint.write_file(Path(path), render(lines, title).encode("utf-8", "replace"))
+        checkpoint.write_file(Path(path), render(lines, title, over).encode("utf-8", "replace"))
     except OSError as error:
         raise DataError(f"{path}: cannot be written ({error.strerror or error}).") from error
 
 
-def render(lines: Sequence[Line], title: str = "Comparison") -> str:
-    """The report as HTML."""
+def render(lines: Sequence[Line], title: str = "Comparison", over: str = "") -> str:
+    """The report as HTML. over: a method; there are then tables of what the others add to it."""
     blocks = gather(lines)
     if not blocks:
         raise DataError("There is no comparison to report on: these lines hold no method with labels hidden.")
@@ -50,12 +50,21 @@ def render(lines: Sequence[Line], title: str = "Comparison") -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": tables.number, "share": tables.share, "uri": _uri, "json": json.dumps}
+    environment.filters |= {
+        "number": tables.number,
+        "share": tables.share,
+        "uri": _uri,
+        "json": json.dumps,
+        "signed": gains.signed,
+    }
     return environment.get_template("comparison.html").render(
         title=title,
         facts=_facts(lines, blocks),
         verdicts=[_said(ours, styles) for ours in kinds],
         sections=[_section(heading, group, order, styles) for heading, group in tables.sections(blocks)],
+        over=over,
+        gains=gains.gains(blocks, over) if over else [],
+        gains_notes=gains.NOTES,
         scores=SCORES,
         kinds=tables.KINDS,
         quoted=tables.quoted,

@@ -57,6 +57,7 @@ class Experiment:
     recipe: dict[str, Any] = field(default_factory=dict)
     labels: str | None = None  # where the data is a table of features: the file with what is known
     naive: bool = True  # whether the naive rows run along
+    over: str = ""  # a method; the report then says what the others add to it, by scenario and by groups of labels
     name: str = "compare"
     title: str = ""
     about: str = ""

@@ -37,6 +37,7 @@ from partly.labels import Labels
 PROTOCOL = 1  # raised whenever the same cell would give other numbers
 HOLD_OUT = 0.2  # of the training part, for validation
 TEST_SHARE = 0.25  # of a table that comes without a test part
+GROUPS = 5  # of labels, from the fewest known yes in training to the most, each with its own mAP
 LR_FACTOR = (1 / 3, 3.0)  # every method may tune its learning rate in this range
 
 
@@ -76,8 +77,8 @@ class TestPart:
 
     __test__ = False  # not a test class
 
-    def __init__(self, x: npt.NDArray[Any], labels: Labels) -> None:
-        self._x, self._labels = x, labels
+    def __init__(self, x: npt.NDArray[Any], labels: Labels, counts: npt.NDArray[Any]) -> None:
+        self._x, self._labels, self._counts = x, labels, counts
         self.predictions_sha256: str | None = None  # of what was predicted when it was read
 
     def scores(self, model: Classifier) -> dict[str, float]:
@@ -87,7 +88,9 @@ class TestPart:
             raise ProtocolError("The test part was asked for twice by one cell.")
         probabilities = model.predict_proba(self._x)
         self.predictions_sha256 = data.digest(probabilities)
-        return metrics.evaluate(probabilities, self._labels)
+        by_group = metrics.by_group(probabilities, self._labels, self._counts, GROUPS)
+        groups = {f"mAP group {number}": float(score) for number, score in enumerate(by_group, 1)}
+        return metrics.evaluate(probabilities, self._labels) | groups
 
 
 def run_cell(cell: Cell, source: Source) -> dict[str, Any]:
@@ -99,7 +102,8 @@ def run_cell(cell: Cell, source: Source) -> dict[str, Any]:
     fit, hold = held_out(len(observed), HOLD_OUT, cell.seed)
     chooses = split.train if cell.validation == "complete" else observed
     validation = (split.train_x[hold], chooses[hold])
-    test = TestPart(split.test_x, split.test)
+    # By known yes: where entries are known by chance, every label has about as many known entries as any other.
+    test = TestPart(split.test_x, split.test, observed[fit].counts()[0])
     x, lr = split.train_x[fit], run.default_recipe(split.train_x, split.train.shape[1], cell.optimizer)["lr"]
     models = [m.fit(x, observed[fit], validation=validation) for m in candidates(cell, lr)]
     model = max(models, key=_validation_score)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 
 from partly import papers
-from partly.comparison import pictures, verdict
+from partly.comparison import gains, pictures, verdict
 from partly.comparison.blocks import SCORES, Block, Row, gather
 from partly.comparison.lines import Line
 from partly.comparison.statistics import Mean
@@ -29,11 +29,11 @@ PAPERS = (
 )
 
 
-def markdown(lines: Sequence[Line], level: int = 2, draw: Draw | None = None) -> str:
+def markdown(lines: Sequence[Line], level: int = 2, draw: Draw | None = None, over: str = "") -> str:
     """A report from result lines alone.
 
     level: of the headings. draw: takes the name and the SVG of a picture and returns the address to link to; without it
-    there are no pictures.
+    there are no pictures. over: a method; there are then tables of what the others add to it.
     """
     blocks = gather(lines)
     kinds = verdict.verdicts(blocks)
@@ -48,6 +48,10 @@ def markdown(lines: Sequence[Line], level: int = 2, draw: Draw | None = None) ->
         for block in group:
             parts += [f"**{escaped(block.title)}**", "", *_table(block), ""]
     parts += [NOTES, ""]
+    found = gains.gains(blocks, over) if over else []
+    if found:
+        parts += [f"{'#' * level} Improvement over {escaped(over)}", "", gains.NOTES, ""]
+        parts += [line for one in found for line in _gains(one, over)]
     cited = sorted({figure.paper for block in blocks for row in block.rows for figure in row.papers})
     if cited:
         parts += [PAPERS + " ".join(f"{name}: {papers.CITATIONS[name]}" for name in cited), ""]
@@ -106,6 +110,13 @@ def _table(block: Block) -> list[str]:
         cells += [str(len(row.lines)), *(["; ".join(map(quoted, row.papers))] if beside else [])]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _gains(one: gains.Gains, over: str) -> list[str]:
+    rows = [[escaped(over), *map(number, one.own)]]
+    rows += [[escaped(name), *map(gains.signed, found)] for name, found in one.rows]
+    lines = [f"| {' | '.join(row)} |" for row in (["method", *map(escaped, one.columns)], *rows)]
+    return [f"**{escaped(one.title)}**", "", lines[0], f"|---{'|---:' * len(one.columns)}|", *lines[1:], ""]
 
 
 def quoted(figure: papers.Figure) -> str:
