@@ -10,7 +10,8 @@ Differs: the paper has one class an item; here an item's loss is the mean over i
 first epoch, over the share `ramp` of the epochs. The loss is the mean over the items that are left; the authors' code
 divides this mean by their number once more.
 
-Defaults: TO BE CHOSEN
+Defaults: forget = 0.02 was chosen by validation on the features of VOC 2012 with an MLP head, with one yes an item and
+with a quarter of the yes known, where 0.1 does harm; ramp = 0.1 was not searched.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ IN_PAPERS = ("Co-teaching",)
 
 
 class CoTeaching(Peers):
-    def __init__(self, task: Task, *, forget: float = 0.1, ramp: float = 0.1, predict: Predict = "mean") -> None:
+    def __init__(self, task: Task, *, forget: float = 0.02, ramp: float = 0.1, predict: Predict = "mean") -> None:
         super().__init__(task, predict)
         within(0, 1, forget=forget, ramp=ramp)
         self.forget, self.ramp = forget, ramp

@@ -10,7 +10,7 @@ Differs: the paper has one class an item. Here the joint loss of an item is the 
 (1 - agreement) (the cross-entropies of both networks) + agreement (both Kullback-Leibler divergences between their
 probabilities of a yes). The share grows from 0 in the first epoch, over the share `ramp` of the epochs.
 
-Defaults: TO BE CHOSEN
+Defaults: forget and ramp are those of co-teaching; agreement = 0.1 is that of the authors' code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Jocor(Peers):
         self,
         task: Task,
         *,
-        forget: float = 0.1,
+        forget: float = 0.02,
         agreement: float = 0.1,
         ramp: float = 0.1,
         predict: Predict = "mean",
