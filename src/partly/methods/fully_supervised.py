@@ -1,0 +1,41 @@
+"""Binary cross-entropy on the items of which every label is known; all others are ignored.
+
+Paper: C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
+Pseudo-Label Approach. arXiv 2109.14676, 2021. The baseline "Fully-Supervised".
+
+Known no: an ordinary negative, where the item is wholly known. Unknown: no item that has one is learned from.
+
+Differs: where no item is wholly known, all known entries are learned from, as with `bce`. An epoch has as many steps
+as with any other method, each with items drawn from the wholly known ones, so that few of them are seen many times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from partly.clock import Clock
+from partly.losses import bce
+from partly.method import Method, Task
+from partly.pool import Batch, Pool
+
+IN_PAPERS = ("Fully-Supervised",)
+
+
+class FullySupervised(Method):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task)
+        self.network = task.network()
+        self.optimiser = task.optimiser(self.network.parameters())
+
+    def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+        if not len(pool.whole):
+            yield from super().epoch(pool, clock)
+        else:
+            for _ in range(clock.step, pool.steps):
+                drawn = clock.rng("items").permutation(len(pool.whole))[: pool.batch_size]
+                yield self.update(pool.take(pool.whole[drawn]), clock)
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        loss = bce(self.network(batch.x, batch.z), batch.z).mean()
+        self.step(loss, clock, self.optimiser)
+        return {"loss": loss.item()}

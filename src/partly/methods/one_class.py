@@ -1,0 +1,28 @@
+"""Unknown entries are taken for yes, at a small weight.
+
+Paper: C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
+Pseudo-Label Approach. arXiv 2109.14676, 2021. The baseline "One-Class Classification", equation 2, after H.-F. Yu,
+H.-Y. Huang, I. S. Dhillon, C.-J. Lin. A Unified Algorithm for One-Class Structured Matrix Factorization with Side
+Information. AAAI 2017.
+
+Known no: an ordinary negative, at weight 1, as a known yes is a positive. Unknown: a yes at weight `weight`. Meant for
+labels of which almost nothing but no is known, as below coarse labels that are no.
+
+Differs: the network is the chosen head, as in the first paper, not a matrix factorisation.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from partly.losses import cross_entropy
+
+SEARCH = {"weight": (0.01, 1.0)}
+IN_PAPERS = ("One-Class Classification",)
+
+
+def loss(logits: Tensor, z: Tensor, *, weight: float = 0.1) -> Tensor:
+    """Cross-entropy with every unknown entry taken for a yes, at `weight`. [B, L]"""
+    entries = cross_entropy(logits, z >= 0)
+    return torch.where(z == 0, weight * entries, entries)
