@@ -11,7 +11,8 @@ probability one half, and an item's loss is the mean over its labels. For the sh
 co-teaching (the paper: some epochs, by data set). The loss is computed from logits and is the mean over the items that
 are left; the authors' code takes the softmax twice and divides twice. Where no item is left, nothing changes.
 
-Defaults: forget and ramp are those of co-teaching; warmup = 0.1 is the paper's for CIFAR-10, 20 of 200 epochs.
+Defaults: forget and ramp are those of co-teaching, warmup is that of decoupling, and for the same reason; the paper's
+for CIFAR-10 is 0.1, 20 of 200 epochs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class CoTeachingPlus(Peers):
         *,
         forget: float = 0.02,
         ramp: float = 0.1,
-        warmup: float = 0.1,
+        warmup: float = 0.5,
         predict: Predict = "mean",
     ) -> None:
         super().__init__(task, predict)

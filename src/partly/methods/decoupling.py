@@ -9,7 +9,8 @@ probability one half, and an item's loss is the mean over its labels. Networks t
 so both learn from all items at first, for the share `warmup` of the epochs (in the authors' code: a number of steps).
 Where no item is left in a batch, nothing changes.
 
-Defaults: warmup = 0.1 was not searched. The longer it is, the less there is left of the method.
+Defaults: warmup = 0.5 was chosen by validation on the features of VOC 2012 with an MLP head and a quarter of the yes
+known: with 0.1 the networks soon say no to everything, and learn no more. The best epoch lies within the warm-up.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SEARCH = {"warmup": (0.0, 0.9)}
 
 
 class Decoupling(Peers):
-    def __init__(self, task: Task, *, warmup: float = 0.1, predict: Predict = "mean") -> None:
+    def __init__(self, task: Task, *, warmup: float = 0.5, predict: Predict = "mean") -> None:
         super().__init__(task, predict)
         within(0, 1, warmup=warmup)
         self.warmup = warmup
