@@ -162,6 +162,15 @@ def test_an_unknown_method_is_refused_with_the_nearest() -> None:
         catalogue.find("BCE2")
 
 
+def test_a_method_is_found_by_its_other_names() -> None:
+    for name in ("logistic", "masked-bce"):
+        assert catalogue.find(name) is catalogue.find("bce")
+        assert name not in catalogue.discover()  # listed once
+        assert name in catalogue.methods()["bce"]["summary"]
+    with pytest.raises(SettingError, match=r"Did you mean 'masked-bce'\?"):
+        catalogue.find("masked_bce")
+
+
 DROPPED = '''"""A method that was dropped into a folder.
 
 Paper: none.

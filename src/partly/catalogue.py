@@ -44,9 +44,16 @@ class Entry:
         ranges: dict[str, tuple[float, float] | list[Any]] = getattr(self.module, "SEARCH", {})
         return ranges
 
+    @property
+    def also(self) -> tuple[str, ...]:
+        """Other names, as the file declares them in `ALSO`."""
+        names: tuple[str, ...] = getattr(self.module, "ALSO", ())
+        return names
+
     def words(self) -> dict[str, Any]:
         """What a list of methods says of this one."""
-        return {"summary": self.summary, "citation": self.citation, "settings": self.defaults()}
+        also = f" Also called {', '.join(self.also)}." if self.also else ""
+        return {"summary": self.summary + also, "citation": self.citation, "settings": self.defaults()}
 
     def build(self, task: Task, settings: dict[str, Any] | None = None) -> Method:
         chosen = self.defaults() | self.checked(settings or {})
@@ -67,11 +74,12 @@ class Entry:
 
 
 def find(name: str) -> Entry:
-    """The method of this name."""
+    """The method of this name, or of one that its file gives in `ALSO`."""
     every = discover()
-    if name not in every:
-        raise SettingError(f"There is no method {name!r}.{did_you_mean(name, every)}")
-    return every[name]
+    named = {other: entry for entry in every.values() for other in entry.also} | every
+    if name not in named:
+        raise SettingError(f"There is no method {name!r}.{did_you_mean(name, named)}")
+    return named[name]
 
 
 def discover() -> dict[str, Entry]:

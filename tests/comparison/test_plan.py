@@ -131,3 +131,9 @@ def test_the_experiments_of_the_project_are_data_that_can_be_run(path):
     assert found.cells()
     assert found.title
     assert '"/' not in path.read_text()  # no paths of one machine
+
+
+def test_another_name_of_a_method_is_the_same_cell() -> None:
+    assert method_and_settings("masked-bce") == ("bce", {})
+    one, both = (Experiment(("scenes",), methods, ("uniform:0.1",)) for methods in (("bce",), ("masked-bce", "bce")))
+    assert one.cells() == both.cells()

@@ -120,7 +120,8 @@ def method_and_settings(text: str) -> tuple[str, dict[str, Any]]:
     """'curriculum[strategy=bayesian,theta=0.3]' -> ('curriculum', {'strategy': 'bayesian', 'theta': 0.3})."""
     name, bracket, rest = text.partition("[")
     settings = parse_settings(rest.removesuffix("]").split(",")) if bracket else {}
-    return name, catalogue.find(name).checked(settings)
+    entry = catalogue.find(name)
+    return entry.name, entry.checked(settings)  # not by another name: the same cell would be run twice
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ the number of known entries, as some re-implementations do.
 
 from partly.losses import bce as loss
 
-__all__ = ["IN_PAPERS", "loss"]
+__all__ = ["ALSO", "IN_PAPERS", "loss"]
 
-IN_PAPERS = ("BCE loss", "BCE ResNet-101 WELDON")
+ALSO = ("logistic", "masked-bce")
+IN_PAPERS = ("BCE loss", "BCE ResNet-101 WELDON", "LEML")  # what Hsieh et al. 2021 call LEML has no low rank
