@@ -17,7 +17,7 @@ Stop = Literal["sign", "score"]
 BLOCK = 1 << 21  # items x atoms worked on at a time
 RIDGE = 64  # times the precision, on a Gram matrix with ones on its diagonal: atoms that are copies do no harm
 ROUNDING = 4  # times the ridge: a cosine below this is 0
-SLACK = 1e-12  # by how much a weight of 0 may wish to be more
+SLACK = 1e-12  # a cosine below this is no reason to give a weight of 0 another try
 Views = tuple[Tensor, Tensor]  # labels and features
 
 
@@ -70,83 +70,95 @@ def joint_nonnegative_omp(
 
 
 class _Pursuit:
-    """The search for a block of items. Everything comes from inner products; the rest itself is never made."""
+    """The search for a block of items, in cosines: everything comes from inner products of items and atoms, all taken
+    for length 1, and what is left of an item is never made."""
 
     def __init__(self, targets: Views, atoms: Views, importance: Tensor, exclude: Tensor | None) -> None:
-        self.atoms, self.importance = atoms, importance
-        self.first = torch.stack([target @ atom.T for target, atom in zip(targets, atoms, strict=True)])  # [2, B, M]
-        squares = torch.stack([(atom * atom).sum(dim=1) for atom in atoms])  # [2, M]
-        self.per_square = torch.where(squares > 0, importance[:, None] / squares, 0.0)
-        lengths = torch.stack([target.norm(dim=1) for target in targets])  # [2, B]
-        self.ridge = RIDGE * torch.finfo(squares.dtype).eps
-        self.noise = (
-            ROUNDING * self.ridge * lengths[:, :, None] * squares.sqrt()[:, None, :]
-        )  # inner products below this are 0
-        self.taken = torch.zeros(self.first.shape[1:], dtype=torch.bool, device=squares.device)
+        self.atoms = atoms
+        self.lengths, self.atom_lengths = (_lengths(part) for part in (targets, atoms))  # [2, B], [2, M]
+        self.per_length = 1.0 / torch.where(self.atom_lengths > 0, self.atom_lengths, 1.0)
+        self.importance = importance[:, None, None] * self.lengths[..., None] ** 2
+        products = torch.stack([target @ atom.T for target, atom in zip(targets, atoms, strict=True)])
+        per_target = 1.0 / torch.where(self.lengths > 0, self.lengths, 1.0)
+        self.first = products * per_target[..., None] * self.per_length[:, None]  # [2, B, M]
+        self.taken = torch.zeros(self.first.shape[1:], dtype=torch.bool, device=products.device)
         if exclude is not None:
             barred = (exclude >= 0).nonzero().squeeze(1)
             self.taken[barred, exclude[barred]] = True
+        self.ridge = RIDGE * torch.finfo(products.dtype).eps
+        self.whole: Tensor | None = None
 
     def run(self, k: int, solver: Solver, stop: Stop, tolerance: float) -> tuple[Tensor, Tensor]:
         """Support [B, k] and weights [2, B, k]."""
         _, items, atoms = self.first.shape
+        if atoms <= items * (k - 1):  # then all inner products of atoms are fewer than those that would be asked for
+            self.whole = torch.stack([atom @ atom.T for atom in self.atoms])
         support = torch.full((items, k), -1, device=self.first.device)
-        weights = self.first.new_zeros(2, items, k, dtype=torch.float64)
-        gram = torch.eye(k, dtype=torch.float64, device=weights.device).repeat(2, items, 1, 1)
-        wanted = torch.zeros_like(weights)  # inner products of item and atom
-        rows: list[Tensor] = []  # of the Gram matrix of all atoms, [2, B, M] each
-        going = torch.ones(items, dtype=torch.bool, device=weights.device)
+        gram = torch.eye(k, dtype=torch.float64, device=support.device).repeat(2, items, 1, 1)
+        wanted, weights, scale = (gram.new_zeros(2, items, k) for _ in range(3))
+        rows = self.first.new_empty(2, items, k, atoms)  # of the Gram matrix of all atoms
+        going = torch.ones(items, dtype=torch.bool, device=support.device)
         products = self.first
         for step in range(min(k, atoms)):
             best, good = self._best(products, stop, tolerance)
             going = going & good
             if not going.any():
                 break
-            support[:, step] = torch.where(going, best, -1)
-            self.taken[torch.arange(items), best] = True
-            rows.append(torch.stack([atom[best] @ atom.T for atom in self.atoms]))
             now = slice(0, step + 1)
-            with_chosen = rows[-1].gather(2, support[:, now].clamp(min=0).expand(2, -1, -1)).double()
-            # Of an item that has stopped, the new atom is a stranger to all others and is not wanted.
-            gram[:, going, step, now] = gram[:, going, now, step] = with_chosen[:, going]
-            wanted[:, :, step] = torch.where(going, self.first.gather(2, best.expand(2, -1)[..., None])[..., 0], 0.0)
-            weights[:, :, now] = _fitted(gram[..., now, now], wanted[..., now], solver, self.ridge)
+            support[:, step] = torch.where(going, best, -1)
+            self.taken.scatter_(1, best[:, None], True)
+            rows[:, :, step] = self._row(best)
+            chosen = support[:, now].clamp(min=0).expand(2, -1, -1)
+            # To an item that has stopped the new atom is a stranger: it is not wanted, and is like none of the others.
+            with_chosen = torch.where(going[:, None], rows[:, :, step].gather(2, chosen).double(), 0.0)
+            gram[..., step, now] = gram[..., now, step] = with_chosen
+            gram[..., step, step] = 1.0 + self.ridge
+            wanted[..., step] = torch.where(going, _at(self.first, best), 0.0)
+            scale[..., step] = self.per_length[:, best]
+            weights[..., now] = _fitted(gram[..., now, now], wanted[..., now], solver)
             if step + 1 < k:
-                products = self.first.clone()
-                for row, weight in zip(rows, weights.to(products.dtype).unbind(2), strict=False):
-                    products.addcmul_(row, weight[..., None], value=-1)
-        return support, weights
+                taken_off = weights[..., None, now].to(rows.dtype) @ rows[:, :, now]
+                products = self.first - taken_off[:, :, 0]
+        return support, weights * scale * self.lengths[..., None]
 
     def _best(self, products: Tensor, stop: Stop, tolerance: float) -> tuple[Tensor, Tensor]:
         """The atom for each item [B], and whether it is good enough [B]."""
-        scores = (products.square() * self.per_square[:, None]).sum(dim=0)
-        positive = products > self.noise
+        zero = ROUNDING * self.ridge
+        scores = (products.square() * self.importance).sum(dim=0).masked_fill_(self.taken, -torch.inf)
         if stop == "score":
-            matter = (self.importance > 0)[:, None, None]
-            allowed = (positive | ~matter).all(dim=0)
-            scores = torch.where(allowed, scores, -torch.inf)
-        scores = torch.where(self.taken, -torch.inf, scores)
+            matters = self.importance > 0
+            scores.masked_fill_(((products <= zero) & matters).any(dim=0), -torch.inf)
         score, best = scores.max(dim=1)
         if stop == "score":
             return best, (score > 0) & (score >= tolerance)
-        agree = positive.all(dim=0).gather(1, best[:, None])[:, 0]
-        return best, agree & (score > -torch.inf)
+        return best, (_at(products, best) > zero).all(dim=0) & (score > -torch.inf)
+
+    def _row(self, best: Tensor) -> Tensor:
+        """Cosines of these atoms with all atoms, [2, B, M]."""
+        if self.whole is not None:
+            products = self.whole[:, best]
+        else:
+            products = torch.stack([atom[best] @ atom.T for atom in self.atoms])
+        return products * self.per_length[:, best][..., None] * self.per_length[:, None]
+
+
+def _lengths(views: Views) -> Tensor:
+    return torch.stack([part.norm(dim=1) for part in views])
+
+
+def _at(values: Tensor, index: Tensor) -> Tensor:
+    """values [2, B, M] at index [B]: [2, B]."""
+    return values.gather(2, index.expand(2, -1)[..., None])[..., 0]
 
 
 # -------------------------------------------------------------------- small least squares, many at a time
 
 
-def _fitted(gram: Tensor, wanted: Tensor, solver: Solver, ridge: float) -> Tensor:
+def _fitted(gram: Tensor, wanted: Tensor, solver: Solver) -> Tensor:
     """Weights [..., t] from the inner products of atoms [..., t, t] and with the item [..., t]."""
-    scale = gram.diagonal(dim1=-2, dim2=-1).sqrt()
-    scale = torch.where(scale > 0, scale, 1.0)
-    gram = gram / scale[..., None] / scale[..., None, :]
-    eye = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    gram = torch.where(eye > 0, 1.0 + ridge, gram)
-    wanted = wanted / scale
     if solver == "nnls":
-        return _nonnegative(gram, wanted) / scale
-    weights = _least_squares(gram, wanted, torch.ones_like(wanted, dtype=torch.bool)) / scale
+        return _nonnegative(gram, wanted)
+    weights = _least_squares(gram, wanted, torch.ones_like(wanted, dtype=torch.bool))
     return weights.clamp(min=0) if solver == "clip" else weights
 
 
@@ -156,15 +168,14 @@ def _nonnegative(gram: Tensor, wanted: Tensor) -> Tensor:
     count = wanted.shape[-1]
     free = torch.ones_like(wanted, dtype=torch.bool)
     order = torch.arange(1, count + 1, device=wanted.device)
-    limit = SLACK * wanted.abs().amax(dim=-1, keepdim=True)
     for _ in range(2**count):
         weights = _least_squares(gram, wanted, free)
         slack = wanted - (gram @ weights[..., None])[..., 0]
-        wrong = torch.where(free, weights < 0, slack > limit)
+        wrong = torch.where(free, weights < 0, slack > SLACK)
         if not wrong.any():
             break
-        last = torch.where(wrong, order, 0)
-        free = free ^ (wrong & (last == last.amax(dim=-1, keepdim=True)))
+        last = torch.where(wrong, order, 0).amax(dim=-1, keepdim=True)
+        free = free ^ (wrong & (order == last))
     return weights.clamp(min=0)
 
 
