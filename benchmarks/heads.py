@@ -10,7 +10,6 @@ step, so it has the network's gradients and all that is kept for them.
 from __future__ import annotations
 
 import argparse
-import resource
 import statistics
 import subprocess
 import sys
@@ -72,9 +71,16 @@ def step(network: Network, labels: int) -> float:
 def memory(head: str, labels: int) -> int:
     """MB at the peak of one step above where the process stood."""
     network = build(head, labels)
-    before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+    Path("/proc/self/clear_refs").write_text("5")  # from here on the peak is counted anew
+    before = peak()
     step(network, labels)
-    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before)
+    return round(peak() - before)
+
+
+def peak() -> float:
+    """The most MB of memory that the process has had in use."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def peak_of(head: str, labels: int) -> int:

@@ -100,11 +100,14 @@ def predict(
     run: Annotated[Path, typer.Argument(help="A finished run folder.")],
     data: Data,
     out: Annotated[Path, typer.Option(help="Probabilities: .csv or .parquet, a row an item, a column a label.")],
+    known: Annotated[
+        Path | None, typer.Option(help="Labels known of these items, for a model with head c-tran: sharpens the rest.")
+    ] = None,
 ) -> None:
     """Write the probability of every label for every item (of the test part, where DATA has one)."""
     from partly import jobs
 
-    count = jobs.predict(run, data, out)
+    count = jobs.predict(run, data, out, known)
     _say(f"{count} items scored: {out}")
 
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from partly import auto, metrics, run, training
 from partly.errors import DataError, LabelError, SettingError, listing
 from partly.labels import Labels, as_labels
+from partly.networks import Network
 from partly.progress import watcher
 
 
@@ -127,19 +128,25 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.beliefs_ = None if beliefs is None else beliefs.cpu().numpy()
         return self
 
-    def decision_function(self, X: Any) -> npt.NDArray[np.float32]:
-        """Logits [N, L]."""
-        check_is_fitted(self, "fitted_")
-        return training.logits(self.fitted_.method, self._items(X, reset=False))
+    def decision_function(self, X: Any, known: Any = None) -> npt.NDArray[np.float32]:
+        """Logits [N, L].
 
-    def predict_proba(self, X: Any) -> npt.NDArray[np.float32]:
-        """Probability of yes [N, L]."""
-        probabilities: npt.NDArray[np.float32] = expit(self.decision_function(X))
+        known: what is known of these items, as Y in `fit`, for a head that makes use of it ("c-tran"). It sharpens the
+        scores of the other entries. Those of known entries are the network's too, and mean little: it never learned
+        to score what it is told.
+        """
+        check_is_fitted(self, "fitted_")
+        x = self._items(X, reset=False)
+        return training.logits(self.fitted_.method, x, known=None if known is None else self._known(x, known))
+
+    def predict_proba(self, X: Any, known: Any = None) -> npt.NDArray[np.float32]:
+        """Probability of yes [N, L]; for `known` see `decision_function`."""
+        probabilities: npt.NDArray[np.float32] = expit(self.decision_function(X, known))
         return probabilities
 
-    def predict(self, X: Any) -> npt.NDArray[np.int64]:
-        """1 where the probability of yes is at least 0.5, else 0: [N, L]."""
-        return (self.decision_function(X) >= 0).astype(np.int64)
+    def predict(self, X: Any, known: Any = None) -> npt.NDArray[np.int64]:
+        """1 where the probability of yes is at least 0.5, else 0: [N, L]; for `known` see `decision_function`."""
+        return (self.decision_function(X, known) >= 0).astype(np.int64)
 
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
@@ -175,7 +182,16 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
         x = self._items(validation[0], reset=False)
-        return training.Validation(x, _paired(x, validation[1], names))
+        return training.Validation(x, _paired(x, validation[1], names, "validation"))
+
+    def _known(self, x: Tensor, known: Any) -> Labels:
+        networks = (part for part in self.fitted_.method.modules() if isinstance(part, Network))
+        if not any(network.hears for network in networks):
+            raise SettingError(
+                f"known: the head {self.fitted_.recipe.head!r} makes no use of known labels. "
+                "Train with head='c-tran', or leave `known` out."
+            )
+        return _paired(x, known, self.label_names_, "known")
 
     def _items(self, X: Any, reset: bool) -> Tensor:
         """Checked items as a tensor: float32 [N, D], or uint8 pictures [N, C, H, W]."""
@@ -223,22 +239,22 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _paired(x: Tensor, y: Any, names: tuple[str, ...] | None = None) -> Labels:
-    """Labels of the items x; `names`: those of training, where these are for validation."""
+def _paired(x: Tensor, y: Any, names: tuple[str, ...] | None = None, what: str = "Y") -> Labels:
+    """Labels of the items x; `names`: those of training, where these are for something else (`what`)."""
     if y is None:
         raise LabelError("Classifier requires y to be passed, but the target y is None.")
     labels = as_labels(y)
     if len(labels) != len(x):
         raise LabelError(
-            f"X has {len(x)} items and Y {len(labels)}; both must be of the same items, in the same order."
+            f"X has {len(x)} items and {what} {len(labels)}; both must be of the same items, in the same order."
         )
     if not labels.shape[1]:
         raise LabelError("There are no labels to learn (0 columns).")
     if names is not None and not _agree(names, labels.names):
         raise LabelError(
-            "Validation has other labels than training, or in another order."
+            f"{what.capitalize()} has other labels than training, or in another order."
             f"\n  training, {len(names)}: {', '.join(names[:9])}"
-            f"\n  validation, {labels.shape[1]}: {', '.join(labels.names[:9])}"
+            f"\n  {what}, {labels.shape[1]}: {', '.join(labels.names[:9])}"
         )
     return labels
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -110,13 +110,25 @@ def _scores(page: report.Report) -> Scores:
     return {run.title: metrics.evaluate(run.probabilities, page.truth) for run in page.runs}
 
 
-def predict(run: Path, data: str, out: Path) -> int:
-    """Probabilities of a finished run for the test part of a data set, or for a table of features."""
+def predict(run: Path, data: str, out: Path, known: Path | None = None) -> int:
+    """Probabilities of a finished run for the test part of a data set, or for a table of features.
+
+    known: labels of some of these items, matched by id and by name, for a head that makes use of them.
+    """
     model = Classifier.load(run)
     split = open_split(data)
     x, ids = (split.test_x, split.test.ids) if split else files.read_features(data)
-    files.write_scores(out, model.predict_proba(x), ids, model.label_names_)
+    given = None if known is None else _known(known, data, ids, run, model.label_names_)
+    files.write_scores(out, model.predict_proba(x, given), ids, model.label_names_)
     return len(ids)
+
+
+def _known(known: Path, data: str, ids: Sequence[str], run: Path, names: Sequence[str]) -> Labels:
+    """What a file says of items of `data` and labels of `run`; what it does not name is unknown."""
+    labels = files.read_labels(known)
+    rows, columns = positions(labels.ids, ids, data, "known item"), positions(labels.names, names, run, "known label")
+    row, column, values = labels.entries()
+    return Labels._from_codes(rows[row], columns[column], values, names, ids)
 
 
 def evaluate(scores: Path, labels: str, threshold: float = 0.5) -> dict[str, float]:

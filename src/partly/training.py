@@ -103,19 +103,23 @@ def train(
     return progress
 
 
-def predict(method: Method, x: Tensor, batch_size: int = 1024) -> npt.NDArray[np.float32]:
+def predict(method: Method, x: Tensor, batch_size: int = 1024, known: Labels | None = None) -> npt.NDArray[np.float32]:
     """Probabilities [N, L], without side effects on the method."""
-    probabilities: npt.NDArray[np.float32] = expit(logits(method, x, batch_size))
+    probabilities: npt.NDArray[np.float32] = expit(logits(method, x, batch_size, known))
     return probabilities
 
 
-def logits(method: Method, x: Tensor, batch_size: int = 1024) -> npt.NDArray[np.float32]:
-    """Logits [N, L], without side effects on the method."""
+def logits(method: Method, x: Tensor, batch_size: int = 1024, known: Labels | None = None) -> npt.NDArray[np.float32]:
+    """Logits [N, L], without side effects on the method; `known` is what its network may hear of the items."""
     device = next(chain(method.parameters(), method.buffers())).device
     was_training = method.training
     method.eval()
+    parts = []
     with torch.inference_mode():
-        parts = [method(part.to(device)).float().cpu().numpy() for part in x.split(batch_size)]
+        for number, part in enumerate(x.split(batch_size)):
+            rows = slice(number * batch_size, (number + 1) * batch_size)
+            z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
+            parts.append(method(part.to(device), *z).float().cpu().numpy())
     method.train(was_training)
     return np.concatenate(parts)
 

@@ -55,10 +55,10 @@ class CTran(nn.Module):
         self.tokens = tokens
         self.direct = nn.Linear(inputs, labels)
         self.project = nn.Linear(inputs, tokens * width)
-        self.embedding = nn.Parameter(0.1 * torch.randn(labels, width))
+        # Small first vectors: what is learned of a state soon weighs as much.
+        self.embedding, self.readout = (nn.Parameter(0.02 * torch.randn(labels, width)) for _ in range(2))
         self.yes, self.no = (nn.Parameter(torch.zeros(labels, width)) for _ in range(2))  # unknown adds nothing
         self.layers = nn.Sequential(*(Layer(width, heads, dropout) for _ in range(layers)), nn.LayerNorm(width))
-        self.readout = nn.Parameter(torch.zeros(labels, width))  # so it starts as `mlp`
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
         given = features.new_zeros(len(features), len(self.embedding), dtype=torch.int8) if z is None else z
