@@ -5,11 +5,12 @@ divided by B x L as in the papers. All start from logits and stay finite for any
 are taken out before anything is computed on them, so neither value nor gradient can leak.
 
 `basic` is binary cross-entropy on what is known or taken for no, `unknown` holds what gives unknown entries a term of
-their own, `focusing` what weighs an entry by how wrong it is.
+their own, `focusing` what weighs an entry by how wrong it is, `ranking` what compares the entries of an item.
 """
 
 from partly.losses.basic import assume_negative, bce, cross_entropy, normaliser, partial_bce
 from partly.losses.focusing import asymmetric, focal, hill, partial_asymmetric, splc
+from partly.losses.ranking import lsep, rank_net
 from partly.losses.unknown import (
     binary_entropy,
     count_penalty,
@@ -41,10 +42,12 @@ __all__ = [
     "hill",
     "label_smoothing",
     "large_loss",
+    "lsep",
     "negative_label_smoothing",
     "normaliser",
     "partial_asymmetric",
     "partial_bce",
+    "rank_net",
     "splc",
     "weak_assume_negative",
     "yes_per_item",

@@ -1,0 +1,39 @@
+"""Losses of pairs: each yes of an item should score above each no of it. One value an item, 0 where it has no pair.
+
+Unknown entries are in no pair, unless they are taken for no.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def lsep(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
+    """log(1 + sum over pairs of a yes p and a no n of exp(s_n - s_p)). [B]"""
+    yes, no = sides(z, unknown_as_no)
+    paired = yes.any(dim=1) & no.any(dim=1)
+    yes, no, scores = yes[paired], no[paired], logits[paired]
+    # The double sum is a product of two sums, so it costs L and not L^2, and each has its own stable logarithm.
+    above = torch.where(no, scores, -torch.inf).logsumexp(dim=1)
+    below = torch.where(yes, -scores, -torch.inf).logsumexp(dim=1)
+    return logits.new_zeros(len(z)).index_put((paired,), F.softplus(above + below))
+
+
+def rank_net(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
+    """The mean over pairs of a yes p and a no n of log(1 + exp(s_n - s_p)). [B]
+
+    Takes memory for L numbers a yes.
+    """
+    yes, no = sides(z, unknown_as_no)
+    item, label = (yes & no.any(dim=1, keepdim=True)).nonzero(as_tuple=True)
+    rivals = no[item]
+    gaps = torch.where(rivals, logits[item], 0.0) - logits[item, label].unsqueeze(1)
+    sums = torch.where(rivals, F.softplus(gaps), 0.0).sum(dim=1)
+    return logits.new_zeros(len(z)).index_add(0, item, sums / (rivals.sum(dim=1) * yes.sum(dim=1)[item]))
+
+
+def sides(z: Tensor, unknown_as_no: bool) -> tuple[Tensor, Tensor]:
+    """Which entries are yes, and which are no. Boolean, [B, L]"""
+    return z > 0, z <= 0 if unknown_as_no else z < 0

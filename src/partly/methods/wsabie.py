@@ -1,0 +1,104 @@
+"""Items and labels share a small space; each known yes is pushed above a no that was hard to find, if that was easy.
+
+Paper: J. Weston, S. Bengio, N. Usunier. Wsabie: Scaling Up to Large Vocabulary Image Annotation. IJCAI 2011. "WARP",
+the weighted approximate-rank pairwise loss: for each yes, no's are drawn until one violates the margin; the fewer draws
+that takes, the lower the yes is taken to rank, and the more the pair weighs.
+
+Known no: what is drawn from. Unknown: never drawn, so it does not count; with `unknown_as_no` the same as a known no,
+which is what is left to do where only yes is known.
+
+Differs: a whole batch at a time, every yes of an item with equal weight, with at most `trials` draws for each; where
+none of them violates the margin the yes has no loss. Label vectors are kept to a length of `max_norm`, as in the paper;
+the layer that places items has the weight decay of the optimiser instead. It is the head of the task, with as many
+outputs as the space has dimensions. For a share of the epochs the whole is first trained by `bce`: Huynh and Elhamifar
+(CVPR 2020) start all their baselines from a logistic model.
+
+Defaults: size = 100, margin = 1 and max_norm = 1 are the paper's; warmup = 0.5, of 0 and 0.5, by validation with a linear
+head on the features of VOC 2012 (50 % known) and COCO (30 %). There validation chose an epoch of the first part: what
+did best was the small space with cross-entropy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from partly.clock import Clock, seed_for
+from partly.errors import within
+from partly.losses import bce
+from partly.losses.ranking import sides
+from partly.method import Method, Task
+from partly.networks.low_rank import low_rank
+from partly.pool import Batch
+
+SEARCH = {"size": [30, 100, 300], "warmup": (0.0, 0.9)}
+IN_PAPERS = ("Wsabie",)
+
+
+class Wsabie(Method):
+    def __init__(
+        self,
+        task: Task,
+        *,
+        size: int = 100,
+        margin: float = 1.0,
+        trials: int = 100,
+        max_norm: float = 1.0,
+        warmup: float = 0.5,
+        unknown_as_no: bool = False,
+    ) -> None:
+        super().__init__(task)
+        within(1, math.inf, size=size, trials=trials)
+        within(0, math.inf, margin=margin, max_norm=max_norm)
+        within(0, 1, warmup=warmup)
+        self.margin, self.trials, self.max_norm = margin, trials, max_norm
+        self.warmup, self.unknown_as_no = warmup, unknown_as_no
+        places = replace(task, labels=size, observed=None).network()
+        self.network = low_rank(places, size, task.labels, seed_for(task.seed, "label vectors"))
+        self._shorten()
+        self.optimiser = task.optimiser(self.network.parameters())
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        logits = self.network(batch.x)
+        if clock.progress < self.warmup:
+            loss = bce(logits, batch.z).mean()
+        else:
+            yes, no = sides(batch.z, self.unknown_as_no)
+            loss = warp(logits, yes, no, self.margin, self.trials, clock.generator("warp")).mean()
+        self.step(loss, clock, self.optimiser)
+        self._shorten()
+        return {"loss": loss.item()}
+
+    @torch.no_grad()
+    def _shorten(self) -> None:
+        """Label vectors that are too long are cut to `max_norm`."""
+        self.network.head.get_parameter("weight").renorm_(2, 0, self.max_norm)
+
+
+def warp(logits: Tensor, yes: Tensor, no: Tensor, margin: float, trials: int, generator: torch.Generator) -> Tensor:
+    """The mean over the yes p of an item of H(|no| // draws) (margin - s_p + s_n), H(k) = 1 + 1/2 + ... + 1/k. [B]
+
+    n is the first no drawn with s_n > s_p - margin, `draws` how many were drawn to find it. yes, no: boolean, [B, L].
+    """
+    count = no.sum(dim=1)
+    item, label = (yes & (count > 0).unsqueeze(1)).nonzero(as_tuple=True)
+    # The no's of each item first, so that a random place below their count is a random no.
+    places = no.byte().argsort(dim=1, descending=True, stable=True)
+    random = torch.rand(len(item), min(trials, no.shape[1]), generator=generator).to(logits.device)
+    drawn = places[item.unsqueeze(1), (random * count[item].unsqueeze(1)).long()]
+    with torch.no_grad():
+        violates = logits[item.unsqueeze(1), drawn] - logits[item, label].unsqueeze(1) + margin > 0
+        first = violates.byte().argmax(dim=1)
+        weight = _harmonic(no.shape[1], logits)[count[item] // (first + 1)]
+    rival = drawn.gather(1, first.unsqueeze(1)).squeeze(1)
+    hinge = F.relu(margin - logits[item, label] + logits[item, rival])  # 0 where none violates
+    return logits.new_zeros(len(yes)).index_add(0, item, weight * hinge / yes.sum(dim=1)[item])
+
+
+def _harmonic(most: int, like: Tensor) -> Tensor:
+    """H(0), ..., H(most)."""
+    return F.pad(1 / torch.arange(1, most + 1, dtype=like.dtype, device=like.device), (1, 0)).cumsum(0)
