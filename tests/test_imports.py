@@ -29,7 +29,7 @@ LAYERS = [
     {"plots", "verdict", "examples", "papers"},
     {"queries", "active", "progression", "comparison"},
     {"report", "study"},
-    {"jobs"},
+    {"jobs", "asking"},
     {"cli"},
     {"__main__"},
 ]

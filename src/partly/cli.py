@@ -29,6 +29,9 @@ Data = Annotated[
     ),
 ]
 LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: .csv, .parquet or .npz.")]
+HierarchyFile = Annotated[Path | None, typer.Option("--hierarchy", help="A table with the columns child and parent.")]
+Query = Annotated[str, typer.Option(help="random, uncertainty or look-ahead.")]
+Count = Annotated[int, typer.Option("-n", "--count", help="Questions, at most; of one round.")]
 Scenario = Annotated[
     str | None,
     typer.Option(help="Play partly known labels: uniform:0.1, single-positive, positives:0.25, dense:0.1, ..."),
@@ -194,6 +197,79 @@ def study(
     asked = {"shares": _shares(shares), "scenarios": _names(scenarios), "head": head, "seeds": seeds, "labels": labels}
     page = jobs.study(data, out, asked=asked, workers=workers, say=print)
     _say(f"Report: {page}")
+
+
+@app.command()
+def query(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    data: Data,
+    out: Annotated[Path, typer.Option(help="The questions: .csv or .parquet, with a column for the answers.")],
+    labels: LabelsFile = None,
+    hierarchy: HierarchyFile = None,
+    query: Query = "look-ahead",
+    count: Count = 100,
+    setting: Annotated[list[str] | None, typer.Option(help="A setting of the query: name=value. Repeatable.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Write the unknown entries that are most worth asking people about."""
+    from partly import asking
+
+    found = asking.query(
+        run,
+        data,
+        out,
+        labels=labels,
+        hierarchy=hierarchy,
+        query=query,
+        count=count,
+        settings=setting or [],
+        seed=seed,
+    )
+    _say(f"{found} questions: {out}")
+
+
+@app.command()
+def refine(
+    data: Data,
+    run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
+    labels: LabelsFile = None,
+    hierarchy: HierarchyFile = None,
+    scenario: Annotated[
+        str | None, typer.Option(help="Simulate: hide labels (coarse-only:0.01, ...), and let the truth answer.")
+    ] = None,
+    answers: Annotated[Path | None, typer.Option(help="The questions of this round, with answers.")] = None,
+    query: Query = "look-ahead",
+    count: Count = 100,
+    rounds: Annotated[int, typer.Option(help="Of a simulation.")] = 10,
+    shadow: Annotated[bool, typer.Option("--shadow", help="Simulate random questions too, to compare with.")] = False,
+    restart: Annotated[int, typer.Option(help="The model starts anew every so many rounds; 0: never.")] = 10,
+    round_epochs: Annotated[int, typer.Option(help="Passes over the data in a round that trains on.")] = 1,
+    method: Annotated[str, typer.Option(help="See `partly methods`; auto chooses by what is known.")] = "auto",
+    head: Annotated[str, typer.Option(help="linear, mlp, ...")] = "mlp",
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data of a new model.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    setting: Annotated[list[str] | None, typer.Option(help="A setting of the method: name=value. Repeatable.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Train, ask about unknown entries, take the answers, train on: simulated, or with people, a call a round."""
+    from partly import asking
+    from partly.active import Plan
+
+    how = {"method": method, "head": head, "epochs": epochs, "lr": lr, "settings": setting or []}
+    asking.refine(
+        data,
+        run,
+        labels=labels,
+        scenario=scenario,
+        hierarchy=hierarchy,
+        answers=answers,
+        rounds=rounds,
+        shadow=shadow,
+        plan=Plan(query, count, round_epochs, restart),
+        parameters=how | {"device": device, "seed": seed},
+        say=_say,
+    )
 
 
 @app.command()

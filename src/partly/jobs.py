@@ -21,6 +21,7 @@ from partly.data.split import held_out
 from partly.errors import DataError
 from partly.estimator import Classifier
 from partly.examples import Examples
+from partly.hierarchy import Hierarchy
 from partly.labels import Labels
 
 Say = Callable[[str], None]
@@ -38,6 +39,7 @@ class Opened:
     truth: Labels | None = None
     test_x: npt.NDArray[Any] | None = None
     test: Labels | None = None
+    hierarchy: Hierarchy | None = None
 
 
 def demo(out: Path, *, items: int = 2000, seed: int = 0, say: Say = print) -> Scores:
@@ -190,9 +192,8 @@ def open_data(data: str, labels: Path | None, scenario: str | None, seed: int) -
     else:
         observed = split.train if labels is None else files.read_labels(labels)
         rows = positions(observed.ids, split.train.ids, data, "item")
-        opened = Opened(split.train_x[rows], observed, split.train[rows], split.test_x, split.test)
+        opened = Opened(split.train_x[rows], observed, split.train[rows], split.test_x, split.test, split.hierarchy)
     if scenario is not None:
-        hierarchy = split.hierarchy if split else None
-        played = scenarios.parse(scenario)(opened.labels, seed, hierarchy)
+        played = scenarios.parse(scenario)(opened.labels, seed, opened.hierarchy)
         opened = replace(opened, labels=played)
     return opened

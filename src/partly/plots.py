@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -107,6 +107,19 @@ def curves(panel: Sequence[Curve]) -> bytes:
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
         axes.set_xlim(0.5, max(max(curve.x) for curve in panel) + 0.5)
+        return svg(figure)
+
+
+def progress(panels: Mapping[str, Sequence[Curve]], titles: Sequence[str]) -> bytes:
+    """SVG of scores over the answers, a panel a score, a line an arm; `titles` are those of the arms."""
+    with canvas(3.4 * len(panels), 2.9) as figure:
+        for axes, (name, arms) in zip(np.ravel(figure.subplots(1, len(panels))), panels.items(), strict=True):
+            for curve in arms:
+                (line,) = axes.plot(curve.x, curve.y, color=curve.look.colour, lw=1.4)
+                line.set(marker=curve.look.marker, markersize=4, markevery=max(1, len(curve.x) // 10))
+            axes.set(xlabel="answers", title=name)
+            axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
+        figure.legend(figure.axes[0].lines, titles, loc="outside lower center", ncols=len(titles), frameon=False)
         return svg(figure)
 
 

@@ -7,7 +7,7 @@ Pseudo-Label Approach. arXiv 2109.14676, 2021. Section 4: P@k, the recover rate,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -65,12 +65,36 @@ def recovered(beliefs: npt.NDArray[Any], truth: Labels, labels: Labels) -> dict[
 
 def area(rounds: Sequence[Round], name: str = "P@1") -> float:
     """Area under the progression curve: the mean of a score over the rounds after the first answers."""
-    values = [one["scores"][name] for one in rounds if one["round"] > 0]
+    values = [one["scores"].get(name) for one in rounds if one["round"] > 0]
     return math.nan if not values or None in values else sum(values) / len(values)
 
 
 def saved(rounds: Sequence[Round], random: Sequence[Round], name: str = "P@1") -> tuple[int | None, int]:
-    """Answers needed to be as good as random questions were at their end: (here, there); None where it never was."""
+    """Answers needed to be as good as random questions ever were: (here, there); None where it never came to that."""
     goal = max(one["scores"][name] for one in random)
     there = next(one["answers"] for one in random if one["scores"][name] >= goal)
     return next((one["answers"] for one in rounds if one["scores"][name] >= goal), None), there
+
+
+def told(one: Round) -> str:
+    """A round in one line."""
+    scores = ", ".join(f"{name} {value:.3f}" for name, value in one["scores"].items() if value is not None)
+    return f"round {one['round']}: {one['answers']} answers, {one['implied']} more followed. {scores}"
+
+
+def verdict(arms: Mapping[str, Sequence[Round]]) -> list[str]:
+    """What came of asking, by P@1, or without a test part by what was recovered: the area of each arm, and what was
+    saved against random questions, where they ran."""
+    name = "P@1" if all("P@1" in one["scores"] for rounds in arms.values() for one in rounds) else "recovered"
+    areas = {query: area(rounds, name) for query, rounds in arms.items()}
+    lines = [f"{query}: area under the curve of {name} {value:.4f}" for query, value in areas.items()]
+    for query, rounds in arms.items():
+        if query != "random" and "random" in arms and not math.isnan(sum(areas.values())):
+            here, there = saved(rounds, arms["random"], name)
+            took = "never was as good" if here is None else f"needed {here}"
+            lines.append(f"Random questions were best after {there} answers; {query} {took}{_share(here, there)}.")
+    return lines
+
+
+def _share(here: int | None, there: int) -> str:
+    return "" if here is None or not there else f" ({1 - here / there:.0%} saved)" if here <= there else " (none saved)"

@@ -1,0 +1,32 @@
+"""A hierarchy from a table: a row a label, with the columns child and parent."""
+
+from __future__ import annotations
+
+from partly.data.files import PathLike, naming, plain_file
+from partly.data.tables import SUFFIXES, Faults, open_table, text
+from partly.errors import DataError
+from partly.hierarchy import Hierarchy
+
+COLUMNS = ("child", "parent")
+
+
+def read_hierarchy(path: PathLike) -> Hierarchy:
+    """The hierarchy in a `.csv` or `.parquet` file. A child has one parent; saying so twice is allowed."""
+    table = open_table(plain_file(path, SUFFIXES))
+    if not set(COLUMNS) <= set(table.header):
+        raise DataError(
+            f"{table.place(-1)}: a hierarchy has the columns child and parent; here are {', '.join(table.header)}."
+        )
+    parents: dict[str, str] = {}
+    twice, row = Faults(table, "labels with two parents"), 0
+    for batch in table.batches(COLUMNS):
+        words = (
+            text(column, name, table.path).to_pylist() for column, name in zip(batch.columns, COLUMNS, strict=True)
+        )
+        for child, parent in zip(*words, strict=True):
+            if parents.setdefault(child, parent) != parent:
+                twice.add([row], [f"{child!r} below {parent!r}, but below {parents[child]!r} before"])
+            row += 1
+    twice.refuse("Keep one of them.")
+    with naming(table.path):
+        return Hierarchy(parents)
