@@ -14,15 +14,23 @@ graph has its own weight for a label itself, as in the authors' code. tanh is le
 (`tanh`). The scale of the label vectors is the code's, (1 + n) sigmoid(2 x + ln n) - n with n = no_value, which is 0 at
 x = 0. The lambdas are shares of the cross-entropy, measured once (`relative`), as in the code; the paper does not say
 so. Items without a similar one have no smoothness loss. Training on the known labels alone, from which the paper
-starts, is the share `warmup` of the epochs. Atoms of the bank are as they were when it was refreshed, and get no gradient.
+starts, is the share `warmup` of the epochs. Atoms of the bank are as they were when it was refreshed, and get no
+gradient.
 
 `graph` is "co-occurrence" (counted on known entries), "identity", or a file with the columns label, related and perhaps
 weight; `edges` is the most that a label has. `candidates` are the other items of the batch, or a bank of at most `bank`
 items, refreshed every `refresh` epochs. `side` is a file with the columns item and class: a class is joined to the
-label vectors with `side_weight`, when similar items are sought. `PRESETS` has the settings of the paper and of the code.
+label vectors with `side_weight`, when similar items are sought. `PRESETS` has the settings of the paper and the code.
+
+Defaults: lambdas, k and edges are the paper's for Open Images. On a validation part of the features of VOC 2012, 10 %
+known, with a linear head, they were 6.3 points of mAP above `bce`; lambda_y = 3 was a point better, a bank a point
+worse, and whether the graph was learned, fixed or the identity made less than a point. With the MLP head nothing was
+gained, and weights this large cost a point by the last epoch: there lambda_y = 0.1 does no harm.
 
 `explain` lists the neighbours and the edges of the graph that speak for an entry.
 """
+
+# A little long because an explanation must go exactly the way that the loss goes.
 
 from __future__ import annotations
 
@@ -78,7 +86,7 @@ class Candidates:
 
 
 class Imcl(Method):
-    scale: Tensor  # of the two smoothness losses, 0 until it is measured
+    scale: Tensor  # of the smoothness losses; 0 until measured
     classes: Tensor
     bank_features: Tensor
     bank_scores: Tensor
@@ -232,9 +240,9 @@ class Imcl(Method):
         itself = torch.where(same.any(dim=1) & (own.index >= 0), same.float().argmax(dim=1), -1)
         return joint_nonnegative_omp(
             own.features,
-            self._with_class(self._known(own.scores, own.z), own.index, own.index, others.index),
+            self._with_class(self._known(own.scores, own.z), own.index),
             others.features,
-            self._with_class(self._through_graph(others.scores, others.z), others.index, own.index, others.index),
+            self._with_class(self._through_graph(others.scores, others.z), others.index),
             self.k,
             *self.lambdas,
             itself,
@@ -243,16 +251,12 @@ class Imcl(Method):
             tolerance=self.tolerance,
         )
 
-    def _with_class(self, y: Tensor, index: Tensor, *everybody: Tensor) -> Tensor:
-        """Label vectors with the items' classes joined to them, as far as these are in the room: [B, L + classes]."""
+    def _with_class(self, y: Tensor, index: Tensor) -> Tensor:
+        """Label vectors with the items' classes joined to them: [B, L + classes]."""
         if self.side is None:
             return y
-        there = torch.cat([self._class(part) for part in everybody]).unique()
-        hot = self._class(index)[:, None] == there[there >= 0]
-        return torch.cat([y, self.side_weight * hot.to(y.dtype)], dim=1)
-
-    def _class(self, index: Tensor) -> Tensor:
-        return torch.where(index >= 0, self.classes[index.clamp(min=0)], -1)
+        own = torch.where(index >= 0, self.classes[index.clamp(min=0)], -1)
+        return torch.cat([y, self.side_weight * (own[:, None] == torch.arange(int(self.classes.max()) + 1))], dim=1)
 
     @torch.no_grad()
     def _measure(self, known: Tensor, smooth: Tensor) -> None:
@@ -273,13 +277,7 @@ class Imcl(Method):
         if pool is None and (isinstance(item, int) or not len(self.bank_index)):
             raise SettingError("Similar items are sought in a pool: explain(item, label, Pool(x, labels)).")
         others = self._bank() if pool is None else self._in_use(map(pool.take, torch.arange(len(pool)).split(ENCODED)))
-        if isinstance(item, int):
-            assert pool is not None
-            one = pool.take(torch.tensor([item]))
-        else:
-            nothing = torch.zeros(1, self.task.labels, dtype=torch.int8)
-            one = Batch(item[None].to(others.z.device), nothing.to(others.z.device), torch.tensor([-1]))
-        own = self._in_use([one])
+        own = self._in_use([self._one(item, pool)])
         support, *weights = (part[0] for part in self.similar(own, others))
         found = support[support >= 0]
         z = others.z[found]
@@ -292,3 +290,10 @@ class Imcl(Method):
         share = (own.scores[0, label] + self.no_value) / (1 + self.no_value)  # sigmoid(2 x + ln no_value)
         probability = torch.sigmoid((torch.logit(share) - math.log(self.no_value)) / 2)
         return explained(label, probability.item(), near, self.graph)
+
+    def _one(self, item: int | Tensor, pool: Pool | None) -> Batch:
+        if isinstance(item, int) and pool is not None:
+            return pool.take(torch.tensor([item]))
+        device = self.scale.device
+        x, unknown = torch.as_tensor(item)[None].to(device), torch.zeros(1, self.task.labels, dtype=torch.int8)
+        return Batch(x, unknown.to(device), torch.tensor([-1], device=device))
