@@ -64,11 +64,12 @@ def test_pseudo_labels_after_one_step(settings: dict[str, Any]) -> None:
     assert len(expected[z == 0].unique()) > 1  # not all the same
 
 
-@pytest.mark.parametrize("fine_weight", [0.0, 0.7])
-def test_the_real_step_is_from_the_old_weights_with_the_new_labels(fine_weight: float) -> None:
-    before, after, pool = one_step(fine_weight=fine_weight)
+@pytest.mark.parametrize("asked", [0.0, 0.7, None])
+def test_the_real_step_is_from_the_old_weights_with_the_new_labels(asked: float | None) -> None:
+    before, after, pool = one_step(fine_weight=asked)
     x, z, weights = parts(before, pool)
     fine = (z != 0).all(dim=1)
+    fine_weight = int(fine.sum()) / 100 if asked is None else asked
     weights.requires_grad_()
     loss = F.binary_cross_entropy_with_logits(x @ weights.T, after.pseudo.double())
     loss = loss + fine_weight * F.binary_cross_entropy_with_logits(x[fine] @ weights.T, (z[fine] > 0).double())

@@ -101,8 +101,8 @@ class Leml(Method):
             loss, slopes = self._losses(made @ h.T, z)
             total += loss
             slope += slopes.T @ made
-            chosen = made * (CURVATURE[self.fit] * (z != 0).T.unsqueeze(2))  # [L, B, width]
-            curves += chosen.transpose(1, 2) @ made
+            chosen = torch.where((z != 0).T.unsqueeze(2), made, 0.0)  # [L, B, width]
+            curves += CURVATURE[self.fit] * (chosen.transpose(1, 2) @ made)
         h -= torch.cholesky_solve(slope.unsqueeze(2), torch.linalg.cholesky(curves)).squeeze(2)
         self.h.copy_(h[:, :-1])
         self.bias.copy_(h[:, -1])

@@ -12,7 +12,11 @@ is without dropout. A pseudo-label moves by the share `rate` towards what equati
 rate = 1), because what one batch says is mostly noise, and starts at `start`, which the paper does not say. Items that
 are wholly known are in the batches too, and with `fine_weight` those of the look-ahead also enter the real step; in the
 paper they only validate. `sharpness` makes equation 8 soft: sigmoid(-sharpness x gradient / mean size of the gradient).
-`ahead` is the rate of the look-ahead step over that of the real one; it hardly matters.
+`ahead` is the rate of the look-ahead step over that of the real one.
+
+Defaults: fine_weight = None is a hundredth of the number of wholly known items, at most 3. Few of them are soon learned
+by heart, and then have nothing to say of pseudo-labels; of many there is much to be learned. This and rate = 0.2 were
+chosen by validation on the features of COCO with coarse labels and an MLP head, 12 and 188 of 3,000 items wholly known.
 """
 
 from __future__ import annotations
@@ -30,8 +34,9 @@ from partly.losses import bce, cross_entropy
 from partly.method import Method, Task
 from partly.pool import Batch, Pool
 
-SEARCH = {"rate": (0.05, 1.0), "fine_weight": [0.0, 0.1, 0.3, 1.0], "sharpness": [None, 1.0]}
+SEARCH = {"rate": (0.05, 1.0), "fine_weight": [None, 0.0, 0.1, 1.0], "sharpness": [None, 1.0]}
 IN_PAPERS = ("Ours (pseudo-label)",)
+PER, MOST = 100, 3.0  # wholly known items that make a weight of 1, and the largest weight
 LEAST = 1e-30  # a size of gradients that can be divided by
 
 
@@ -48,12 +53,12 @@ class Refine(Method):
         rate: float = 0.2,
         sharpness: float | None = None,
         ahead: float = 1.0,
-        fine_weight: float = 0.0,
+        fine_weight: float | None = None,
         fine_items: int = 32,
     ) -> None:
         super().__init__(task)
         within(0, 1, start=start, rate=rate)
-        within(0, math.inf, sharpness=sharpness or 0.0, fine_weight=fine_weight)
+        within(0, math.inf, sharpness=sharpness or 0.0, fine_weight=fine_weight or 0.0)
         within(1e-6, math.inf, ahead=ahead)
         within(1, math.inf, fine_items=fine_items)
         self.rate, self.sharpness, self.ahead = rate, sharpness, ahead
@@ -71,19 +76,20 @@ class Refine(Method):
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
         for batch in pool.batches(clock):
             drawn = clock.rng("fine").permutation(len(pool.whole))[: self.fine_items]
-            loss = self._loss(batch, pool.take(pool.whole[drawn]), clock)
+            weight = min(MOST, len(pool.whole) / PER) if self.fine_weight is None else self.fine_weight
+            loss = self._loss(batch, pool.take(pool.whole[drawn]), weight, clock)
             self.step(loss, clock, self.optimiser)
             yield {"loss": loss.item()}
 
-    def _loss(self, batch: Batch, fine: Batch, clock: Clock) -> Tensor:
+    def _loss(self, batch: Batch, fine: Batch, weight: float, clock: Clock) -> Tensor:
         """Of the real step, after the pseudo-labels of the batch have moved."""
         if not len(fine.index):
             return bce(self.network(batch.x, batch.z), batch.z).mean()
         pseudo = self._refined(batch, fine, self.ahead * self.task.rate(clock))
         self.pseudo[batch.index] = pseudo
         loss = cross_entropy(self.network(batch.x, batch.z), pseudo).mean()
-        if self.fine_weight:
-            loss = loss + self.fine_weight * bce(self.network(fine.x, fine.z), fine.z).mean()
+        if weight:
+            loss = loss + weight * bce(self.network(fine.x, fine.z), fine.z).mean()
         return loss
 
     def _refined(self, batch: Batch, fine: Batch, lr: float) -> Tensor:
