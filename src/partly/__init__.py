@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from partly import active, data, losses, metrics, networks, progression, scenarios
+    from partly import active, data, losses, metrics, networks, progression, scenarios, similarity
     from partly.catalogue import methods
     from partly.comparison import compare
     from partly.errors import PartlyError
@@ -32,6 +32,7 @@ __all__ = [
     "progression",
     "queries",
     "scenarios",
+    "similarity",
 ]
 
 # Public name -> the module that holds it. Imported when first asked for, so that `partly --help` needs no torch.
