@@ -153,7 +153,7 @@ def simulate(data: str, scenario: str, out: Path, seed: int = 0) -> Labels:
 
 def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None = None, say: Say = print) -> Path:
     """Run a comparison, say its table, and write its page; `data` may be an experiment file."""
-    from partly.comparison import page, tables
+    from partly.comparison import areas, page, tables
 
     if data.endswith(".toml"):
         experiment = comparison.read_experiment(Path(data))
@@ -161,7 +161,9 @@ def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None 
         methods = list(catalogue.discover()) if asked["methods"] == ["all"] else asked["methods"]
         experiment = comparison.Experiment(tuple(data.split(",")), **asked | {"methods": methods})
     lines = runner.run(experiment, out, workers)
-    say(tables.markdown(lines, over=experiment.over))
+    say(areas.markdown(lines) if experiment.queries else tables.markdown(lines, over=experiment.over))
+    for number, group in enumerate(areas.groups(lines).values()):
+        checkpoint.write_file(out / f"{experiment.name}-{number}.svg", areas.picture(group))
     path = out / f"{experiment.name}.html"
     page.write(lines, path, title=experiment.title or experiment.name, over=experiment.over)
     return path

@@ -100,7 +100,9 @@ def spelled(line: Line, defaults: Mapping[str, Mapping[str, Any]]) -> str:
     differ = {k: v for k, v in line["settings"].items() if k not in usual or v != usual[k]}
     inside = ",".join(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in differ.items())
     tuned = f", tuned {line['tune']}" if line["tune"] else ""
-    return f"{line['method']}{f'[{inside}]' if inside else ''}{tuned}"
+    asks = line.get("asks")
+    asked = f", {asks['query']} {asks['rounds']} x {asks['questions']}" if asks else ""
+    return f"{line['method']}{f'[{inside}]' if inside else ''}{tuned}{asked}"
 
 
 def _block(rows: list[Row], full: Row | None, varying: Sequence[str]) -> Block:

@@ -19,7 +19,8 @@ TIMING = ("seconds", "training_seconds", "memory_mb")  # what may differ between
 
 
 def key_of(line: Line) -> str:
-    return json.dumps({name: line[name] for name in KEY} | {"data_digest": line["data_digest"]}, sort_keys=True)
+    asks = {"asks": line["asks"]} if "asks" in line else {}
+    return json.dumps({name: line[name] for name in (*KEY, "data_digest")} | asks, sort_keys=True)
 
 
 def read(path: Path) -> list[Line]:

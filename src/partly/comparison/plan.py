@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from partly import catalogue, scenarios
+from partly.active import Plan
 from partly.data.sets import BUILT_IN
 from partly.errors import SettingError, did_you_mean
 
@@ -34,12 +35,14 @@ class Cell:
     recipe: dict[str, Any] = field(default_factory=dict)
     validation: str = "complete"
     tune: int = 0
+    asks: dict[str, Any] = field(default_factory=dict)  # rounds, and a plan of questions; empty: none are asked
 
     def key(self) -> dict[str, Any]:
         """What tells this cell from every other one, as plain data. Defaults are spelled out: a changed default is
         another cell."""
         settings = catalogue.find(self.method).defaults() | self.settings
-        return vars(self) | {"data": Path(self.data).stem, "settings": settings}
+        key = vars(self) | {"data": Path(self.data).stem, "settings": settings}
+        return key if self.asks else {name: value for name, value in key.items() if name != "asks"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class Experiment:
     recipe: dict[str, Any] = field(default_factory=dict)
     labels: str | None = None  # where the data is a table of features: the file with what is known
     naive: bool = True  # whether the naive rows run along
+    queries: tuple[str, ...] = ()  # if any, each cell asks questions by one of them, in rounds
+    asks: dict[str, Any] = field(default_factory=dict)  # rounds, questions, epochs, restart: see partly.active.Plan
     over: str = ""  # a method; the report then says what the others add to it, by scenario and by groups of labels
     name: str = "compare"
     title: str = ""
@@ -76,12 +81,29 @@ class Experiment:
             for word in given:
                 if word not in known:
                     raise SettingError(f"There is no {what} {word!r}.{did_you_mean(word, known)}")
+        for query in self.queries:
+            plan_of(self._asks(query))
         if not self.data or not self.methods or not self.scenarios or self.seeds < 1 or self.tune < 0:
             raise SettingError("A comparison needs data, methods, scenarios and at least one seed.")
 
     def cells(self) -> list[Cell]:
         """Every cell once, the full-label row and (if wanted) the naive ones included; seed by seed, so that early
-        means say much."""
+        means say much. Where questions are asked, only the methods that were, and no validation part."""
+        if self.queries:
+            return [
+                Cell(*where, seed, settings, self.recipe, "none", asks=self._asks(query))
+                for seed, data, head, optimizer, scenario, text, query in product(
+                    range(self.seeds),
+                    self.data,
+                    self.heads,
+                    self.optimizers,
+                    self.scenarios,
+                    self.methods,
+                    self.queries,
+                )
+                for method, settings in [method_and_settings(text)]
+                for where in [(data, scenario, method, head, optimizer)]
+            ]
         methods = [method_and_settings(text) for text in dict.fromkeys((*NAIVE * self.naive, *self.methods))]
         wanted: list[tuple[str, str, dict[str, Any], int]] = [(FULL, "bce", {}, 0)]
         wanted += [(s, *m, t) for s, m, t in product(self.scenarios, methods, sorted({0, self.tune}))]
@@ -94,6 +116,20 @@ class Experiment:
             cell = Cell(data, scenario, method, head, optimizer, seed, settings, self.recipe, kind, tune)
             found.setdefault(json.dumps(cell.key(), sort_keys=True), cell)
         return list(found.values())
+
+    def _asks(self, query: str) -> dict[str, Any]:
+        return {"rounds": 10} | asdict(Plan(query)) | self.asks
+
+
+def plan_of(asks: dict[str, Any]) -> Plan:
+    """How the questions of a cell are chosen; refuses what cannot be."""
+    known = ["rounds", *(one.name for one in fields(Plan))]
+    for name in asks:
+        if name not in known:
+            raise SettingError(f"asks has no entry {name!r}.{did_you_mean(name, known)}")
+    if not isinstance(asks["rounds"], int) or asks["rounds"] < 1:
+        raise SettingError(f"rounds = {asks['rounds']!r} must be a whole number, 1 or more.")
+    return Plan(**{name: value for name, value in asks.items() if name != "rounds"})
 
 
 def read_experiment(path: Path) -> Experiment:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,10 @@ import numpy.typing as npt
 import torch
 
 import partly
-from partly import catalogue, data, metrics, run, scenarios
+from partly import catalogue, data, metrics, progression, run, scenarios
+from partly.active import Loop
 from partly.clock import seed_for
-from partly.comparison.plan import FULL, Cell
+from partly.comparison.plan import FULL, Cell, plan_of
 from partly.data.matching import read_matching
 from partly.data.sets import open_split
 from partly.data.split import Split, held_out
@@ -97,7 +99,22 @@ def run_cell(cell: Cell, source: Source) -> dict[str, Any]:
     """Train, choose, test once: the result line of a cell, with its whole origin."""
     begun = time.perf_counter()
     _reset_peak()
-    split = source.split
+    found = (_asked if cell.asks else _trained)(cell, source.split)
+    return {
+        **cell.key(),
+        "data_digest": source.digest,
+        **found,
+        "needs_truth": catalogue.find(cell.method).kind.needs_truth,
+        "partly": partly.__version__,
+        "protocol": PROTOCOL,
+        "torch": torch.__version__,
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} thread(s) a cell",
+        "seconds": round(time.perf_counter() - begun, 3),
+        "memory_mb": round(_peak_mb(), 1),
+    }
+
+
+def _trained(cell: Cell, split: Split) -> dict[str, Any]:
     observed = mask(cell, split)
     fit, hold = held_out(len(observed), HOLD_OUT, cell.seed)
     chooses = split.train if cell.validation == "complete" else observed
@@ -107,25 +124,39 @@ def run_cell(cell: Cell, source: Source) -> dict[str, Any]:
     x, lr = split.train_x[fit], run.default_recipe(split.train_x, split.train.shape[1], cell.optimizer)["lr"]
     models = [m.fit(x, observed[fit], validation=validation) for m in candidates(cell, lr)]
     model = max(models, key=_validation_score)
-    scores = test.scores(model)
+    seconds = sum(m.fitted_.progress.seconds for m in models)
+    return _tested(model, test, model.fitted_.recipe, observed, seconds)
+
+
+def _asked(cell: Cell, split: Split) -> dict[str, Any]:
+    """Rounds of questions that the truth answers. Nothing is chosen, so nothing is held out, and the scores of every
+    round are on the test part."""
+    observed, (model,) = mask(cell, split), candidates(cell)
+    measure = progression.against(split.train_x, split.train, split.test_x, split.test)
+    with TemporaryDirectory() as folder:
+        where = (model, split.train_x, observed, folder, plan_of(cell.asks))
+        loop = Loop(*where, hierarchy=split.hierarchy, measure=measure)
+        rounds = loop.run(progression.from_truth(split.train), cell.asks["rounds"])
+    areas = {name: progression.area(rounds, name) for name in progression.RANKS}
+    test = TestPart(split.test_x, split.test, loop.labels.counts()[0])
+    found = _tested(model, test, loop.recipe, observed, model.fitted_.progress.seconds)
+    return found | {"rounds": rounds, "areas": _plain(areas)}
+
+
+def _tested(model: Classifier, test: TestPart, recipe: run.Recipe, observed: Labels, seconds: float) -> dict[str, Any]:
     return {
-        **cell.key(),
-        "data_digest": source.digest,
         "mask_sha256": observed.digest(),
-        "ran": vars(model.fitted_.recipe),
-        "needs_truth": catalogue.find(cell.method).kind.needs_truth,
+        "ran": vars(recipe),
         "best_epoch": model.best_epoch_,
         "validation_score": model.fitted_.progress.best_score,
-        "test": {name: None if value != value else value for name, value in scores.items()},
+        "test": _plain(test.scores(model)),
         "predictions_sha256": test.predictions_sha256,
-        "partly": partly.__version__,
-        "protocol": PROTOCOL,
-        "torch": torch.__version__,
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} thread(s) a cell",
-        "seconds": round(time.perf_counter() - begun, 3),
-        "training_seconds": round(sum(m.fitted_.progress.seconds for m in models), 3),
-        "memory_mb": round(_peak_mb(), 1),
+        "training_seconds": round(seconds, 3),
     }
+
+
+def _plain(scores: dict[str, float]) -> dict[str, float | None]:
+    return {name: None if value != value else value for name, value in scores.items()}
 
 
 def mask(cell: Cell, split: Split) -> Labels:

@@ -60,7 +60,7 @@ def markdown(lines: Sequence[Line], level: int = 2, draw: Draw | None = None, ov
 
 def sections(blocks: Sequence[Block]) -> list[tuple[str, list[Block]]]:
     """Blocks by scenario and kind of validation."""
-    words = {"complete": "", "partial": ", validated on partly known labels"}
+    words = {"complete": "", "partial": ", validated on partly known labels", "none": ", after the last answers"}
     found = sorted(blocks, key=lambda block: (block.validation, block.scenario))
     grouped = groupby(found, key=lambda block: block.scenario + words[block.validation])
     return [(heading, list(group)) for heading, group in grouped]
