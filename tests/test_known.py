@@ -23,9 +23,9 @@ NAMES = ("a", "b", "c")
 def model() -> Classifier:
     """b is a, c is not a, and the features say nothing of any of them."""
     rng = np.random.default_rng(0)
-    a = rng.choice([-1, 1], 256)
+    a = rng.choice([-1, 1], 128)
     labels = Labels.from_ternary(np.stack([a, a, -a], axis=1), names=NAMES)
-    return Classifier("bce", head="c-tran", epochs=40, lr=2e-3, progress=False).fit(rng.normal(size=(256, 2)), labels)
+    return Classifier("bce", head="c-tran", epochs=40, lr=2e-3, progress=False).fit(rng.normal(size=(128, 2)), labels)
 
 
 def test_what_is_known_of_one_label_tells_of_the_others(model: Classifier) -> None:
@@ -56,7 +56,7 @@ def test_other_items_and_other_labels_are_refused(model: Classifier) -> None:
     with pytest.raises(LabelError, match="X has 2 items and known 1;"):
         model.predict(x, Labels.from_ternary([[1, 0, 0]], names=NAMES))
     with pytest.raises(LabelError, match=r"Known has other labels.*\n  training, 3: a, b, c\n  known, 3: b, a, c"):
-        model.predict(x, Labels.from_ternary([[1, 0, 0]] * 2, names="bac"))
+        model.predict(x, Labels.from_ternary([[1, 0, 0]] * 2, names=list("bac")))
     with pytest.raises(LabelError, match="Known has other labels"):
         model.predict(x, Labels.from_ternary([[1, 0]] * 2))
     with pytest.raises(LabelError, match="-1"):
@@ -72,7 +72,7 @@ def test_a_head_that_does_not_hear_refuses() -> None:
 def test_on_the_command_line(model: Classifier, tmp_path: Path) -> None:
     """The file names some of the items and labels, in an order of its own."""
     model.save(tmp_path / "run")
-    pd.DataFrame({"id": ["x", "y", "z"], "f": 0.0, "g": 0.0}).to_csv(tmp_path / "features.csv", index=False)
+    pd.DataFrame({"item": ["x", "y", "z"], "f": 0.0, "g": 0.0}).to_csv(tmp_path / "features.csv", index=False)
     pd.DataFrame({"item": ["z", "x"], "label": ["c", "a"], "value": [1, 1]}).to_csv(tmp_path / "known.csv", index=False)
     words = ["predict", str(tmp_path / "run"), str(tmp_path / "features.csv"), "--out", str(tmp_path / "scores.csv")]
     done = CliRunner().invoke(app, [*words, "--known", str(tmp_path / "known.csv")])
@@ -90,8 +90,8 @@ def test_on_the_command_line(model: Classifier, tmp_path: Path) -> None:
 
 
 def test_half_of_the_labels_of_scenes_sharpen_the_other_half() -> None:
-    """On pictures of 8 x 8, which leave something to be learned from what labels tell of each other."""
-    split = scenes(train=800, test=300)
+    """Fine and coarse labels, on pictures of 8 x 8, which leave something for the labels to tell of each other."""
+    split = scenes(train=600, test=300, coarse=True)
     x, test_x = (p.reshape(-1, 8, 4, 8, 4, 3).mean(axis=(2, 4)).reshape(-1, 192) for p in (split.train_x, split.test_x))
     model = Classifier("bce", head="c-tran", epochs=15, lr=2e-3, progress=False).fit(x, split.train)
     z, given = split.test.rows(slice(None)), np.random.default_rng(0).random(split.test.shape) < 0.5

@@ -48,12 +48,13 @@ def slow(net: CTran, features: Tensor, z: list[int]) -> Tensor:
     tokens = list(net.project(features).view(net.tokens, -1))
     for label, state in enumerate(z):
         token = net.embedding[label]
-        tokens.append(token if state == 0 else token + (net.yes if state == 1 else net.no)[label])
+        tokens.append(token if state == 0 else token + 8**0.5 * (net.yes if state == 1 else net.no)[label])
     *layers, last = net.layers
     for layer in layers:
         tokens = slow_layer(layer, tokens)
     labels = [norm(token, last) for token in tokens[net.tokens :]]
-    return net.direct(features) + torch.stack([labels[v] @ net.readout[v] for v in range(len(z))])
+    told = sum(8**0.5 * (net.yes if state == 1 else net.no)[label] for label, state in enumerate(z) if state != 0)
+    return net.direct(features) + torch.stack([(labels[v] + told) @ net.readout[v] for v in range(len(z))])
 
 
 def test_forward_by_loops() -> None:

@@ -11,11 +11,11 @@ Where one yes an item is known, what is given never tells of another yes: there 
 
 Differs: a token for each place of a picture becomes four, projected from the pooled features of the trunk of `mlp`; 64
 numbers a token instead of 2,048. What is read out of the tokens is added to the logits of `mlp`. A state has a vector
-of its own for each label, so that one layer can tell which label is yes; the paper has one for all labels, with which
-nothing was learned of what is given in as many steps. What is given are known entries alone (the paper's unknown ones
-count as no), each with a chance that is drawn for the item from 0 to 3/4; the paper draws their number. Layers are
-normalised before instead of after, and attention has no dropout, so that its L x L weights need not be kept. The loss
-is the method's, and a mean; the authors' code takes sums.
+of its own for each label (the paper: one for all labels), and their sum is added to every token before it is read out:
+otherwise next to nothing was learned of what is given in the few hundred steps that the other heads take. Given are
+known entries alone (the paper's unknown ones count as no), each with a chance that is drawn for the item from 0 to 3/4;
+the paper draws their number. Layers are normalised before instead of after, and attention has no dropout, so that its
+L x L weights need not be kept. The loss is the method's, and a mean; the authors' code takes sums.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class CTran(nn.Module):
         self.tokens = tokens
         self.direct = nn.Linear(inputs, labels)
         self.project = nn.Linear(inputs, tokens * width)
-        # Small first vectors: what is learned of a state soon weighs as much.
-        self.embedding, self.readout = (nn.Parameter(0.02 * torch.randn(labels, width)) for _ in range(2))
-        self.yes, self.no = (nn.Parameter(torch.zeros(labels, width)) for _ in range(2))  # unknown adds nothing
+        self.embedding = nn.Parameter(0.02 * torch.randn(labels, width))
+        self.readout = nn.Parameter(torch.empty(labels, width).uniform_(-(width**-0.5), width**-0.5))
+        self.yes, self.no = (nn.Parameter(torch.zeros(labels, width)) for _ in range(2))
         self.layers = nn.Sequential(*(Layer(width, heads, dropout) for _ in range(layers)), nn.LayerNorm(width))
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
@@ -79,9 +79,10 @@ class CTran(nn.Module):
     def _part(self, features: Tensor, given: Tensor) -> Tensor:
         seen = self.project(features).unflatten(1, (self.tokens, -1))
         state = given.unsqueeze(2)
-        labels = self.embedding.expand(*given.shape, -1)
-        labels = torch.where(state > 0, labels + self.yes, torch.where(state < 0, labels + self.no, labels))
-        hidden = self.layers(torch.cat([seen, labels], dim=1))[:, self.tokens :]
+        told = torch.where(state > 0, self.yes, torch.where(state < 0, self.no, 0.0))  # unknown adds nothing
+        told = told * self.yes.shape[1] ** 0.5  # as embeddings usually are: a step of the optimiser counts for more
+        hidden = self.layers(torch.cat([seen, self.embedding + told], dim=1))[:, self.tokens :]
+        hidden = hidden + told.sum(dim=1, keepdim=True)
         scores: Tensor = self.direct(features) + (hidden * self.readout).sum(dim=2)
         return scores
 
