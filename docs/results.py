@@ -6,6 +6,7 @@ import re
 from functools import partial
 from pathlib import Path
 
+from partly import study
 from partly.comparison import lines, tables
 from partly.comparison.plan import read_experiment
 
@@ -32,9 +33,14 @@ def page(root: Path, pictures: Path) -> str:
     for path in sorted((root / "results").glob("*.jsonl")):
         file = root / "experiments" / f"{path.stem}.toml"
         experiment = read_experiment(file)
-        command = f"Reproduced by `partly compare experiments/{file.name}`."
-        parts += [f"## {experiment.title or path.stem}", "", experiment.about.strip(), "", command, ""]
-        parts += [tables.markdown(lines.read(path), 3, partial(draw, pictures, path.stem), experiment.over)]
+        command = "study" if study.asked_by(experiment) else "compare"
+        parts += [f"## {experiment.title or path.stem}", "", experiment.about.strip(), ""]
+        parts += [f"Reproduced by `partly {command} experiments/{file.name}`.", ""]
+        found, save = lines.read(path), partial(draw, pictures, path.stem)
+        if command == "study":
+            parts += [study.markdown(study.gather(experiment, found), 3, save)]
+        else:
+            parts += [tables.markdown(found, 3, save, experiment.over)]
     return "\n".join(parts)
 
 

@@ -92,7 +92,7 @@ def test_lines_become_points_with_the_share_that_is_right(tmp_path: Path) -> Non
     asked = Experiment((str(path),), ("bce",), texts, ("linear",), 2, naive=False)
     found = [line("bce", seed, 0.5 + seed / 10, scenario=text) for text in (*texts, "full") for seed in range(2)]
     found += [line("partial-bce", 0, 0.99, scenario="uniform:0.33"), line("bce", 2, None, scenario="noisy-plus")]
-    (one,) = study.gather(asked, found)
+    (one,) = study.gather(asked, found, study.right_shares(asked))
     assert (one.data, one.head, one.full) == ("tiny", "linear", {0: 0.5, 1: 0.6})
     assert all(point.scores == {0: 0.5, 1: 0.6} for point in one.points)
     clean = {(p.way, p.share): p.clean for p in one.points}
@@ -101,6 +101,8 @@ def test_lines_become_points_with_the_share_that_is_right(tmp_path: Path) -> Non
     assert clean["uniform", 0.33] == 0.25
     assert clean["dense", 0.1] == 0.1
     assert clean["noisy", 0.9] == pytest.approx(0.9, abs=0.03)
+    (nominal,) = study.gather(asked, found)  # from the lines alone, without the data
+    assert [p.clean for p in nominal.points] == [p.share for p in nominal.points]
     assert clean["noisy-plus", None] == pytest.approx(1 - np.maximum(y.sum(axis=1) - 1, 0).sum() / y.size)
 
 

@@ -8,7 +8,7 @@ A study is a comparison whose scenarios are the ways at every share; this module
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -42,7 +42,7 @@ class Point:
 
     way: str
     share: float | None  # as asked for; None for a way that takes none
-    clean: float  # share of the entries that are known and right
+    clean: float | None  # share of the entries that are known and right, as far as it was worked out
     scores: Scores  # test mAP by seed
 
     @property
@@ -111,46 +111,53 @@ def study(
 
 def run(experiment: Experiment, out: Path, workers: int | None = None, progress: bool = True) -> list[Study]:
     """Run what is not there yet, and write the page and the pictures."""
-    studies = gather(experiment, runner.run(experiment, out, workers, progress))
-    parts = []
-    for one in studies:
-        picture = out / f"{experiment.name}-{one.data}-{one.head}.svg"
-        checkpoint.write_file(picture, draw(one))
-        parts += [f"## {escaped(one.data)}, {escaped(one.head)}", "", answer(one), ""]
-        parts += [f"![Test mAP by share]({picture.name})", "", *table(one), ""]
-    page = "\n".join([f"# {experiment.title or 'How to spend a budget of labels'}", "", *parts, NOTES, ""])
-    checkpoint.write_file(out / f"{experiment.name}.md", page.encode())
+    studies = gather(experiment, runner.run(experiment, out, workers, progress), right_shares(experiment))
+
+    def save(name: str, svg: bytes) -> str:
+        picture = out / f"{experiment.name}-{name}.svg"
+        checkpoint.write_file(picture, svg)
+        return picture.name
+
+    page = [f"# {experiment.title or 'How to spend a budget of labels'}", "", markdown(studies, 2, save)]
+    checkpoint.write_file(out / f"{experiment.name}.md", "\n".join(page).encode())
     return studies
 
 
-def gather(experiment: Experiment, lines: Iterable[Line]) -> list[Study]:
-    """The studies in the result lines of an experiment; only cells with plain cross-entropy count."""
+def asked_by(experiment: Experiment) -> bool:
+    """Whether an experiment is a study: `bce` alone, and ways to annotate."""
+    ways = {text.partition(":")[0] for text in experiment.scenarios}
+    return experiment.methods == ("bce",) and not experiment.naive and ways <= {*WAYS, *SINGLE}
+
+
+def gather(
+    experiment: Experiment, lines: Iterable[Line], clean: Mapping[tuple[str, str], float] | None = None
+) -> list[Study]:
+    """The studies in the result lines of an experiment; only cells with plain cross-entropy count.
+
+    clean: (data, scenario) -> the share that is really known and right; as asked for, where it is not given.
+    """
     scores: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     for line in lines:
         if line["method"] == "bce":
             found = scores.setdefault((line["data"], line["head"]), {}).setdefault(line["scenario"], {})
             if line["test"]["mAP"] is not None:
                 found[line["seed"]] = line["test"]["mAP"]
-    clean = _clean(experiment)
-    return [
-        Study(
-            data,
-            head,
-            tuple(
-                _point(text, clean[data, text], found) for text in experiment.scenarios if (found := ways.get(text, {}))
-            ),
-            ways.get(FULL, {}),
-        )
-        for (data, head), ways in scores.items()
-    ]
+    clean = clean or {}
+    studies = []
+    for (data, head), ways in scores.items():
+        there = [text for text in experiment.scenarios if ways.get(text)]
+        points = tuple(_point(text, clean.get((data, text)), ways[text]) for text in there)
+        studies.append(Study(data, head, points, ways.get(FULL, {})))
+    return studies
 
 
-def _point(text: str, clean: float, scores: Scores) -> Point:
-    way, colon, share = text.partition(":")
-    return Point(way, float(share) if colon else None, clean, scores)
+def _point(text: str, clean: float | None, scores: Scores) -> Point:
+    way, colon, number = text.partition(":")
+    share = float(number) if colon else None
+    return Point(way, share, share if clean is None else clean, scores)
 
 
-def _clean(experiment: Experiment) -> dict[tuple[str, str], float]:
+def right_shares(experiment: Experiment) -> dict[tuple[str, str], float]:
     """(data, scenario) -> share of the truth that is known and right, with the first seed."""
     found = {}
     for name in experiment.data:
@@ -164,6 +171,16 @@ def _clean(experiment: Experiment) -> dict[tuple[str, str], float]:
 
 
 # ---------------------------------------------------------------- what comes out
+
+
+def markdown(studies: Sequence[Study], level: int, save: Callable[[str, bytes], str]) -> str:
+    """Answers, pictures and tables; `save` keeps a picture by its name and returns its address."""
+    parts = []
+    for one in studies:
+        picture = save(f"{one.data}-{one.head}", draw(one))
+        parts += [f"{'#' * level} {escaped(one.data)}, {escaped(one.head)}", "", answer(one), ""]
+        parts += [f"![Test mAP by share]({picture})", "", *table(one), ""]
+    return "\n".join([*parts, NOTES, ""])
 
 
 def answer(one: Study) -> str:
@@ -213,7 +230,11 @@ def _beside(one: Study, best: str, point: Point) -> str:
         if best in ways and (found := ways[best].mean) and found.value >= point.mean.value
     ]
     than = f"{best} is as good from {min(enough):.0%} on" if enough else f"{best} is nowhere as good"
-    return f"{_named(point.way)}, {point.clean:.1%} of the labels right, has {point.mean.value:.3f}: {than}."
+    return f"{_named(point.way)}{_right(point, ' of the labels')} has {point.mean.value:.3f}: {than}."
+
+
+def _right(point: Point, words: str = "") -> str:
+    return "" if point.clean is None else f", {point.clean:.1%}{words} right{',' * bool(words)}"
 
 
 def table(one: Study) -> list[str]:
@@ -226,13 +247,13 @@ def table(one: Study) -> list[str]:
         lines.append(f"| {share:.0%} | {' | '.join(cells)} |")
     full = number(mean(one.full.values()))
     lines += [f"| 100% | {' | '.join([full] * len(ways))} |", ""]
-    return lines + [f"{_named(point.way)}: {_cell(point)}, {point.clean:.1%} right.\n" for point in one.singles()]
+    return lines + [f"{_named(point.way)}: {_cell(point)}{_right(point)}.\n" for point in one.singles()]
 
 
 def _cell(point: Point, best: bool = False, level: bool = False) -> str:
     text = number(point.mean)
     text = f"**{text}**" if best else f"{text} ≈" if level else text
-    other = point.share is not None and abs(point.share - point.clean) >= 0.005
+    other = point.share is not None and point.clean is not None and abs(point.share - point.clean) >= 0.005
     return f"{text} ({point.clean:.1%})" if other else text
 
 
@@ -242,14 +263,16 @@ def draw(one: Study) -> bytes:
         axes = figure.subplots()
         full = mean(one.full.values())
         for place, way in enumerate(dict.fromkeys(p.way for p in one.points)):
-            points = sorted((p for p in one.points if p.way == way and p.scores), key=lambda p: p.clean)
-            found = [(100 * p.clean, p.mean) for p in points] + ([(100.0, full)] if way in one.ways() else [])
-            shown = [(x, m.value, m.margin or 0.0) for x, m in found if m is not None]
-            look = plots.look(place, privileged=False)
-            x, y, margin = zip(*shown, strict=True) if shown else ((), (), ())
-            axes.errorbar(x, y, margin, color=look.colour, marker=look.marker, ms=5, capsize=2, label=way)
+            points = [(100 * p.clean, p.mean) for p in one.points if p.way == way and p.clean is not None]
+            points += [(100.0, full)] if way in one.ways() else []
+            shown = sorted((x, m.value, m.margin or 0.0) for x, m in points if m is not None)
+            if shown:
+                look = plots.look(place, privileged=False)
+                x, y, margin = zip(*shown, strict=True)
+                axes.errorbar(x, y, margin, color=look.colour, marker=look.marker, ms=5, capsize=2, label=way)
         if full is not None:
             axes.axhline(full.value, color=plots.PRIVILEGED, linestyle=(0, (5, 3)), lw=1.3, zorder=1)
         axes.set(xlabel="labels that are known and right, %", ylabel="test mAP")
-        axes.legend(frameon=False)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(frameon=False)
         return plots.svg(figure)
