@@ -373,7 +373,7 @@ def test_validation_must_be_of_the_same_labels() -> None:
         (0.2, SettingError, r"validation must be a pair \(X, Y\); got float"),
         ((X, Y, Y), SettingError, "validation must be a pair"),
         ((X[:, :4], Y), DataError, "expecting 5 features"),
-        ((X[:10], Y), LabelError, "X has 10 items and Y 40"),
+        ((X[:10], Y), LabelError, "X has 10 items and validation 40"),
         ((np.full((N, D), np.nan), Y), DataError, "200 of 200 values are NaN"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from partly import active, data, losses, metrics, networks, progression, scenarios, similarity
+    from partly import active, data, lookahead, losses, metrics, networks, progression, scenarios, selection, similarity
     from partly.catalogue import methods
     from partly.comparison import compare
     from partly.errors import PartlyError
@@ -25,6 +25,7 @@ __all__ = [
     "active",
     "compare",
     "data",
+    "lookahead",
     "losses",
     "methods",
     "metrics",
@@ -32,6 +33,7 @@ __all__ = [
     "progression",
     "queries",
     "scenarios",
+    "selection",
     "similarity",
 ]
 

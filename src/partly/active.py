@@ -20,14 +20,14 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from partly import checkpoint, queries, run, training
+from partly import checkpoint, run, training
 from partly.clock import Clock, seed_for
 from partly.data.answers import Answers, read_answers, write_questions
 from partly.errors import CheckpointError, LabelError, SettingError
 from partly.estimator import Classifier
 from partly.hierarchy import Hierarchy
 from partly.labels import Labels
-from partly.queries import Questions
+from partly.queries import Questions, choose, find
 from partly.run import Recipe
 
 Round = dict[str, Any]
@@ -47,7 +47,7 @@ class Plan:
     settings: dict[str, Any] = field(default_factory=dict)  # of the query
 
     def __post_init__(self) -> None:
-        queries.find(self.query).checked(self.settings)
+        find(self.query).checked(self.settings)
         for name, least in (("questions", 1), ("epochs", 1), ("restart", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -116,7 +116,7 @@ class Loop:
         path = self._file("questions")
         if not path.exists():
             method = self.train().fitted_.method
-            found = queries.choose(
+            found = choose(
                 self.plan.query,
                 method,
                 self.x,
