@@ -7,7 +7,9 @@ import pytest
 
 from partly import Hierarchy
 from partly.data import is_split, read_split
+from partly.data.split import held_out
 from partly.errors import DataError
+from partly.scenarios import coarse_only
 
 ARRAYS = {
     "features_train": np.array([[1, 2], [3, 4], [5, 6]], np.float16),
@@ -62,6 +64,32 @@ def test_parents(file):
     assert read_split(file).hierarchy == Hierarchy({"dog": "cat"})
     refusal(file, parents=np.array(["dog", "cat"]))
     assert "1 parents for 2 names" in refusal(file, parents=np.array(["animal"]))
+
+
+def test_a_label_that_is_its_own_parent(file):
+    """It is known where the coarse label of its name is no, like any other below a coarse no; its yes are not."""
+    y = np.array([[1, 0, 1], [0, 1, 0], [0, 0, 1], [0, 0, 0]], np.uint8)
+    names, parents = np.array(["cat", "dog", "person"]), np.array(["animal", "animal", "person"])
+    arrays = ARRAYS | {"features_train": np.ones((4, 2)), "labels_train": y, "labels_test": y[:1], "names": names}
+    np.savez(file, **arrays, parents=parents)
+    split = read_split(file)
+    assert dict(split.hierarchy.parents) == {"cat": "animal", "dog": "animal", "person": "person (coarse)"}
+    observed = coarse_only(split.train, split.hierarchy, 0, seed=0)
+    assert observed.ternary().tolist() == [[0, 0, 0], [0, 0, -1], [-1, -1, 0], [-1, -1, -1]]
+    np.savez(file, **arrays, parents=np.array(["animal", "person", "person"]))  # a root of others
+    assert dict(read_split(file).hierarchy.parents) == {"cat": "animal", "dog": "person"}
+
+
+def test_items_that_are_held_out_last():
+    last = np.isin(np.arange(20), [3, 5, 11])
+    for seed in range(20):
+        fit, hold = held_out(20, 0.3, seed, last=last)
+        assert len(hold) == 6
+        assert not last[hold].any()
+        assert sorted([*fit, *hold]) == list(range(20))
+        assert last[held_out(20, 0.9, seed, last=last)[1]].sum() == 1  # no others were left
+    plain, none = held_out(20, 0.3, 0), held_out(20, 0.3, 0, last=np.zeros(20, bool))
+    assert [part.tolist() for part in plain] == [part.tolist() for part in none]
 
 
 def test_arrays_that_do_not_fit(file):

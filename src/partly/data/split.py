@@ -32,12 +32,15 @@ class Split:
 
 
 def held_out(
-    items: int, share: float, seed: int, purpose: str = "validation"
+    items: int, share: float, seed: int, purpose: str = "validation", last: npt.NDArray[np.bool_] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Positions to learn from and positions to hold out, each in order: a function of the seed alone."""
+    """Positions to learn from and positions to hold out, each in order: a function of the seed alone, and of `last`
+    where it is given: items [N] that are held out only when no others are left."""
     if not 0 <= share < 1:
         raise SettingError(f"The share to hold out must be at least 0 and below 1; got {share}.")
     order = np.random.default_rng(seed_for(seed, "hold out", purpose)).permutation(items)
+    if last is not None:
+        order = order[np.argsort(last[order], kind="stable")]
     count = round(share * items)
     return np.sort(order[count:]), np.sort(order[:count])
 
@@ -54,7 +57,8 @@ def read_split(path: PathLike) -> Split:
     """An `.npz` with features_train, labels_train, features_test, labels_test and names.
 
     The labels are complete, 1 yes and 0 no. There may be ids_train and ids_test, and parents: the parent's name
-    of each label, which is '' or the label's own name where it has none.
+    of each label, or '' where it has none. Among labels that have parents, one that is its own parent and nobody else's
+    is the only child of a coarse label of that name, "person (coarse)": so coarse labels say where it is not.
     """
     path = plain_file(path, (".npz",))
     arrays = read_npz(path, required=(*PARTS, "names"), optional=("parents", "ids_train", "ids_test"))
@@ -77,5 +81,6 @@ def _hierarchy(words: dict[str, list[str]], path: Path) -> Hierarchy | None:
     if len(names) != len(parents):
         raise DataError(f"{path}: {len(parents)} parents for {len(names)} names.")
     pairs = {child: parent for child, parent in zip(names, parents, strict=True) if parent not in ("", child)}
+    alone = {name for name, parent in zip(names, parents, strict=True) if name == parent} - set(pairs.values())
     with naming(path):
-        return Hierarchy(pairs) if pairs else None
+        return Hierarchy(pairs | {name: f"{name} (coarse)" for name in names if name in alone}) if pairs else None
