@@ -149,10 +149,14 @@ def names() -> list[str]:
     return list(_BY_NAME)
 
 
+def kind(text: str) -> str:
+    """The name of a scenario without its share: 'uniform' of 'uniform:0.1'."""
+    return text.partition(":")[0].strip().replace("_", "-")
+
+
 def parse(text: str) -> Callable[..., Labels]:
     """'uniform:0.1', 'single-positive', ... as a function (truth, seed, hierarchy=None) -> Labels."""
-    name, colon, number = text.strip().partition(":")
-    name = name.strip().replace("_", "-")
+    name, (_, colon, number) = kind(text), text.strip().partition(":")
     if name not in _BY_NAME:
         raise SettingError(f"There is no scenario {name!r}.{did_you_mean(name, _BY_NAME)}")
     scenario = _BY_NAME[name]

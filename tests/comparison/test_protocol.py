@@ -5,6 +5,7 @@ import json
 import math
 import sys
 from dataclasses import replace
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +20,7 @@ from partly.comparison.plan import Cell
 from partly.comparison.protocol import ProtocolError, Source, TestPart, blind, candidates, mask, open_source, run_cell
 from partly.errors import DataError
 from partly.estimator import Classifier
+from partly.hierarchy import Hierarchy
 from partly.labels import Labels
 
 RECIPE = {"epochs": 3, "batch_size": 32}
@@ -69,6 +71,21 @@ def test_the_same_cell_gives_the_same_line_but_for_time_and_memory(source):
     one, other = ({k: v for k, v in run_cell(cell(), source).items() if k not in TIMING} for _ in range(2))
     assert one == other
     assert run_cell(cell(seed=1), source)["predictions_sha256"] != one["predictions_sha256"]
+
+
+def test_with_coarse_labels_no_wholly_known_item_goes_to_validation(source, monkeypatch):
+    learned = []
+    monkeypatch.setattr(Classifier, "fit", lambda self, x, y, validation: learned.append((y, validation)))
+    split = replace(source.split, hierarchy=Hierarchy(dict.fromkeys(source.split.train.names, "all")))
+    for seed, scenario in product(range(5), ("coarse-only:0.02", "coarse_only:0.02")):
+        asked = cell(scenario=scenario, seed=seed, validation="partial")
+        with pytest.raises(AttributeError):  # there is no model
+            run_cell(asked, Source(split))
+        fit, (_, hold) = learned.pop()
+        width = split.train.shape[1]
+        assert len(hold) == round(protocol.HOLD_OUT * len(split.train))
+        assert (fit.known_per_item() == width).sum() == (mask(asked, split).known_per_item() == width).sum() > 0
+        assert not (hold.known_per_item() == width).any()
 
 
 def test_the_scores_are_those_of_the_test_part(source):
