@@ -29,7 +29,7 @@ from partly.networks.low_rank import low_rank
 from partly.pool import Batch
 
 SEARCH = {"size": [30, 100, 300], "warmup": (0.0, 0.9)}
-IN_PAPERS = ("FastOTag",)  # the spelling of its table
+IN_PAPERS = ("Fast0Tag",)
 
 
 class Fast0Tag(Method):
