@@ -58,7 +58,7 @@ from partly.similarity import (
 )
 
 SEARCH = {"lambda_y": (0.1, 4.0), "lambda_f": (0.05, 2.0), "k": [3, 5, 7], "graph": ["co-occurrence", "identity"]}
-IN_PAPERS = ("IMCL (Ours)",)
+IN_PAPERS = ("IMCL",)
 PRESETS: dict[str, dict[str, float | str | bool]] = {
     "paper": {"lambda_y": 1.0, "lambda_f": 0.5, "k": 5, "edges": 50, "solver": "clip", "tanh": True},
     "code": {
