@@ -6,6 +6,9 @@ Paper: T.-Y. Lin, P. Goyal, R. Girshick, K. He, P. Dollár. Focal Loss for Dense
 Known no: a negative, focused as all entries are. Unknown: the same as a known no.
 
 Differs: the mean and not the sum over entries.
+
+Defaults: the paper's. With one yes an item (features of VOC 2012, MLP head) no gamma from 0.25 to 3 was better on
+validation than `assume-negative` by more than chance: the worst fits among what is taken for no are the hidden yes.
 """
 
 from partly.losses import focal as loss
