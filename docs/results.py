@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from partly import study
-from partly.comparison import lines, tables
+from partly.comparison import areas, lines, tables
 from partly.comparison.plan import read_experiment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -30,7 +30,7 @@ def main(root: Path = ROOT) -> None:
 
 def page(root: Path, pictures: Path) -> str:
     parts = [INTRO]
-    for path in sorted((root / "results").glob("*.jsonl")):
+    for path in sorted((root / "results").glob("*.jsonl"), key=lambda path: path.stem):
         file = root / "experiments" / f"{path.stem}.toml"
         experiment = read_experiment(file)
         command = "study" if study.asked_by(experiment) else "compare"
@@ -39,6 +39,8 @@ def page(root: Path, pictures: Path) -> str:
         found, save = lines.read(path), partial(draw, pictures, path.stem)
         if command == "study":
             parts += [study.markdown(study.gather(experiment, found), 3, save)]
+        elif experiment.queries:
+            parts += [areas.markdown(found, 3, save)]
         else:
             parts += [tables.markdown(found, 3, save, experiment.over)]
     return "\n".join(parts)

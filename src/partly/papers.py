@@ -1,6 +1,6 @@
 """The figures that papers report, as data: to print a paper's value beside ours.
 
-They are facts read from the tables of the papers, in the papers' own words and units (mostly per cent).
+They are facts read from the tables of the papers, in the papers' own words and units (per cent, but for P@k).
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ SCENARIOS |= {"1 P. & All N.": "one-yes-all-no", "All P. & All N.": "full", "100
 SCENARIOS |= {f"{left}% labels left": f"positives:{left / 100:g}" for left in (25, 50, 75)}
 SCENARIOS |= {f"{known}% partial labels; 4 seeds": f"uniform:{known / 100:g}" for known in range(10, 100, 10)}
 SCENARIOS |= {"10% labels; ResNet-101 WELDON": "uniform:0.1"}
+SCENARIOS |= {f"log2(M/(M+N))={power}": f"coarse-only:{2.0**power}" for power in range(-10, -5)}
+METRICS = ("mAP", "MAP", "P@1", "P@3", "P@5")
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ class Figure:
 
     @property
     def share(self) -> float:
-        """A score in per cent as one between 0 and 1."""
-        return self.value / 100
+        """A score as one between 0 and 1."""
+        return self.value if "P@" in self.metric else self.value / 100
 
 
 @cache
@@ -87,7 +89,7 @@ def find(
 
 
 def beside(data: str, scenario: str, method: str) -> Iterator[Figure]:
-    """mAP that papers report for this method on the same pictures with labels hidden in the same way.
+    """mAP or P@k that papers report for this method on the same pictures with labels hidden in the same way.
 
     What papers call a method, its file says in `IN_PAPERS`.
     """
@@ -95,5 +97,5 @@ def beside(data: str, scenario: str, method: str) -> Iterator[Figure]:
     names: tuple[str, ...] = getattr(entry.module, "IN_PAPERS", ()) if entry else ()
     for one in figures():
         here = DATA.get(one.dataset), SCENARIOS.get(one.setting)
-        if one.method in names and one.metric in ("mAP", "MAP") and here == (data, scenario):
+        if one.method in names and one.metric in METRICS and here == (data, scenario):
             yield one

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from comparison.making import line
 from partly import jobs
 from partly.comparison import Experiment, read_experiment
 from partly.comparison.areas import groups, markdown
@@ -43,23 +45,23 @@ def test_a_line_for_each_query_and_seed(tiny: Path) -> None:
     for _ in range(2):  # the second time everything is there
         jobs.compare(str(tiny / "asking.toml"), tiny / "out", asked={}, workers=1, say=said.append)
     lines = read(tiny / "out" / "asking.jsonl")
-    assert {(line["asks"]["query"], line["seed"]) for line in lines} == {
+    assert {(one["asks"]["query"], one["seed"]) for one in lines} == {
         (query, seed) for query in ("random", "uncertainty") for seed in (0, 1)
     }
     assert len(lines) == 4
-    for line in lines:
-        assert [one["answers"] for one in line["rounds"]] == [0, 3, 6]
-        curve = [one["scores"]["P@1"] for one in line["rounds"]]
-        assert line["areas"]["P@1"] == pytest.approx((curve[1] + curve[2]) / 2)
-        assert line["test"]["P@1"] == curve[-1]
-        assert line["validation"] == "none"
+    for one in lines:
+        assert [each["answers"] for each in one["rounds"]] == [0, 3, 6]
+        curve = [each["scores"]["P@1"] for each in one["rounds"]]
+        assert one["areas"]["P@1"] == pytest.approx((curve[1] + curve[2]) / 2)
+        assert one["test"]["P@1"] == curve[-1]
+        assert one["validation"] == "none"
     assert said[0] == said[1]
     assert "| area | random | uncertainty |" in said[0]
     assert b"<svg" in (tiny / "out" / "asking-0.svg").read_bytes()
     source = open_source(str(tiny / "tiny.npz"))
     experiment = read_experiment(tiny / "asking.toml")
     again = run_cell(experiment.cells()[0], source)
-    (there,) = [line for line in lines if key_of(line) == key_of(again)]
+    (there,) = [one for one in lines if key_of(one) == key_of(again)]
     assert [again[name] for name in ("rounds", "predictions_sha256")] == [
         there[name] for name in ("rounds", "predictions_sha256")
     ]
@@ -69,26 +71,62 @@ def test_cells_that_ask_nothing_keep_their_key() -> None:
     assert "asks" not in Cell("d", "full", "bce", "linear", "adamw", 0).key()
 
 
-def test_the_table_has_the_means() -> None:
-    asks = {"rounds": 5, "questions": 10}
-    lines = [
-        {
-            "data": "d",
-            "scenario": "s",
-            "method": "bce",
-            "head": "mlp",
-            "settings": {},
-            "seed": seed,
-            "asks": asks | {"query": query},
-            "areas": {"P@1": area, "P@3": None, "P@5": area / 2},
-        }
-        for query, areas in (("random", (0.2, 0.3)), ("uncertainty", (0.4, 0.5)))
+def asked(data: str, method: str, **asks: Any) -> list[dict[str, Any]]:
+    """Two queries, two seeds."""
+    return [
+        line(method, seed, data=data, head="mlp", validation="none", asks={"rounds": 5, "questions": 10} | asks | query)
+        | {"areas": {"P@1": area, "P@3": None, "P@5": area / 2}, "rounds": ROUNDS}
+        for query, areas in (({"query": "random"}, (0.2, 0.3)), ({"query": "uncertainty"}, (0.4, 0.5)))
         for seed, area in enumerate(areas)
     ]
-    assert list(groups(lines)) == ["d, s, bce, mlp, 5 rounds of 10"]
-    (row,) = [row for row in markdown(lines).splitlines() if row.startswith("| P@1")]
-    assert "0.250" in row
-    assert "**0.450" in row
+
+
+ROUNDS = [{"round": n, "answers": 10 * n, "scores": dict.fromkeys(("P@1", "P@3", "P@5"), 0.5)} for n in range(3)]
+
+
+def rows(text: str, start: str) -> list[list[str]]:
+    found = (row.strip("|").split("|") for row in text.splitlines() if row.startswith(f"| {start}"))
+    return [[cell.strip() for cell in row] for row in found]
+
+
+def test_the_table_has_the_means() -> None:
+    lines = asked("d", "bce")
+    assert list(groups(lines)) == ["d, uniform:0.5, bce, mlp, 5 rounds of 10"]
+    ((_, random, uncertainty),) = rows(markdown(lines), "P@1")
+    assert random.startswith("0.250")
+    assert uncertainty.startswith("**0.450")
+    assert rows(markdown(lines), "P@3") == [["P@3", "undefined", "undefined"]]
+
+
+def test_a_papers_areas_stand_below_ours() -> None:
+    """Table 3 of Hsieh et al., who ask with their own learner, on COCO."""
+    text = markdown(asked("coco", "refine"))
+    assert [row[0] for row in rows(text, "P@")] == [
+        name for k in (1, 3, 5) for name in (f"P@{k}", f"P@{k}, Hsieh et al. 2021, Table3")
+    ]
+    assert rows(text, "P@1,")[0][1:] == ["0.725", "0.772"]
+    assert "arXiv 2109.14676" in text
+    for other in (asked("coco", "bce"), asked("voc2012", "refine")):
+        assert "Hsieh" not in markdown(other)
+
+
+def test_other_ways_to_ask_never_meet_in_a_row() -> None:
+    lines = asked("d", "bce", restart=10) + asked("d", "bce", restart=3)
+    lines += [one | {"asks": one["asks"] | {"query": "look-ahead", "settings": {"rate": 2.0}}} for one in lines[:2]]
+    usual, other = groups(lines).items()
+    assert other[0] == usual[0] + "[restart=3]"
+    assert [list(group) for group in (usual[1], other[1])] == [
+        ["random", "uncertainty", "look-ahead[rate=2.0]"],
+        ["random", "uncertainty"],
+    ]
+
+
+def test_pictures_are_drawn_where_asked_for() -> None:
+    drawn: dict[str, bytes] = {}
+    text = markdown(asked("d", "bce"), 4, lambda name, svg: drawn.setdefault(name, svg) and "at/1.svg")
+    ((title, svg),) = drawn.items()
+    assert svg.startswith(b"<svg")
+    assert f"#### {title}\n\n![P@k over the answers, by query](at/1.svg)\n" in text
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from partly import catalogue, papers
+from partly import catalogue, papers, queries
 
 
 def test_every_figure_has_a_known_paper_and_one_value():
@@ -23,6 +23,7 @@ def test_look_up_by_paper_table_method_metric():
         one.value for one in papers.find("Durand et al. 2019", "Table4", metric="MAP", method="BCE + fine-tuning")
     ] == [72.15]
     assert papers.find("Nobody 1900") == []
+    assert papers.find(metric="P@1", setting="log2(M/(M+N))=-10", method="LEML")[0].share == 0.4689  # not per cent
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,8 @@ def test_look_up_by_paper_table_method_metric():
         ("coco", "uniform:0.1", "partial-bce", [75.31]),
         ("coco", "full", "bce", [76.78, 79.14]),
         ("coco", "single-positive", "bce", []),
+        ("coco", "coarse-only:0.0009765625", "refine", [0.6633, 0.4024, 0.3083]),
+        ("coco", "coarse-only:0.015625", "bce", [0.7543, 0.4448, 0.3211]),
         ("yeast", "single-positive", "assume-negative", []),
         ("coco", "uniform:0.1", "no-such-method", []),
     ],
@@ -43,7 +46,7 @@ def test_figures_of_the_same_kind_of_setting(data, scenario, method, values):
 
 def test_names_in_papers_exist_in_the_tables():
     known = {one.method for one in papers.figures()}
-    for entry in catalogue.discover().values():
+    for entry in (*catalogue.discover().values(), *queries.discover().values()):
         assert set(getattr(entry.module, "IN_PAPERS", ())) <= known, entry.name
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from comparison.making import line, lines
-from partly.comparison import tables
+from partly.comparison import page, tables
 from partly.errors import SettingError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +55,16 @@ def test_a_papers_value_is_printed_beside():
     assert naive[-1] == "0.859 (Zhou et al. 2022, BenchmarkResults)"
     assert "Acknowledging the Unknown" in text
     assert "papers" not in cells(tables.markdown(lines(RACE)))[0]
+
+
+def test_with_coarse_labels_the_scores_are_those_of_the_paper():
+    ranks = {"mAP": 0.5, "P@1": 0.7, "P@3": 0.4, "P@5": 0.3, "CF1": 0.1}
+    made = lines({"refine": [0.5]}, data="coco", scenario="coarse-only:0.0009765625", test=ranks)
+    head, _, row = cells(tables.markdown(made))
+    assert head[1:5] == ["mAP", "P@1", "P@3", "P@5"]
+    assert row[1:5] == ["**0.500**", "0.700", "0.400", "0.300"]
+    assert row[-1].split("; ")[0] == "P@1 0.663 (Hsieh et al. 2021, Table1)"
+    assert '<th scope="col" class="number">P@3</th>' in page.render(made)
 
 
 def test_undefined_is_a_word():
@@ -119,3 +129,19 @@ def test_results_without_their_experiment_are_refused(results, tmp_path):
     (tmp_path / "experiments" / "small.toml").unlink()
     with pytest.raises(SettingError, match=r"small\.toml"):
         results.main(tmp_path)
+
+
+def test_the_page_has_the_areas_of_an_experiment_that_asks(results, tmp_path):
+    rounds = [{"answers": n, "scores": dict.fromkeys(("P@1", "P@3", "P@5"), 0.5)} for n in (0, 5)]
+    asks = {"query": "random", "rounds": 1, "questions": 5}
+    made = line(validation="none", asks=asks, rounds=rounds, areas=dict.fromkeys(("P@1", "P@3", "P@5"), 0.5))
+    (tmp_path / "results" / "small.jsonl").write_text(json.dumps(made) + "\n")
+    with (tmp_path / "experiments" / "small.toml").open("a") as file:
+        file.write('queries = ["random"]\n')
+    results.main(tmp_path)
+    text = (tmp_path / "docs" / "results.md").read_text()
+    assert "### tiny, uniform:0.5, bce, linear, 1 rounds of 5\n\n![P@k" in text
+    assert "| P@1 | **0.500** |" in text
+    assert [path.name for path in (tmp_path / "docs" / "results").iterdir()] == [
+        "small-tiny-uniform-0.5-bce-linear-1-rounds-of-5.svg"
+    ]

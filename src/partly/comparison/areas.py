@@ -7,41 +7,78 @@ from typing import Any
 
 import numpy as np
 
-from partly import catalogue, plots
+from partly import catalogue, papers, plots, queries
+from partly.active import Plan
+from partly.comparison import lines as result_lines
+from partly.comparison.blocks import named
 from partly.comparison.lines import Line
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
-from partly.comparison.tables import escaped, number
+from partly.comparison.tables import PAPERS, Draw, escaped, number
 from partly.progression import RANKS
 
 Group = dict[str, list[Line]]  # query -> its lines, one a seed
+LEARNER = "refine"  # what the paper asks with
+NOTES = (
+    "Area under the progression: the mean of a score on the test part over the rounds after the first answers; mean "
+    "over seeds ± half of the 95 % interval (Student's t). **Bold**: the largest area; ≈: not shown to be smaller."
+)
 
 
 def groups(lines: Sequence[Line]) -> dict[str, Group]:
     """What is compared: by title, the lines that differ in the query and the seed alone."""
     found: dict[str, Group] = {}
     for line in (line for line in lines if line.get("asks")):
-        usual = catalogue.find(line["method"]).defaults()
-        differ = {name: value for name, value in line["settings"].items() if value != usual.get(name)}
-        method = line["method"] + (f" {differ}" if differ else "")
-        size = f"{line['asks']['rounds']} rounds of {line['asks']['questions']}"
-        title = ", ".join([line["data"], line["scenario"], method, line["head"], size])
-        found.setdefault(title, {}).setdefault(line["asks"]["query"], []).append(line)
+        asks = line["asks"]
+        method = named(line["method"], line["settings"], catalogue.find(line["method"]).defaults())
+        size = f"{asks['rounds']} rounds of {asks['questions']}"
+        others = {name: asks[name] for name in ("epochs", "restart", "last_child") if name in asks}
+        title = ", ".join([line["data"], line["scenario"], method, line["head"], named(size, others, vars(Plan()))])
+        query = named(asks["query"], asks.get("settings", {}), queries.find(asks["query"]).defaults())
+        found.setdefault(title, {}).setdefault(query, []).append(line)
     return found
 
 
-def markdown(lines: Sequence[Line]) -> str:
-    """A row for each score of each group, a column a query: means over the seeds. The best is bold; ≈ is not shown to
-    be worse."""
-    text = []
+def markdown(lines: Sequence[Line], level: int = 3, draw: Draw | None = None) -> str:
+    """A row for each score of each group, a column a query, and what a paper reports below it.
+
+    level: of the headings. draw: takes the name and the SVG of a picture and returns the address to link to; without it
+    there are no pictures.
+    """
+    result_lines.check(list(lines))
+    text, cited = [], set()
     for title, group in groups(lines).items():
-        text += [f"### {escaped(title)}\n", f"| area | {' | '.join(group)} |", "|---" + "|---:" * len(group) + "|"]
+        text += [f"{'#' * level} {escaped(title)}", ""]
+        if draw:
+            text += [f"![P@k over the answers, by query]({draw(title, picture(group))})", ""]
+        text += [f"| area | {' | '.join(map(escaped, group))} |", "|---" + "|---:" * len(group) + "|"]
         for name in RANKS:
-            scores = {query: _by_seed(found, name) for query, found in group.items()}
-            best, level = not_worse(scores) or ("", set())
-            cells = [_cell(mean(by_seed.values()), q == best, q in level) for q, by_seed in scores.items()]
-            text.append(f"| {name} | {' | '.join(cells)} |")
+            theirs = [_theirs(found[0], name) for found in group.values()]
+            papers_of = {f"{one.paper}, {one.table}": one.paper for one in theirs if one}
+            text += [_row(name, _ours(group, name))]
+            text += [_row(f"{name}, {by}", [f"{one.share:.3f}" if one else "" for one in theirs]) for by in papers_of]
+            cited |= set(papers_of.values())
         text.append("")
+    text += [NOTES, ""]
+    text += [PAPERS + " ".join(f"{name}: {papers.CITATIONS[name]}" for name in sorted(cited)), ""] * bool(cited)
     return "\n".join(text)
+
+
+def _ours(group: Group, name: str) -> list[str]:
+    """The area of each query."""
+    scores = {query: _by_seed(found, name) for query, found in group.items()}
+    best, level = not_worse(scores) or ("", set())
+    return [_cell(mean(by_seed.values()), q == best, q in level) for q, by_seed in scores.items()]
+
+
+def _row(name: str, cells: Sequence[str]) -> str:
+    return f"| {name} | {' | '.join(cells)} |"
+
+
+def _theirs(line: Line, name: str) -> papers.Figure | None:
+    """The area that a paper reports for this query, on the same pictures and with the same learner."""
+    names = getattr(queries.find(line["asks"]["query"]).module, "IN_PAPERS", ())
+    able = papers.find(metric=f"AUC-{name}") if line["method"] == LEARNER else []
+    return next((one for one in able if papers.DATA.get(one.dataset) == line["data"] and one.method in names), None)
 
 
 def _by_seed(lines: Sequence[Line], name: str) -> Scores:

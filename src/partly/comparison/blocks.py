@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from partly import catalogue, papers
+from partly import catalogue, papers, scenarios
 from partly.comparison import lines as result_lines
 from partly.comparison.lines import Line
 from partly.comparison.plan import FULL, NAIVE
 from partly.comparison.protocol import ProtocolError
 from partly.comparison.statistics import Mean, Scores, gap_closed, mean, not_worse
+from partly.progression import RANKS
 
 RACE = ("scenario", "data", "head", "validation", "data_digest", "optimizer", "recipe")
 ORIGIN = ("partly", "protocol", "torch", "machine")
@@ -65,6 +66,11 @@ class Block:
         return str(self.what["validation"])
 
     @property
+    def shown(self) -> tuple[str, ...]:
+        """The scores of its table; with coarse labels those that papers report there."""
+        return (SCORES[0], *RANKS) if scenarios.kind(self.scenario) == "coarse-only" else SCORES
+
+    @property
     def full(self) -> Row | None:
         return next((row for row in self.rows if row.kind == "full"), None)
 
@@ -96,13 +102,18 @@ def gather(lines: Sequence[Line]) -> list[Block]:
 
 def spelled(line: Line, defaults: Mapping[str, Mapping[str, Any]]) -> str:
     """The method as one asks for it: 'name[setting=value]' with what differs from its defaults; and the search."""
-    usual = defaults.get(line["method"], {})
-    differ = {k: v for k, v in line["settings"].items() if k not in usual or v != usual[k]}
-    inside = ",".join(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in differ.items())
+    name = named(line["method"], line["settings"], defaults.get(line["method"], {}))
     tuned = f", tuned {line['tune']}" if line["tune"] else ""
     asks = line.get("asks")
     asked = f", {asks['query']} {asks['rounds']} x {asks['questions']}" if asks else ""
-    return f"{line['method']}{f'[{inside}]' if inside else ''}{tuned}{asked}"
+    return f"{name}{tuned}{asked}"
+
+
+def named(name: str, settings: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
+    """'name[setting=value]', with the settings that differ from the usual ones."""
+    differ = {k: v for k, v in settings.items() if k not in usual or v != usual[k]}
+    inside = ",".join(f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in differ.items())
+    return f"{name}[{inside}]" if inside else name
 
 
 def _block(rows: list[Row], full: Row | None, varying: Sequence[str]) -> Block:

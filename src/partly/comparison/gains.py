@@ -30,7 +30,7 @@ class Gains:
 def gains(blocks: Sequence[Block], over: str) -> list[Gains]:
     """The tables of all blocks in which the method `over` ran, by data: all scenarios, then the groups of each."""
     found = []
-    words = {"complete": "", "partial": ", validated on partly known labels"}
+    words = {"complete": "", "none": "", "partial": ", validated on partly known labels"}
     ordered = sorted(blocks, key=lambda block: (block.title, block.validation, block.scenario))
     for title, same in groupby(ordered, key=lambda block: block.title + words[block.validation]):
         group = list(same)

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from partly import checkpoint, papers
 from partly.comparison import gains, pictures, tables, verdict
-from partly.comparison.blocks import ORIGIN, SCORES, Block, gather
+from partly.comparison.blocks import ORIGIN, Block, gather
 from partly.comparison.lines import Line
 from partly.comparison.verdict import Verdict
 from partly.errors import DataError
@@ -65,7 +65,6 @@ def render(lines: Sequence[Line], title: str = "Comparison", over: str = "") -> 
         over=over,
         gains=gains.gains(blocks, over) if over else [],
         gains_notes=gains.NOTES,
-        scores=SCORES,
         kinds=tables.KINDS,
         quoted=tables.quoted,
         open=len(blocks) <= OPEN,

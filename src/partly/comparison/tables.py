@@ -8,7 +8,7 @@ from itertools import groupby
 
 from partly import papers
 from partly.comparison import gains, pictures, verdict
-from partly.comparison.blocks import SCORES, Block, Row, gather
+from partly.comparison.blocks import Block, Row, gather
 from partly.comparison.lines import Line
 from partly.comparison.statistics import Mean
 from partly.comparison.verdict import Verdict
@@ -16,7 +16,6 @@ from partly.plots import Look
 
 Draw = Callable[[str, bytes], str]
 
-COLUMNS = ("method", *SCORES, "gap closed", "seconds", "memory", "seeds")
 KINDS = {"naive": "naive", "full": "upper end", "oracle": "oracle: sees the truth", "": ""}
 NOTES = (
     "Mean over seeds ± half of the 95 % interval (Student's t), on the test part. **Bold**: highest mAP of the block; "
@@ -103,10 +102,17 @@ def _bold(text: str) -> str:
 
 def _table(block: Block) -> list[str]:
     beside = any(row.papers for row in block.rows)
-    columns = (*COLUMNS, "papers") if beside else COLUMNS
-    lines = [f"| {' | '.join(columns)} |", f"|---{'|---:' * (len(COLUMNS) - 1)}{'|---' * beside}|"]
+    columns = ["method", *block.shown, "gap closed", "seconds", "memory", "seeds"]
+    lines = [f"| {' | '.join(columns + ['papers'] * beside)} |"]
+    lines += [f"|---{'|---:' * (len(columns) - 1)}{'|---' * beside}|"]
     for row in block.rows:
-        cells = [_name(row), *_scores(row), share(row.gap), f"{row.seconds:.1f}", f"{row.memory_mb:.0f} MB"]
+        cells = [
+            _name(row),
+            *_scores(row, block.shown),
+            share(row.gap),
+            f"{row.seconds:.1f}",
+            f"{row.memory_mb:.0f} MB",
+        ]
         cells += [str(len(row.lines)), *(["; ".join(map(quoted, row.papers))] if beside else [])]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -120,8 +126,9 @@ def _gains(one: gains.Gains, over: str) -> list[str]:
 
 
 def quoted(figure: papers.Figure) -> str:
-    """A paper's figure in our units."""
-    return f"{figure.share:.3f} ({figure.paper}, {figure.table})"
+    """A paper's figure in our units; where nothing else is said it is a mAP."""
+    metric = "" if figure.metric in ("mAP", "MAP") else f"{figure.metric} "
+    return f"{metric}{figure.share:.3f} ({figure.paper}, {figure.table})"
 
 
 def _name(row: Row) -> str:
@@ -129,6 +136,6 @@ def _name(row: Row) -> str:
     return name + (" ≈" if row.level else "") + (f" *({KINDS[row.kind]})*" if row.kind else "")
 
 
-def _scores(row: Row) -> list[str]:
-    first, *others = (number(row.mean(score)) for score in SCORES)
+def _scores(row: Row, names: Sequence[str]) -> list[str]:
+    first, *others = (number(row.mean(name)) for name in names)
     return [f"**{first}**" if row.best else first, *others]

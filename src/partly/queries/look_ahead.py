@@ -33,6 +33,8 @@ from partly.method import Method
 from partly.pool import Batch, Pool
 from partly.queries.uncertainty import entropy
 
+IN_PAPERS = ("Ours (look-ahead)",)
+
 
 def scores(
     method: Method, pool: Pool, clock: Clock, *, rate: float = 1.0, fine_items: int = 256

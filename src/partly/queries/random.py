@@ -18,6 +18,8 @@ from partly.clock import Clock
 from partly.method import Method
 from partly.pool import Pool
 
+IN_PAPERS = ("Random sampling",)
+
 
 def scores(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, npt.NDArray[np.float64]]]:
     """A number for each entry: a function of the seed and the round alone, drawn in reading order."""

@@ -22,6 +22,8 @@ from partly.clock import Clock
 from partly.method import Method
 from partly.pool import Pool
 
+IN_PAPERS = ("Uncertainty sampling",)
+
 
 def scores(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, Tensor]]:
     """The entropy of each prediction, in nats."""
