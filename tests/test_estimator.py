@@ -554,3 +554,19 @@ def test_ctrl_c_saves_and_fitting_again_goes_on(tmp_path: Path, monkeypatch: pyt
     straight = model(head="mlp").fit(X, Y, validation=(X[:9], Y[:9]))
     assert (resumed.predict_proba(X) == straight.predict_proba(X)).all()
     assert resumed.history_ == straight.history_
+
+
+def test_what_a_method_keeps_for_each_entry_is_said_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    titles = []
+
+    @contextmanager
+    def watcher(title: str, *_: object) -> Iterator[None]:
+        titles.append(title)
+        yield None
+
+    monkeypatch.setattr(estimator, "watcher", watcher)
+    x, y = np.random.default_rng(0).normal(size=(4096, 2)), np.zeros((4096, 64))
+    y[::2] = 1
+    for method in ("bce", "curriculum"):  # the latter keeps 2 bytes: 2 x 4096 x 64 is half a MiB
+        partly.Classifier(method, head="linear", epochs=1, batch_size=4096).fit(x, y)
+    assert titles == ["bce, linear", "curriculum, linear, keeps 0.5 MiB"]

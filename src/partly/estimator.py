@@ -102,7 +102,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         start: dict[str, Tensor] | None = None,
     ) -> Self:
         """The rest of `fit`, for what `prepare` has checked; `start`: a state to begin from, see `run.fit`."""
-        with watcher(f"{recipe.method}, {recipe.head}", recipe.epochs, self.progress) as watch:
+        kept = run.entry_memory(recipe, labels)
+        title = f"{recipe.method}, {recipe.head}" + (f", keeps {kept / 2**20:.1f} MiB" if kept else "")
+        with watcher(title, recipe.epochs, self.progress) as watch:
             fitted = run.fit(
                 recipe,
                 x,

@@ -219,9 +219,14 @@ def digest(x: Tensor) -> str:
     return sha.hexdigest()
 
 
+def entry_memory(recipe: Recipe, labels: Labels) -> int:
+    """Bytes that the method keeps for the entries of these labels, as it declares them."""
+    return catalogue.find(recipe.method).kind.entry_bytes * labels.shape[0] * labels.shape[1]
+
+
 def check_memory(recipe: Recipe, labels: Labels) -> None:
     """Refuse a method whose per-entry state would not fit, before anything is made."""
-    needed = catalogue.find(recipe.method).kind.entry_bytes * labels.shape[0] * labels.shape[1]
+    needed = entry_memory(recipe, labels)
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > MEMORY_SHARE * there:
         raise PartlyError(
