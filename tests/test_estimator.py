@@ -568,5 +568,5 @@ def test_what_a_method_keeps_for_each_entry_is_said_before_the_start(monkeypatch
     x, y = np.random.default_rng(0).normal(size=(4096, 2)), np.zeros((4096, 64))
     y[::2] = 1
     for method in ("bce", "curriculum"):  # the latter keeps 2 bytes: 2 x 4096 x 64 is half a MiB
-        partly.Classifier(method, head="linear", epochs=1, batch_size=4096).fit(x, y)
+        Classifier(method, head="linear", epochs=1, batch_size=4096).fit(x, y)
     assert titles == ["bce, linear", "curriculum, linear, keeps 0.5 MiB"]
