@@ -23,6 +23,12 @@ def smooth(width: int = WIDTH) -> nn.Module:
     return nn.Sequential(nn.Linear(width, 7), nn.Tanh(), nn.Dropout(0.5), nn.Linear(7, LABELS))
 
 
+def frozen() -> nn.Module:
+    network = smooth()
+    network[0].requires_grad_(False)
+    return network
+
+
 def normalised() -> nn.Module:
     network = nn.Sequential(nn.Linear(WIDTH, 7), nn.BatchNorm1d(7), nn.ReLU(), nn.Linear(7, LABELS))
     network(torch.randn(50, WIDTH))  # so that the running means are not those of the first day
@@ -32,6 +38,7 @@ def normalised() -> nn.Module:
 NETWORKS = {
     "linear": lambda: nn.Linear(WIDTH, LABELS),
     "tanh": smooth,
+    "frozen": frozen,
     "batch norm": normalised,
     **{
         f"head {head}": lambda head=head: networks.build(head, torch.randn(20, WIDTH), LABELS)
@@ -53,7 +60,7 @@ def case(name: str, seed: int) -> tuple[nn.Module, Tensor, Tensor, Tensor, Tenso
 def loss_after(network: nn.Module, x: Tensor, pseudo: Tensor, x_val: Tensor, z_val: Tensor) -> Tensor:
     """Equations 6 and 7 as they stand: take the step, measure."""
     network = copy.deepcopy(network).eval()
-    weights = dict(network.named_parameters())
+    weights = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
     loss = cross_entropy(network(x), pseudo).mean()
     slopes = torch.autograd.grad(loss, list(weights.values()), create_graph=True, materialize_grads=True)
     ahead = {name: weight - LR * slope for (name, weight), slope in zip(weights.items(), slopes, strict=True)}

@@ -28,11 +28,11 @@ def pseudo_label_gradient(
 
     The step is one of plain gradient descent, at rate `lr`, on the mean cross-entropy of the items x [B, ...] against
     pseudo [B, L], values from 0 to 1. The loss is that on the known entries of z_val [V, L]. The network is looked at
-    as it predicts (no dropout, batch normalisation at rest) and left as it was.
+    as it predicts (no dropout, batch normalisation at rest) and left as it was; frozen weights stay where they are.
     """
     _load_rules()
     with _predicting(network):
-        weights = {name: weight.detach() for name, weight in network.named_parameters()}
+        weights = {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
         downhill = _gradient(network, weights, x, lambda logits: cross_entropy(logits, pseudo))
         ahead = {name: weight - lr * downhill[name] for name, weight in weights.items()}
         slope = _gradient(network, ahead, x_val, lambda logits: bce(logits, z_val))

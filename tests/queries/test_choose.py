@@ -257,6 +257,13 @@ def test_asking_leaves_the_model_as_it_was(small: tuple, name: str, mode: bool) 
     assert all(weight.grad is None for weight in method.parameters())
 
 
+def test_look_ahead_needs_something_known(small: tuple) -> None:
+    x, labels = small
+    nothing = Labels.from_ternary(np.zeros(labels.shape, int))
+    with pytest.raises(SettingError, match=r"none is known\. Ask by the query uncertainty"):
+        choose("look-ahead", model(x, labels), x, nothing, 4, Clock(0))
+
+
 def test_what_is_wrong_is_said(small: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     x, labels = small
     with pytest.raises(SettingError, match=r"no query 'uncertain'. Did you mean 'uncertainty'\?"):

@@ -70,5 +70,10 @@ def _ahead(method: Method, pool: Pool, judges: Batch, rate: float) -> dict[str, 
 def _judges(pool: Pool, clock: Clock, most: int) -> Batch:
     """Wholly known items, or else items of which something is known; `most` of them at most."""
     able = pool.whole.numpy() if len(pool.whole) else np.flatnonzero(pool.labels.known_per_item())
+    if not len(able):
+        raise SettingError(
+            "The query look-ahead judges by known labels, and of these items none is known. "
+            "Ask by the query uncertainty, or add items of which something is known."
+        )
     drawn = np.sort(clock.epoch_rng("judges").permutation(able)[:most])
     return pool.take(torch.from_numpy(drawn))
