@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from partly import Classifier, Hierarchy, Labels, active, checkpoint, run
 from partly.active import Loop, Plan
+from partly.comparison import Experiment
 from partly.errors import CheckpointError, DataError, LabelError, SettingError
 from partly.progression import against, from_truth
 
@@ -44,6 +46,14 @@ def loop(folder: Path, plan: Plan | None = None, seed: int = 0, items: int = 16,
     return Loop(model, x, known, folder, plan or Plan("uncertainty", 4, restart=2), **more)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick_disk() -> Iterator[None]:
+    """Nobody pulls the plug here, and waiting for a busy disk takes most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda file: None)
+        yield
+
+
 def story(folder: Path) -> list[Any]:
     """All that was asked, answered and noted."""
     paths = sorted(p for p in folder.glob("*-*.json") if p.name.startswith(("round", "questions", "answers")))
@@ -60,10 +70,10 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -------------------------------------------------------------------- what is asked
 
 
-@settings(max_examples=7)
+@settings(max_examples=6)
 @given(
     seed=st.integers(0, 10**6),
-    query=st.sampled_from(["random", "uncertainty", "look-ahead"]),
+    query=st.sampled_from(["random", "uncertainty"]),  # of look-ahead see tests/queries
     last=st.booleans(),
     silent=st.integers(0, 3),
 )
@@ -72,7 +82,7 @@ def test_never_what_follows_never_twice(
 ) -> None:
     """To the end, with an annotator who sometimes does not know."""
     _, truth, known = world(seed, 8)
-    asking = loop(tmp_path_factory.mktemp("loop"), Plan(query, 7, last_child=last), seed, 8, measure=None)
+    asking = loop(tmp_path_factory.mktemp("loop"), Plan(query, 9, last_child=last), seed, 8, measure=None)
     seen: set[tuple[int, int]] = set()
     z = known.rows(slice(None)).copy()
     rng = np.random.default_rng(seed)
@@ -80,7 +90,7 @@ def test_never_what_follows_never_twice(
         follow(z, last)
         np.testing.assert_array_equal(asking.labels.rows(slice(None)), z)
         entries = list(zip(questions.rows.tolist(), questions.columns.tolist(), strict=True))
-        assert len(set(entries)) == len(entries) <= 7
+        assert len(set(entries)) == len(entries) <= 9
         assert not seen & set(entries)
         assert all(z[entry] == 0 for entry in entries)
         seen |= set(entries)
@@ -195,6 +205,7 @@ def test_a_kill_before_any_write_changes_nothing(unbroken: Path, tmp_path: Path)
                 loop(folder).run(from_truth(truth), ROUNDS)
         loop(folder).run(from_truth(truth), ROUNDS)
         assert story(folder) == expected, call
+        assert [path.name for path in folder.glob("model-*")] == [f"model-{ROUNDS:03d}"], call
 
 
 def test_more_rounds_go_on_from_fewer(unbroken: Path, tmp_path: Path) -> None:
@@ -262,7 +273,7 @@ def test_answers_that_do_not_fit(tmp_path: Path) -> None:
         asking.answer([True])
     asking.ask()
     for said in ([True] * 3, [True, False, None, 0.5], [True, False, None, float("nan")]):
-        with pytest.raises(LabelError, match="4 questions need as many answers"):
+        with pytest.raises(LabelError, match=r"4 questions need as many answers.*(3\.|4\n  (0\.5|nan))$"):
             asking.answer(said)
     other = loop(tmp_path)
     asking.answer([True, np.True_, None, False])
@@ -275,6 +286,15 @@ def test_plans_that_cannot_be() -> None:
     for wrong in ({"query": "randm"}, {"questions": 0}, {"epochs": True}, {"restart": -1}, {"settings": {"rate": 1}}):
         with pytest.raises(SettingError, match=r"random|questions|epochs|restart|rate"):
             Plan(**{"query": "random"} | wrong)
+
+
+def test_a_plan_spells_out_its_settings() -> None:
+    """A changed default of a query must not pass for the same plan."""
+    assert Plan("look-ahead", settings={"rate": 2.0}).settings == {"rate": 2.0, "fine_items": 256}
+    (cell,) = Experiment(
+        ("d.npz",), ("bce",), ("full",), seeds=1, queries=("look-ahead",), asks={"settings": {"rate": 2.0}}
+    ).cells()
+    assert cell.asks["settings"] == {"rate": 2.0, "fine_items": 256}
 
 
 def test_the_loop_has_no_truth(tmp_path: Path) -> None:

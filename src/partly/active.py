@@ -6,6 +6,8 @@ Pseudo-Label Approach. arXiv 2109.14676, 2021. Algorithm 2 and section 4.2.
 The folder of a loop is a run folder, whose model is that of the last round, with three small files a round more, each
 with its checksum: `round-000.json` (what is known and how good the model is), `questions-000.json` and
 `answers-000.json`. A file is written when its step is done, so the files that are there say what to do next.
+
+Differs: a model that trains on keeps its pseudo-labels, where the paper begins them anew in every round.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from torch import Tensor
 from partly import checkpoint, run, training
 from partly.clock import Clock, seed_for
 from partly.data.answers import Answers, read_answers, write_questions
-from partly.errors import CheckpointError, LabelError, SettingError
+from partly.errors import CheckpointError, LabelError, SettingError, listing
 from partly.estimator import Classifier
 from partly.hierarchy import Hierarchy
 from partly.labels import Labels
@@ -47,7 +49,9 @@ class Plan:
     settings: dict[str, Any] = field(default_factory=dict)  # of the query
 
     def __post_init__(self) -> None:
-        find(self.query).checked(self.settings)
+        entry = find(self.query)
+        # Spelled out, as they are written down: asking with another default is another loop.
+        object.__setattr__(self, "settings", entry.defaults() | entry.checked(self.settings))
         for name, least in (("questions", 1), ("epochs", 1), ("restart", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -107,8 +111,9 @@ class Loop:
             fitted = self.model.fitted_
             training.save(self.folder, fitted.method, Clock(self.recipe.seed), fitted.progress)
             checkpoint.write_sealed(record, found)
-        if self.round:  # only the next round would have started from it
-            shutil.rmtree(self.folder / f"model-{self.round - 1:03d}", ignore_errors=True)
+        for old in self.folder.glob("model-*"):  # only this round would have started from it; a kill may leave more
+            if old != here:
+                shutil.rmtree(old, ignore_errors=True)
         return self.model
 
     def ask(self) -> Questions:
@@ -138,8 +143,12 @@ class Loop:
         if not self._file("questions").exists():
             raise CheckpointError(f"{self.folder}: nothing was asked in round {self.round} yet. Ask first.")
         path, asked = self._file("answers"), len(self._questions())
-        if len(said) != asked or any(one not in (True, False, None) for one in said):
-            raise LabelError(f"{asked} questions need as many answers, each True, False or None; got {said!r}.")
+        strange = [repr(one) for one in said if one not in (True, False, None)]
+        if len(said) != asked or strange:
+            raise LabelError(
+                f"{asked} questions need as many answers, each True, False or None; got {len(said)}"
+                + (listing(strange, len(strange)) if strange else ".")
+            )
         plain = [None if one is None else bool(one) for one in said]
         told = self._told(plain)  # refuses contradictions before anything is written
         with checkpoint.locked(self.folder):

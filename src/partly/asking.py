@@ -13,7 +13,7 @@ from partly.clock import Clock
 from partly.comparison.plan import parse_settings
 from partly.data.answers import write_questions
 from partly.data.parents import read_hierarchy
-from partly.errors import SettingError, Stopped
+from partly.errors import SettingError, Stopped, listing
 from partly.estimator import Classifier
 from partly.jobs import Opened, Say, open_data
 from partly.queries import choose
@@ -37,7 +37,10 @@ def query(
     model = Classifier.load(run)
     opened = _opened(data, labels, hierarchy, seed)
     if opened.labels.names != model.label_names_:
-        raise SettingError(f"{run} was trained on other labels than those of {labels or data}, or in another order.")
+        raise SettingError(
+            f"{run} was trained on other labels than those of {labels or data}, or in another order. "
+            "Give labels of its own, in this order:" + listing(model.label_names_, len(model.label_names_))
+        )
     x = model._items(opened.x, reset=False)
     found = choose(
         query,
@@ -86,8 +89,10 @@ def refine(
 def _with_people(loop: Loop, answers: Path | None, say: Say) -> None:
     if answers is not None:
         say(f"{loop.read(answers)} answers taken from {answers}.")
-    path = loop.folder / "questions.csv"
-    count = loop.write(path)
+    path = loop.folder / f"questions-{loop.round:03d}.csv"
+    count = len(loop.ask())
+    if count and not path.exists():  # somebody may have begun to answer it
+        loop.write(path)
     say(progression.told(loop.rounds()[-1]))
     if count:
         say(f"{count} questions: {path}\nFill in `answer` (1 yes, 0 no), then the same command with --answers FILE")
@@ -110,7 +115,7 @@ def _simulated(
     opened = replace(opened, labels=played, truth=truth)
     say(repr(played))
     wanted = {plan.query: (run, plan)}
-    if shadow:
+    if shadow and plan.query != "random":
         wanted["random"] = (run / "random", replace(plan, query="random", settings={}))
     arms: dict[str, list[Round]] = {}
     for name, (folder, asks) in wanted.items():

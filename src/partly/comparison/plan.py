@@ -82,7 +82,7 @@ class Experiment:
                 if word not in known:
                     raise SettingError(f"There is no {what} {word!r}.{did_you_mean(word, known)}")
         for query in self.queries:
-            plan_of(self._asks(query))
+            self._asks(query)
         if not self.data or not self.methods or not self.scenarios or self.seeds < 1 or self.tune < 0:
             raise SettingError("A comparison needs data, methods, scenarios and at least one seed.")
 
@@ -118,7 +118,8 @@ class Experiment:
         return list(found.values())
 
     def _asks(self, query: str) -> dict[str, Any]:
-        return {"rounds": 10} | asdict(Plan(query)) | self.asks
+        asks = {"rounds": 10} | self.asks | {"query": query}
+        return {"rounds": asks["rounds"]} | asdict(plan_of(asks))  # with all that was left open
 
 
 def plan_of(asks: dict[str, Any]) -> Plan:
