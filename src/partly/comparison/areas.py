@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from partly import catalogue, papers, plots, queries
+from partly import catalogue, papers, plots
 from partly.active import Plan
 from partly.comparison import lines as result_lines
 from partly.comparison.blocks import named
@@ -15,6 +15,7 @@ from partly.comparison.lines import Line
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
 from partly.comparison.tables import PAPERS, Draw, escaped, number
 from partly.progression import RANKS
+from partly.queries import find
 
 Group = dict[str, list[Line]]  # query -> its lines, one a seed
 LEARNER = "refine"  # what the paper asks with
@@ -33,7 +34,7 @@ def groups(lines: Sequence[Line]) -> dict[str, Group]:
         size = f"{asks['rounds']} rounds of {asks['questions']}"
         others = {name: asks[name] for name in ("epochs", "restart", "last_child") if name in asks}
         title = ", ".join([line["data"], line["scenario"], method, line["head"], named(size, others, vars(Plan()))])
-        query = named(asks["query"], asks.get("settings", {}), queries.find(asks["query"]).defaults())
+        query = named(asks["query"], asks.get("settings", {}), find(asks["query"]).defaults())
         found.setdefault(title, {}).setdefault(query, []).append(line)
     return found
 
@@ -76,7 +77,7 @@ def _row(name: str, cells: Sequence[str]) -> str:
 
 def _theirs(line: Line, name: str) -> papers.Figure | None:
     """The area that a paper reports for this query, on the same pictures and with the same learner."""
-    names = getattr(queries.find(line["asks"]["query"]).module, "IN_PAPERS", ())
+    names = getattr(find(line["asks"]["query"]).module, "IN_PAPERS", ())
     able = papers.find(metric=f"AUC-{name}") if line["method"] == LEARNER else []
     return next((one for one in able if papers.DATA.get(one.dataset) == line["data"] and one.method in names), None)
 
