@@ -30,7 +30,6 @@ from partly.clock import Clock
 from partly.errors import within
 from partly.losses import assume_negative, bce
 from partly.method import Method, Task
-from partly.networks import Network
 from partly.pool import Batch
 
 SEARCH = {"predicts": ["visual", "relevance"], "warmup": (0.0, 0.9)}
@@ -52,7 +51,7 @@ class LatentNoise(Method):
         self.predicts, self.warmup = predicts, warmup
         self.loss = assume_negative if unknown_as_no else bce
         self.network = task.network()
-        self.noise = skip_init(nn.Linear, _width(self.network, task.x), 2 * task.labels)
+        self.noise = skip_init(nn.Linear, self.network.width(task.x), 2 * task.labels)
         nn.init.zeros_(self.noise.weight)
         with torch.no_grad():
             self.noise.bias.copy_(torch.tensor([ODDS, -ODDS]).repeat_interleave(task.labels))
@@ -72,8 +71,7 @@ class LatentNoise(Method):
 
     def _both(self, x: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor]:
         """The logits of both classifiers. [B, L]"""
-        features = self.network.features(x)
-        visual = self.network.head(features, z) if self.network.hears else self.network.head(features)
+        features, visual = self.network.both(x, z)
         return visual, mixture(visual, *self.noise(features).chunk(2, dim=1))
 
 
@@ -83,12 +81,3 @@ def mixture(there: Tensor, said_if_there: Tensor, said_if_not: Tensor) -> Tensor
     said = torch.logaddexp(F.logsigmoid(said_if_there) + yes, F.logsigmoid(said_if_not) + no)
     unsaid = torch.logaddexp(F.logsigmoid(-said_if_there) + yes, F.logsigmoid(-said_if_not) + no)
     return said - unsaid
-
-
-def _width(network: Network, x: Tensor) -> int:
-    """How many features it makes of an item."""
-    network.eval()
-    with torch.no_grad():
-        width = network.features(x[:1]).shape[1]
-    network.train()
-    return int(width)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +23,29 @@ class Network(nn.Module):
         self.hears = "z" in inspect.signature(head.forward).parameters
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
+        return self.both(x, z)[1]
+
+    def both(self, x: Tensor, z: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Features [B, D] and logits [B, L]."""
         features = self.features(x)
-        logits: Tensor = self.head(features, z) if self.hears else self.head(features)
-        return logits
+        return features, self.head(features, z) if self.hears else self.head(features)
+
+    def width(self, x: Tensor) -> int:
+        """How many features it makes of such items."""
+        with in_use(self):
+            return int(self.features(x[:1]).shape[1])
+
+
+@contextmanager
+def in_use(module: nn.Module) -> Iterator[None]:
+    """Without dropout and without gradients, for a while."""
+    was_training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        module.train(was_training)
 
 
 class Standardise(nn.Module):
