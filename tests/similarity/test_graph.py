@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 import torch
 
-from partly.errors import DataError
+from partly.errors import DataError, SettingError
 from partly.labels import Labels
 from partly.similarity import LabelGraph, cooccurring, graph, mixed, read_classes, read_edges, strongest
 
@@ -129,6 +131,7 @@ def test_a_graph_that_the_caller_brings(tmp_path: Path) -> None:
     [
         ("label,related\ncat,dgo\n", r"graph.csv:2: label 'dgo' is not among the 3 names. Nearest: 'dog'"),
         ("label,other\ncat,dog\n", "the columns must be label and related and perhaps weight; there is label, other"),
+        ("label,related\ncat,dog\ndog,cat\ncat,dog\n", r"graph.csv:4: \('cat', 'dog'\)\n.*an edge is there once"),
         ("label,related,weight\ncat,dog,x\nsofa,dog,-1\n", "0 or more: 2\n.*graph.csv:2: 'x'\n.*graph.csv:3: '-1'"),
     ],
 )
@@ -137,8 +140,27 @@ def test_a_graph_that_cannot_be_read(tmp_path: Path, text: str, words: str) -> N
         read_edges(write(tmp_path / "graph.csv", text), NAMES)
 
 
+def test_a_graph_from_parquet_has_numbers(tmp_path: Path) -> None:
+    columns = {"label": ["cat", "dog"], "related": ["sofa", "cat"], "weight": [0.5, 2.0]}
+    pq.write_table(pa.table(columns), tmp_path / "graph.parquet")
+    assert [part.tolist() for part in read_edges(tmp_path / "graph.parquet", NAMES)] == [[0, 1], [2, 0], [0.5, 2.0]]
+    pq.write_table(pa.table(columns | {"weight": [0.5, None]}), tmp_path / "graph.parquet")
+    with pytest.raises(DataError, match="row 2: None"):
+        read_edges(tmp_path / "graph.parquet", NAMES)
+
+
+def test_a_graph_that_does_not_exist_is_refused_with_what_there_is() -> None:
+    with pytest.raises(SettingError, match=r"Did you mean 'co-occurrence'\? Or name a file of edges"):
+        LabelGraph(3, 2).connect("cooccurrence", Labels.from_ternary(labels(count=3)))
+    with pytest.raises(SettingError, match="most = 7: should be from 0 to 6"):
+        cooccurring(Labels.from_ternary(labels()), 7)
+
+
 def test_classes_of_items(tmp_path: Path) -> None:
     path = write(tmp_path / "side.csv", "item,class\nb,wren\na,crow\nd,wren\nc,\n")
     assert read_classes(path, ("a", "b", "c", "d", "e")).tolist() == [1, 0, -1, 0, -1]
+    with pytest.raises(DataError, match=r"side.csv:3: 'b'\n.*an item has one class"):
+        read_classes(write(tmp_path / "side.csv", "item,class\nb,wren\nb,crow\n"), ("a", "b"))
+    path = write(tmp_path / "side.csv", "item,class\nb,wren\n")
     with pytest.raises(DataError, match="none of the 2 items is in it, such as 'x'"):
         read_classes(path, ("x", "y"))

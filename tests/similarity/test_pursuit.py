@@ -196,6 +196,12 @@ def test_what_does_not_fit_is_refused() -> None:
         joint_nonnegative_omp(f, y[:5], atoms_f, atoms_y, 2, 1.0, 0.5)
     with pytest.raises(DataError, match="from 0 to 19"):
         joint_nonnegative_omp(f, y, atoms_f, atoms_y, 2, 1.0, 0.5, torch.full((6,), 20))
+    with pytest.raises(DataError, match="they are float64, int8, float64, float64"):
+        joint_nonnegative_omp(f, y.to(torch.int8), atoms_f, atoms_y, 2, 1.0, 0.5)
+    atoms_y[3, 2], atoms_f[4, 5] = float("nan"), float("inf")
+    with pytest.raises(DataError, match=r"Not finite: atom_features\[4, 5\], atom_labels\[3, 2\]"):
+        joint_nonnegative_omp(f, y, atoms_f, atoms_y, 2, 1.0, 0.5)
+    f, y, atoms_f, atoms_y = tensors(problem(0))
     with pytest.raises(SettingError, match="Did you mean 'nnls'"):
         joint_nonnegative_omp(f, y, atoms_f, atoms_y, 2, 1.0, 0.5, solver="nls")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="lambda_f = -1"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,7 @@ def read_edges(
     at = {name: j for j, name in enumerate(names)}
     strangers = {word: row for part in columns[:2] for row, word in enumerate(part) if word not in at}
     refuse_strangers(list(strangers), names, lambda word: table.place(strangers[word]))
+    _refuse_repeated(table, list(zip(*columns[:2], strict=True)), "an edge is there once, with one weight")
     weights = _weights(table, columns[2]) if weighted else np.ones(len(columns[0]))
     label, related = (np.array([at[word] for word in part], dtype=np.int64) for part in columns[:2])
     return label, related, weights
@@ -40,6 +42,7 @@ def read_classes(path: PathLike, ids: Sequence[str]) -> npt.NDArray[np.int64]:
     """Side information: the class of each item, with the columns item and class. A number each, -1 where not said."""
     table = open_table(plain_file(path, SUFFIXES))
     items, classes = _columns(table, CLASSES, "")
+    _refuse_repeated(table, items, "an item has one class")
     number = {word: i for i, word in enumerate(dict.fromkeys(word for word in classes if word))}
     said = dict(zip(items, classes, strict=True))
     if not set(said) & set(ids):
@@ -47,13 +50,21 @@ def read_classes(path: PathLike, ids: Sequence[str]) -> npt.NDArray[np.int64]:
     return np.array([number.get(said.get(i, ""), -1) for i in ids], dtype=np.int64)
 
 
-def _weights(table: Table, cells: list[str]) -> npt.NDArray[np.float64]:
+def _refuse_repeated(table: Table, keys: Sequence[str | tuple[str, ...]], rule: str) -> None:
+    first: dict[str | tuple[str, ...], int] = {}
+    again = [row for row, key in enumerate(keys) if first.setdefault(key, row) != row]
+    wrong = Faults(table, "rows that say again what an earlier one said")
+    wrong.add(again, (repr(keys[row]) for row in again))
+    wrong.refuse(f"Keep one of them: {rule}.")
+
+
+def _weights(table: Table, cells: list[Any]) -> npt.NDArray[np.float64]:
     wrong = Faults(table, "weights that are not numbers of 0 or more")
     weights = np.zeros(len(cells))
     for row, cell in enumerate(cells):
         try:
             weights[row] = float(cell)
-        except ValueError:
+        except (TypeError, ValueError):  # None in a Parquet file
             weights[row] = -1.0
         if not 0 <= weights[row] < math.inf:
             wrong.add([row], [repr(cell)])
@@ -61,7 +72,7 @@ def _weights(table: Table, cells: list[str]) -> npt.NDArray[np.float64]:
     return weights
 
 
-def _columns(table: Table, wanted: Sequence[str], also: str) -> list[list[str]]:
+def _columns(table: Table, wanted: Sequence[str], also: str) -> list[list[Any]]:
     missing = [name for name in wanted if name not in table.header]
     if missing:
         raise DataError(
@@ -70,10 +81,11 @@ def _columns(table: Table, wanted: Sequence[str], also: str) -> list[list[str]]:
         )
     batches = list(table.batches(wanted))
     return [
-        [word for batch in batches for word in _words(table, batch.column(i), name)] for i, name in enumerate(wanted)
+        [cell for batch in batches for cell in _cells(table, batch.column(i), name)] for i, name in enumerate(wanted)
     ]
 
 
-def _words(table: Table, column: object, name: str) -> list[str]:
-    words: list[str] = text(column, name, table.path).to_pylist()
-    return words
+def _cells(table: Table, column: Any, name: str) -> list[Any]:
+    """Words; weights as they are, since a Parquet file has numbers there."""
+    cells: list[Any] = (column if name == WEIGHT else text(column, name, table.path)).to_pylist()
+    return cells

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 
-from partly.errors import within
+from partly.errors import SettingError, did_you_mean, within
 from partly.labels import Labels
 from partly.similarity.files import read_edges
 from partly.similarity.mixing import mixed
 
+SOURCES = ("co-occurrence", "identity")
 BLOCK = 1 << 22  # pairs of labels that are counted at a time
 Indices = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
@@ -55,6 +57,9 @@ class LabelGraph(nn.Module):
             others, strengths = cooccurring(labels, self.edges)
         elif source == "identity":
             others, strengths = np.full((labels.shape[1], self.edges), -1), np.zeros((labels.shape[1], self.edges))
+        elif not Path(source).suffix:
+            near = did_you_mean(source, SOURCES)
+            raise SettingError(f"There is no graph {source!r}.{near} Or name a file of edges, .csv or .parquet.")
         else:
             others, strengths = strongest(read_edges(source, labels.names), labels.shape[1], self.edges)
         self.sources[:, 1:] = torch.from_numpy(others)
@@ -70,6 +75,7 @@ def cooccurring(labels: Labels, most: int) -> tuple[Indices, Numbers]:
     earlier label comes first.
     """
     count = labels.shape[1]
+    within(0, count - 1, most=most)
     yes = sp.csr_array(labels.positive).astype(np.int32)
     known, by_label = labels.known, yes.T.tocsr()
     others, shares = np.full((count, most), -1, np.int64), np.zeros((count, most))

@@ -51,7 +51,8 @@ def joint_nonnegative_omp(
     paper); "score", only atoms whose inner products are both above 0 are looked at (a view whose lambda is 0 has no
     say), and the search ends where the best score is below `tolerance` (the authors' code).
     """
-    _check((labels, features), (atom_labels, atom_features), k, exclude, solver, stop)
+    arrays = {"features": features, "labels": labels, "atom_features": atom_features, "atom_labels": atom_labels}
+    _check(arrays, k, exclude, solver, stop)
     within(0.0, float("inf"), lambda_y=lambda_y, lambda_f=lambda_f, tolerance=tolerance)
     importance = features.new_tensor([lambda_y, lambda_f])
     size = max(1, BLOCK // max(1, len(atom_labels)))
@@ -187,12 +188,22 @@ def _least_squares(gram: Tensor, wanted: Tensor, free: Tensor) -> Tensor:
     return torch.cholesky_solve(torch.where(free, wanted, 0.0)[..., None], factor)[..., 0]
 
 
-def _check(targets: Views, atoms: Views, k: int, exclude: Tensor | None, solver: str, stop: str) -> None:
+def _check(arrays: dict[str, Tensor], k: int, exclude: Tensor | None, solver: str, stop: str) -> None:
     for name, value, choices in (("solver", solver, get_args(Solver)), ("stop", stop, get_args(Stop))):
         if value not in choices:
             raise SettingError(f"There is no {name} {value!r}.{did_you_mean(value, choices)}")
     within(1, float("inf"), k=k)
-    shapes = [list(part.shape) for part in (targets[1], targets[0], atoms[1], atoms[0])]
+    _check_arrays(arrays)
+    items, count = len(arrays["features"]), len(arrays["atom_features"])
+    if exclude is not None and (exclude.shape != (items,) or not bool(((exclude >= -1) & (exclude < count)).all())):
+        raise DataError(
+            f"exclude must hold an atom for each of the {items} items, from 0 to {count - 1}, or -1; got shape "
+            f"{list(exclude.shape)}."
+        )
+
+
+def _check_arrays(arrays: dict[str, Tensor]) -> None:
+    shapes = [list(part.shape) for part in arrays.values()]
     (items, width), (also, labels), (count, atom_width), (atom_count, atom_labels) = (
         shape if len(shape) == 2 else [-1, -2] for shape in shapes
     )
@@ -202,8 +213,12 @@ def _check(targets: Views, atoms: Views, k: int, exclude: Tensor | None, solver:
             + ", ".join(map(str, shapes))
             + "."
         )
-    if exclude is not None and (exclude.shape != (items,) or not bool(((exclude >= -1) & (exclude < count)).all())):
+    kinds = [str(part.dtype).removeprefix("torch.") for part in arrays.values()]
+    if len({*kinds}) > 1 or kinds[0] not in ("float32", "float64"):
+        raise DataError(f"{', '.join(arrays)} must all be float32 or all float64; they are {', '.join(kinds)}.")
+    wrong = {name: ~part.isfinite() for name, part in arrays.items()}
+    places = [f"{name}[{', '.join(map(str, at.nonzero()[0].tolist()))}]" for name, at in wrong.items() if at.any()]
+    if places:
         raise DataError(
-            f"exclude must hold an atom for each of the {items} items, from 0 to {count - 1}, or -1; got shape "
-            f"{list(exclude.shape)}."
+            f"Not finite: {', '.join(places)}, the first place each. Leave such items out, or fill them in."
         )
