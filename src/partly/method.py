@@ -75,6 +75,11 @@ class Method(nn.Module):
         super().__init__()
         self.task = task
 
+    @classmethod
+    def kept_bytes(cls, items: int, labels: int, settings: dict[str, Any]) -> int:
+        """Memory kept for entries with these settings (all of them), known before anything is made."""
+        return cls.entry_bytes * items * labels
+
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         """Before the first step of an epoch: relabel, rebuild a graph."""
 
@@ -108,6 +113,19 @@ class Method(nn.Module):
             for group in optimiser.param_groups:
                 group["lr"] = rate * group["factor"]
             optimiser.step()
+
+    @staticmethod
+    def allocate(optimiser: torch.optim.Optimizer) -> None:
+        """Make gradients and state of an optimiser now, as they would be before its first step. For one whose first
+        step comes late: a run that fits into memory when it begins shall not grow out of it in the middle."""
+        for group in optimiser.param_groups:
+            group["lr"] = 0.0
+            for parameter in (p for p in group["params"] if p.requires_grad):
+                parameter.grad = torch.zeros_like(parameter)
+        optimiser.step()
+        for state in optimiser.state.values():
+            if "step" in state:
+                state["step"].zero_()  # none has been taken
 
     # ---------------------------------------------------------------- state, for checkpoints
 
@@ -155,5 +173,11 @@ class LossMethod(Method):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         given = (self.network(batch.x, batch.z), batch.z, *((clock,) if self.timed else ()))
         loss = self.loss(*given, **self.settings).mean()
+        penalty = self.penalty()
+        loss = loss if penalty is None else loss + penalty
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
+
+    def penalty(self) -> Tensor | None:
+        """What a subclass adds to the loss of every batch."""
+        return None

@@ -221,7 +221,8 @@ def digest(x: Tensor) -> str:
 
 def entry_memory(recipe: Recipe, labels: Labels) -> int:
     """Bytes that the method keeps for the entries of these labels, as it declares them."""
-    return catalogue.find(recipe.method).kind.entry_bytes * labels.shape[0] * labels.shape[1]
+    entry = catalogue.find(recipe.method)
+    return entry.kind.kept_bytes(*labels.shape, entry.defaults() | entry.checked(recipe.settings))
 
 
 def check_memory(recipe: Recipe, labels: Labels) -> None:
@@ -232,7 +233,7 @@ def check_memory(recipe: Recipe, labels: Labels) -> None:
         raise PartlyError(
             f"{recipe.method} keeps {needed / 2**30:.1f} GiB for {labels.shape[0]} x {labels.shape[1]} entries; "
             f"the limit is {MEMORY_SHARE:.0%} of the {there / 2**30:.1f} GiB of this machine. "
-            "Take a method without per-entry state (partly methods), or fewer items."
+            "Take settings or a method with less per-entry state (partly methods), or fewer items."
         )
 
 
