@@ -4,6 +4,7 @@ explanations that add up."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,15 @@ import pytest
 import torch
 
 from conformance.bench import ITEMS, LABELS, differing, features, make_clock, make_pool, make_task, observed
-from partly import training
+from partly import catalogue, run, training
 from partly.clock import Clock
-from partly.errors import SettingError
+from partly.errors import DataError, PartlyError, SettingError
 from partly.labels import Labels
-from partly.methods.imcl import PRESETS, Candidates, Imcl
-from partly.pool import Pool
+from partly.methods.imcl import PRESETS, Imcl
+from partly.networks.network import in_use
+from partly.pool import Batch, Pool
 from partly.run import Recipe
+from partly.similarity import Candidates
 
 
 def made(pool: Pool | None = None, **settings: object) -> Imcl:
@@ -34,21 +37,25 @@ def trained(**settings: object) -> Imcl:
     return method
 
 
+def seen(method: Imcl, batch: Batch) -> tuple[torch.Tensor, Candidates]:
+    return method.eval()._seen(batch, method.classes)
+
+
 def some(method: Imcl, items: int = 8) -> Candidates:
-    return method.eval()._seen(make_pool().take(torch.arange(items)))[1]
+    return seen(method, make_pool().take(torch.arange(items)))[1]
 
 
 def test_label_vectors() -> None:
     """0 where the logit is 0; what is known is 1 or -no_value."""
     method = made(no_value=0.25).eval()
     batch = make_pool().take(torch.arange(5))
-    logits, seen = method._seen(batch)
-    for x, score in zip(logits.flatten().tolist(), seen.scores.flatten().tolist(), strict=True):
+    logits, as_seen = seen(method, batch)
+    for x, score in zip(logits.flatten().tolist(), as_seen.scores.flatten().tolist(), strict=True):
         assert score == pytest.approx(1.25 / (1 + math.exp(-2 * x - math.log(0.25))) - 0.25, abs=1e-5)
-    y = method._known(seen.scores, batch.z)
+    y = method.vectors.filled(as_seen.scores, batch.z)
     assert (y[batch.z == 1] == 1).all()
     assert (y[batch.z == -1] == -0.25).all()
-    assert torch.equal(y[batch.z == 0], seen.scores[batch.z == 0])
+    assert torch.equal(y[batch.z == 0], as_seen.scores[batch.z == 0])
 
 
 @pytest.mark.parametrize("known_through_graph", [True, False])
@@ -58,9 +65,9 @@ def test_smoothness_by_loops(known_through_graph: bool, tanh: bool) -> None:
     own = some(method)
     support, c, c_f = method.similar(own, own)
     assert (support >= 0).sum(dim=1).max() >= 2
-    edges = zip(method.graph.sources.tolist(), method.graph.weights.tolist(), strict=True)
+    edges = zip(method.vectors.graph.sources.tolist(), method.vectors.graph.weights.tolist(), strict=True)
     weights = {(s, label): w for label, both in enumerate(edges) for s, w in zip(*both, strict=True)}
-    y = method._known(own.scores, own.z)
+    y = method.vectors.filled(own.scores, own.z)
     through = y if known_through_graph else own.scores
     label_error = feature_error = 0.0
     for i in range(8):
@@ -106,7 +113,7 @@ def test_lambdas_are_measured_once() -> None:
     method.update(batch, clock)
     assert torch.equal(before, method.scale)
     absolute = made(pool, warmup=0.0, relative=False).eval()
-    own = absolute._seen(batch)[1]
+    own = seen(absolute, batch)[1]
     smooth = absolute._smoothness(own, own)
     logs = absolute.update(batch, clock)
     assert logs["loss"] - logs["known"] == pytest.approx((smooth[0] + 0.5 * smooth[1]).item(), rel=1e-4)
@@ -120,10 +127,10 @@ def test_lambdas_matter() -> None:
 
 def test_the_graph_learns_unless_told_not_to() -> None:
     pool = make_pool()
-    first = made(pool).graph.weights
-    assert not torch.equal(first, trained().graph.weights)
-    assert torch.equal(first, trained(learn_graph=False).graph.weights)
-    assert trained(graph="identity").graph.sources.shape == (LABELS, 1)
+    first = made(pool).vectors.graph.weights
+    assert not torch.equal(first, trained().vectors.graph.weights)
+    assert torch.equal(first, trained(learn_graph=False).vectors.graph.weights)
+    assert trained(graph="identity").vectors.graph.sources.shape == (LABELS, 1)
 
 
 def test_an_item_without_neighbours_has_no_smoothness_loss() -> None:
@@ -135,17 +142,17 @@ def test_an_item_without_neighbours_has_no_smoothness_loss() -> None:
 def test_the_bank() -> None:
     pool = make_pool()
     method = trained(candidates="bank", bank=12, refresh=2)
-    assert len(set(method.bank_index.tolist())) == 12
-    assert torch.equal(method.bank_z, pool.take(method.bank_index).z)
-    own = method._seen(pool.take(torch.arange(ITEMS)))[1]
-    support, *_ = method.similar(own, method._bank())
+    bank = method.bank.candidates()
+    assert len(set(bank.index.tolist())) == 12
+    assert torch.equal(bank.z, pool.take(bank.index).z)
+    support, *_ = method.similar(some(method, ITEMS), bank)
     for i, row in enumerate(support.tolist()):
-        assert i not in [method.bank_index[j].item() for j in row if j >= 0]
+        assert i not in [bank.index[j].item() for j in row if j >= 0]
     whole = trained(candidates="bank")
-    assert whole.bank_index.tolist() == list(range(ITEMS))
+    assert whole.bank.index.tolist() == list(range(ITEMS))
     clock = Clock(0, epochs=4, steps=pool.steps, epoch=3)
     whole.begin_epoch(pool, clock)
-    torch.testing.assert_close(whole.bank_features, whole.network.features(pool.x))
+    torch.testing.assert_close(whole.bank.features, whole.network.features(pool.x))
 
 
 def test_presets_run() -> None:
@@ -160,7 +167,7 @@ def test_items_of_a_class_are_preferred(tmp_path: Path) -> None:
     agree = {}
     for weight in (0.0, 100.0):
         method = made(side=str(path), side_weight=weight)
-        own = method.eval()._seen(make_pool().take(torch.arange(ITEMS)))[1]
+        own = some(method, ITEMS)
         first = method.similar(own, own)[0][:, 0].numpy()
         agree[weight] = (classes[first[first >= 0]] == classes[first >= 0]).mean()
     assert agree[100.0] == 1.0 > agree[0.0]
@@ -170,9 +177,10 @@ def test_items_of_a_class_are_preferred(tmp_path: Path) -> None:
 def test_an_explanation_adds_up(settings: dict[str, object]) -> None:
     pool = make_pool()
     method = trained(**settings).eval()
-    whole = method._in_use(pool.in_order())
-    support, c, _ = method.similar(whole, whole)
-    atoms = method._through_graph(whole.scores, whole.z)
+    with in_use(method):
+        whole = some(method, ITEMS)
+        support, c, _ = method.similar(whole, whole)
+        atoms = method.vectors.heard(whole.scores, whole.z)
     for item, label in ((0, 0), (7, 3), (21, 4)):
         told = method.explain(item, label, pool)
         estimate = sum(w.item() * atoms[j, label].item() for j, w in zip(support[item], c[item], strict=True) if j >= 0)
@@ -198,11 +206,95 @@ def test_a_new_item_is_explained_by_the_bank_or_by_a_pool() -> None:
         method.explain(x, 1)
     with pytest.raises(SettingError, match="label = 5"):
         method.explain(x, 5, make_pool())
+    with pytest.raises(DataError, match=r"An item of shape \[2\]; this model is for items of shape \[6\]"):
+        method.explain(x[:2], 1, make_pool())
 
 
-def test_a_graph_file_is_refused_before_the_run_begins(tmp_path: Path) -> None:
+def test_the_last_item_is_not_asked_for_as_the_first_from_the_end() -> None:
+    """It would be one of its own neighbours."""
+    method = trained()
+    assert ITEMS - 1 not in method.explain(ITEMS - 1, 0, make_pool()).neighbours()
+    for item in (-1, ITEMS):
+        with pytest.raises(SettingError, match=f"item = {item}"):
+            method.explain(item, 0, make_pool())
+
+
+def test_what_the_network_is_sure_of_has_a_probability() -> None:
+    method = trained(no_value=0.3)
+    with torch.no_grad():
+        method.network.head.weight.mul_(0)
+        method.network.head.bias.copy_(torch.tensor([40.0, -40.0, 20.0, 12.0, 9.0]))
+    told = [method.explain(0, label, make_pool()).probability for label in range(LABELS)]
+    assert told == pytest.approx([1 / (1 + math.exp(-x)) for x in (40, -40, 20, 12, 9)])
+
+
+def test_classes_belong_to_the_items_of_the_pool(tmp_path: Path) -> None:
+    """An explanation seeks among other items than those of training: their classes are found by id."""
+    classes = {f"train {i}": i % 2 for i in range(ITEMS)} | {f"new {i}": i % 3 for i in range(2 * ITEMS)}
+    path = tmp_path / "side.csv"
+    path.write_text("item,class\n" + "".join(f"{i},{c}\n" for i, c in classes.items()), encoding="utf-8")
+    train, new = (
+        Labels.from_ternary(observed(n), ids=[i for i in classes if i.startswith(word)])
+        for word, n in (("train", ITEMS), ("new", 2 * ITEMS))
+    )
+    method = made(Pool(features(), train), side=str(path), side_weight=100.0, k=1)
+    for item in (0, 4, 2 * ITEMS - 1):
+        near = method.explain(item, 0, Pool(features(2 * ITEMS), new)).neighbours()
+        assert near
+        assert {n % 3 for n in near} == {item % 3}
+
+
+def test_files_are_refused_before_the_run_begins(tmp_path: Path) -> None:
     path = tmp_path / "graph.csv"
     path.write_text("label,related\n0,seven\n", encoding="utf-8")
     labels = Labels.from_ternary(observed())
-    with pytest.raises(ValueError, match="'seven' is not among the 5 names"):
-        Recipe("imcl", "linear", settings={"graph": str(path)}).build(features(), *labels.shape, labels)
+    for name, words in (("graph", "'seven' is not among the 5 names"), ("side", "must be item and class")):
+        with pytest.raises(PartlyError, match=words):
+            Recipe("imcl", "linear", settings={name: str(path)}).build(features(), *labels.shape, labels)
+
+
+def test_a_start_keeps_the_graph_that_it_has_learned() -> None:
+    labels = Labels.from_ternary(observed())
+    recipe = Recipe("imcl", "linear", epochs=2, lr=0.1, settings={"warmup": 0.0})
+    first = run.fit(recipe, features(), labels).method.state_dict()
+    again = run.fit(replace(recipe, epochs=1, settings={"warmup": 1.0}), features(), labels, start=first).method
+    assert torch.equal(again.state_dict()["vectors.graph.weights"], first["vectors.graph.weights"])
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_the_optimiser_of_the_graph_is_there_from_the_start_and_has_not_begun(optimizer: str) -> None:
+    pool = make_pool()
+    ready, late = (Imcl(make_task(pool, optimizer=optimizer), warmup=0.0).eval() for _ in range(2))
+    clock = make_clock(pool)
+    ready.begin_epoch(pool, clock)
+    assert ready.graph_optimiser.state
+    assert torch.equal(ready.vectors.graph.weights, made(pool).vectors.graph.weights)
+    late.begin_epoch(pool, clock)
+    late.graph_optimiser.state.clear()
+    for method in (ready, late):
+        method.update(next(pool.batches(clock)), clock)
+    assert not differing(ready.state(), late.state())
+
+
+def test_memory_of_the_bank_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool = make_pool()
+    defaults = catalogue.find("imcl").defaults()
+    assert Imcl.kept_bytes(ITEMS, LABELS, defaults) == 0
+    for room in (10, ITEMS, 10**9):
+        settings = {"candidates": "bank", "bank": room}
+        bank = made(pool, **settings).bank
+        assert Imcl.kept_bytes(ITEMS, LABELS, defaults | settings) == bank.scores.nbytes + bank.z.nbytes
+    monkeypatch.setattr(run.os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1}.__getitem__)
+    labels = Labels.from_ternary(np.zeros((100, 100), np.int8))
+    run.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 4}), labels)
+    with pytest.raises(PartlyError, match=r"imcl keeps .* for 100 x 100 entries"):
+        run.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 6}), labels)
+
+
+def test_an_exact_fit_says_nothing_of_the_scale() -> None:
+    """One label is rebuilt exactly from any item on the same side: what is left is rounding."""
+    pool = make_pool(observed(labels=1))
+    method = made(pool, warmup=0.0)
+    training.train(method, pool, make_clock(pool))
+    assert method.scale[0] < 1e4
+    assert method.scale[1] > 0

@@ -23,33 +23,34 @@ items, refreshed every `refresh` epochs. `side` is a file with the columns item 
 label vectors with `side_weight`, when similar items are sought. `PRESETS` has the settings of the paper and the code.
 
 Defaults: lambdas, k and edges are the paper's for Open Images. On a validation part of the features of VOC 2012, 10 %
-known, one seed, a linear head and warmup = 0.5, they were 6.3 points of mAP above `bce`. On 2,000 items of it, where
+known, one seed and a linear head, they and warmup = 0.5 were 6.3 points of mAP above `bce`. On 2,000 items of it, where
 they were 5.6 above, lambda_y = 3 was 6.7 above, a bank 4.2, a fixed graph 5.6 and none 6.2. With the MLP head nothing
 was gained, and lambdas this large cost a point or two by the last epoch; there lambda_y = 0.1 does no harm.
 
 `explain` lists the neighbours and the edges of the graph that speak for an entry.
 """
 
-# A little long because an explanation must go exactly the way that the loss goes.
-
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from partly.clock import Clock
-from partly.errors import SettingError, within
+from partly.errors import DataError, SettingError, within
 from partly.losses import bce
 from partly.method import Method, Task
+from partly.networks.network import in_use
 from partly.pool import Batch, Pool
 from partly.similarity import (
+    Bank,
+    Candidates,
     Explanation,
     LabelGraph,
+    LabelVectors,
     Neighbours,
     explained,
     joint_nonnegative_omp,
@@ -72,26 +73,15 @@ PRESETS: dict[str, dict[str, float | str | bool]] = {
         "known_through_graph": False,
     },
 }
-ENCODED = 1024  # items at a time, for the bank
-
-
-@dataclass(frozen=True)
-class Candidates:
-    """Items to be similar to: features [M, D], scores [M, L] (labels as the network sees them), z [M, L], index [M]."""
-
-    features: Tensor
-    scores: Tensor
-    z: Tensor
-    index: Tensor
+ENCODED = 1024  # items at a time
+EXACT = (
+    1e-4  # of the cross-entropy: a smoothness loss below this is rounding, as where there are few labels, and no scale
+)
 
 
 class Imcl(Method):
     scale: Tensor  # of the smoothness losses; 0 until measured
-    classes: Tensor
-    bank_features: Tensor
-    bank_scores: Tensor
-    bank_z: Tensor
-    bank_index: Tensor
+    classes: Tensor  # of the training items, -1 where not said
 
     def __init__(
         self,
@@ -106,7 +96,7 @@ class Imcl(Method):
         candidates: Literal["batch", "bank"] = "batch",
         bank: int = 4096,
         refresh: int = 1,
-        warmup: float = 0.4,
+        warmup: float = 0.5,
         relative: bool = True,
         no_value: float = 0.5,
         solver: Literal["nnls", "clip", "ls"] = "nnls",
@@ -118,80 +108,79 @@ class Imcl(Method):
         side_weight: float = 1.0,
     ) -> None:
         super().__init__(task)
-        within(0, math.inf, lambda_y=lambda_y, lambda_f=lambda_f, side_weight=side_weight)
+        within(0, math.inf, lambda_y=lambda_y, lambda_f=lambda_f, side_weight=side_weight, tolerance=tolerance)
         within(1, math.inf, k=k, bank=bank, refresh=refresh)
         within(0, 1, warmup=warmup)
         within(1e-6, 1, no_value=no_value)
-        self.lambdas = lambda_y, lambda_f
-        self.k, self.solver, self.stop, self.tolerance = k, solver, stop, tolerance
+        self.lambdas, self.relative, self.tanh = (lambda_y, lambda_f), relative, tanh
         self.graph_from, self.side, self.side_weight = graph, side, side_weight
-        self.candidates, self.refresh, self.warmup = candidates, refresh, warmup
-        self.no_value, self.relative = no_value, relative
-        self.known_through_graph, self.tanh = known_through_graph, tanh
+        self.refresh, self.warmup = refresh, warmup
+        self.pursuit = partial(
+            joint_nonnegative_omp,
+            k=k,
+            lambda_y=lambda_y,
+            lambda_f=lambda_f,
+            solver=solver,
+            stop=stop,
+            tolerance=tolerance,
+        )
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
-        self.graph = LabelGraph(task.labels, 0 if graph == "identity" else edges)
-        self.graph.weights.requires_grad_(learn_graph)
-        self.graph_optimiser = task.optimiser(self.graph.parameters())
+        among = LabelGraph(task.labels, 0 if graph == "identity" else edges)
+        among.weights.requires_grad_(learn_graph)
+        self.vectors = LabelVectors(among, no_value, known_through_graph)
+        self.graph_optimiser = task.optimiser(among.parameters())
         self.graph_optimiser.param_groups[0]["weight_decay"] = 0.0  # an edge that nothing speaks against stays
-        self._register(min(bank, task.items) if candidates == "bank" else 0)
-        if task.observed is not None:  # a file that cannot be read is refused before the run begins
-            self.graph.connect(graph, task.observed)
-
-    def _register(self, bank: int) -> None:
-        width = self._width() if bank else 0
+        room = min(bank, task.items) if candidates == "bank" else 0
+        self.bank = Bank(room, self.network.width(task.x) if room else 0, task.labels)
         self.register_buffer("scale", torch.zeros(2))
-        self.register_buffer("classes", torch.full((self.task.items if self.side else 0,), -1))
-        self.register_buffer("bank_features", torch.zeros(bank, width))
-        self.register_buffer("bank_scores", torch.zeros(bank, self.task.labels))
-        self.register_buffer("bank_z", torch.zeros(bank, self.task.labels, dtype=torch.int8))
-        self.register_buffer("bank_index", torch.full((bank,), -1))
+        self.register_buffer("classes", torch.full((task.items,), -1))
+        if task.observed is not None:  # a file that cannot be read is refused before the run begins
+            self._read(Pool(task.x, task.observed))
 
-    @torch.no_grad()
-    def _width(self) -> int:
-        """How many features the network makes."""
-        self.network.eval()
-        width = self.network.features(self.task.x[:1]).shape[1]
-        self.network.train()
-        return int(width)
+    @classmethod
+    def kept_bytes(cls, items: int, labels: int, settings: dict[str, Any]) -> int:
+        return Bank.ENTRY_BYTES * min(settings["bank"], items) * labels if settings["candidates"] == "bank" else 0
+
+    def _read(self, pool: Pool) -> None:
+        self.vectors.graph.connect(self.graph_from, pool.labels)
+        self.classes.copy_(self._classes(pool))
+
+    def _classes(self, pool: Pool) -> Tensor:
+        """Of each item of a pool, [N]; -1 where not said."""
+        if self.side is None:
+            return torch.full_like(self.classes[:1], -1).expand(len(pool))
+        return torch.from_numpy(read_classes(self.side, pool.labels.ids)).to(self.classes.device)
 
     # ---------------------------------------------------------------- before an epoch
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
-            self.graph.connect(self.graph_from, pool.labels)
-            if self.side is not None:
-                self.classes.copy_(torch.from_numpy(read_classes(self.side, pool.labels.ids)))
+            if self.task.observed is None:  # else they were read, and what a start has learned since is kept
+                self._read(pool)
+            self.allocate(self.graph_optimiser)
         since = clock.epoch - self._first(clock)
-        if len(self.bank_index) and since >= 0 and since % self.refresh == 0:
-            self._refresh(pool, clock)
+        if len(self.bank) and since >= 0 and since % self.refresh == 0:
+            drawn = clock.epoch_rng("bank").permutation(len(pool))[: len(self.bank)]
+            with in_use(self):
+                self.bank.store(self._of(pool, torch.from_numpy(drawn).sort().values, self.classes))
 
     def _first(self, clock: Clock) -> int:
         """The first epoch, counted from 0, that looks at similar items."""
-        return min(int(self.warmup * clock.epochs + 1e-9), clock.epochs - 1)
+        return int(self.warmup * clock.epochs + 1e-9)
 
-    def _refresh(self, pool: Pool, clock: Clock) -> None:
-        drawn = clock.epoch_rng("bank").permutation(len(pool))[: len(self.bank_index)]
-        found = self._in_use(map(pool.take, torch.from_numpy(drawn).sort().values.split(ENCODED)))
-        for name, part in vars(found).items():
-            getattr(self, f"bank_{name}").copy_(part)
-
-    @torch.no_grad()
-    def _in_use(self, batches: Iterable[Batch]) -> Candidates:
-        """All items of these batches, without dropout."""
-        was_training = self.training
-        self.eval()
-        parts = [vars(self._seen(batch)[1]) for batch in batches]
-        self.train(was_training)
-        return Candidates(**{name: torch.cat([part[name] for part in parts]) for name in parts[0]})
+    def _of(self, pool: Pool, index: Tensor, classes: Tensor) -> Candidates:
+        """Items of a pool; classes [N] of all that are in it."""
+        return Candidates.joined(self._seen(pool.take(part), classes)[1] for part in index.split(ENCODED))
 
     # ---------------------------------------------------------------- a step
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
-        logits, own = self._seen(batch)
+        logits, own = self._seen(batch, self.classes)
         loss = known = bce(logits, batch.z).mean()
-        if clock.epoch >= self._first(clock):
-            smooth = self._smoothness(own, own if self.candidates == "batch" else self._bank())
+        # Of a loss that is not finite the loop says what to do.
+        if clock.epoch >= self._first(clock) and known.isfinite():
+            smooth = self._smoothness(own, self.bank.candidates() if len(self.bank) else own)
             if self.relative and not self.scale.all():
                 self._measure(known, smooth)
             weights = self.scale if self.relative else torch.ones_like(self.scale)
@@ -199,26 +188,11 @@ class Imcl(Method):
         self.step(loss, clock, self.optimiser, *([self.graph_optimiser] if loss is not known else []))
         return {"loss": loss.item(), "known": known.item()}
 
-    def _seen(self, batch: Batch) -> tuple[Tensor, Candidates]:
+    def _seen(self, batch: Batch, classes: Tensor) -> tuple[Tensor, Candidates]:
         """Logits of some items, and the items as they look to others."""
-        features = self.network.features(batch.x)
-        logits = self.network.head(features, batch.z) if self.network.hears else self.network.head(features)
-        scores = (1 + self.no_value) * torch.sigmoid(2 * logits + math.log(self.no_value)) - self.no_value
-        return logits, Candidates(features, scores, batch.z, batch.index)
-
-    def _bank(self) -> Candidates:
-        return Candidates(self.bank_features, self.bank_scores, self.bank_z, self.bank_index)
-
-    def _known(self, scores: Tensor, z: Tensor) -> Tensor:
-        """Label vectors: what is known, and the scores of what is not."""
-        said = torch.where(z > 0, 1.0, -self.no_value)
-        return torch.where(z == 0, scores, said)
-
-    def _through_graph(self, scores: Tensor, z: Tensor) -> Tensor:
-        if not self.known_through_graph:
-            return self._known(self.graph(scores), z)
-        heard: Tensor = self.graph(self._known(scores, z))
-        return heard
+        features, logits = self.network.both(batch.x, batch.z)
+        side = torch.where(batch.index >= 0, classes[batch.index.clamp(min=0)], -1)
+        return logits, Candidates(features, self.vectors.scores(logits), batch.z, batch.index, side)
 
     def _smoothness(self, own: Candidates, others: Candidates) -> Tensor:
         """Mean squared errors of labels and of features, rebuilt from similar items: [2]."""
@@ -226,42 +200,25 @@ class Imcl(Method):
         alone = support[:, 0] < 0
         chosen, place = support.clamp(min=0).unique(return_inverse=True)
         place = torch.where(support < 0, -1, place)
-        labels = mixed(self._through_graph(others.scores[chosen], others.z[chosen]), place, weights[0])
+        labels = mixed(self.vectors.heard(others.scores[chosen], others.z[chosen]), place, weights[0])
         labels = torch.tanh(labels) if self.tanh else labels
         features = mixed(others.features[chosen], place, weights[1])
-        pairs = ((self._known(own.scores, own.z), labels), (own.features, features))
+        pairs = ((self.vectors.filled(own.scores, own.z), labels), (own.features, features))
         errors = torch.stack([(target - rebuilt).square().sum(dim=1) for target, rebuilt in pairs])
         return torch.where(alone, 0.0, errors).mean(dim=1)
 
     @torch.no_grad()
     def similar(self, own: Candidates, others: Candidates) -> tuple[Tensor, Tensor, Tensor]:
         """Support, label weights and feature weights of some items, [B, k] each; nobody is similar to itself."""
-        same = own.index[:, None] == others.index
-        itself = torch.where(same.any(dim=1) & (own.index >= 0), same.float().argmax(dim=1), -1)
-        return joint_nonnegative_omp(
-            own.features,
-            self._with_class(self._known(own.scores, own.z), own.index),
-            others.features,
-            self._with_class(self._through_graph(others.scores, others.z), others.index),
-            self.k,
-            *self.lambdas,
-            itself,
-            solver=self.solver,
-            stop=self.stop,
-            tolerance=self.tolerance,
-        )
-
-    def _with_class(self, y: Tensor, index: Tensor) -> Tensor:
-        """Label vectors with the items' classes joined to them: [B, L + classes]."""
-        if self.side is None:
-            return y
-        own = torch.where(index >= 0, self.classes[index.clamp(min=0)], -1)
-        return torch.cat([y, self.side_weight * (own[:, None] == torch.arange(int(self.classes.max()) + 1))], dim=1)
+        count = 1 + max(int(part.side.max()) for part in (own, others))
+        labels = own.with_side(self.vectors.filled(own.scores, own.z), self.side_weight, count)
+        heard = others.with_side(self.vectors.heard(others.scores, others.z), self.side_weight, count)
+        return self.pursuit(own.features, labels, others.features, heard, exclude=own.places(others))
 
     @torch.no_grad()
     def _measure(self, known: Tensor, smooth: Tensor) -> None:
         """What makes each smoothness loss as large as the cross-entropy now; waits for a batch that has all three."""
-        measured = (self.scale == 0) & (smooth > 0)
+        measured = (self.scale == 0) & (smooth > EXACT * known)
         self.scale.copy_(torch.where(measured, known / smooth, self.scale))
 
     # ---------------------------------------------------------------- reasons
@@ -274,26 +231,24 @@ class Imcl(Method):
         the training items.
         """
         within(0, self.task.labels - 1, label=label)
-        if pool is None and (isinstance(item, int) or not len(self.bank_index)):
+        if pool is None and not (isinstance(item, Tensor) and len(self.bank)):
             raise SettingError("Similar items are sought in a pool: explain(item, label, Pool(x, labels)).")
-        others = self._bank() if pool is None else self._in_use(map(pool.take, torch.arange(len(pool)).split(ENCODED)))
-        own = self._in_use([self._one(item, pool)])
-        support, *weights = (part[0] for part in self.similar(own, others))
+        classes = self.classes if pool is None else self._classes(pool)
+        with in_use(self):
+            logits, own = self._seen(self._one(item, pool), classes)
+            others = self.bank.candidates() if pool is None else self._of(pool, torch.arange(len(pool)), classes)
+            support, *weights = (part[0] for part in self.similar(own, others))
         found = support[support >= 0]
-        z = others.z[found]
-        direct = torch.zeros_like(found, dtype=torch.bool)
-        if not self.known_through_graph:
-            direct = z[:, label] != 0
-            z = torch.where(direct[:, None], z, 0)
-        y = self._known(others.scores[found], z)
-        near = Neighbours(others.index[found], torch.stack(weights)[:, : len(found)], y, z, direct)
-        share = (own.scores[0, label] + self.no_value) / (1 + self.no_value)  # sigmoid(2 x + ln no_value)
-        probability = torch.sigmoid((torch.logit(share) - math.log(self.no_value)) / 2)
-        return explained(label, probability.item(), near, self.graph)
+        parts = self.vectors.parts(label, others.scores[found], others.z[found])
+        near = Neighbours(others.index[found], torch.stack(weights)[:, : len(found)], *parts)
+        return explained(label, torch.sigmoid(logits[0, label]).item(), near, self.vectors.graph)
 
     def _one(self, item: int | Tensor, pool: Pool | None) -> Batch:
-        if isinstance(item, int) and pool is not None:
+        if pool is not None and not isinstance(item, Tensor):
+            within(0, len(pool) - 1, item=item)
             return pool.take(torch.tensor([item]))
-        device = self.scale.device
-        x, unknown = torch.as_tensor(item)[None].to(device), torch.zeros(1, self.task.labels, dtype=torch.int8)
-        return Batch(x, unknown.to(device), torch.tensor([-1], device=device))
+        x, wanted, device = torch.as_tensor(item), self.task.x.shape[1:], self.scale.device
+        if x.shape != wanted:
+            raise DataError(f"An item of shape {list(x.shape)}; this model is for items of shape {list(wanted)}.")
+        unknown = torch.zeros(1, self.task.labels, dtype=torch.int8, device=device)
+        return Batch(x[None].to(device), unknown, torch.tensor([-1], device=device))
