@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from conformance.bench import make_clock, make_pool, make_task
-from partly import losses
+from partly import losses, training
 from partly.clock import Clock
-from partly.errors import SettingError
+from partly.errors import DataError, SettingError
 from partly.methods import lsep
 from partly.methods.fast0tag import Fast0Tag
 from partly.methods.wsabie import Wsabie, warp
@@ -96,6 +98,26 @@ def test_logits_are_products_in_a_small_space(kind: type[Wsabie] | type[Fast0Tag
     torch.testing.assert_close(made(pool.x), places @ made.network.head.weight.T)
     with pytest.raises(SettingError, match="size = 0"):
         kind(make_task(pool), size=0)
+
+
+def test_label_vectors_of_a_file_stay_as_they_are(tmp_path: Path) -> None:
+    pool, path = make_pool(), tmp_path / "vectors.csv"
+    given = {name: [float(i), -float(i)] for i, name in enumerate(["more", *reversed(pool.labels.names)])}
+    path.write_text("item,a,b\n" + "".join(f"{n},{a},{b}\n" for n, (a, b) in given.items()), encoding="utf-8")
+    task = make_task(pool, observed=pool.labels)
+    made = Fast0Tag(task, size=2, vectors=str(path))
+    before = made.network.features(pool.x)
+    training.train(made, pool, make_clock(pool))
+    assert made.network.head.weight.tolist() == [given[name] for name in pool.labels.names]
+    assert not torch.equal(made.network.features(pool.x), before)
+    loaded = Fast0Tag(make_task(pool), size=2, vectors="not there any more.csv")
+    loaded.load_state(made.state())
+    assert torch.equal(loaded.eval()(pool.x), made.eval()(pool.x))
+    with pytest.raises(SettingError, match="vectors of 2 numbers for size = 300"):
+        Fast0Tag(task, vectors=str(path))
+    path.write_text("item,a,b\n0,1,1\n", encoding="utf-8")
+    with pytest.raises(DataError, match="4 of the 5 labels are not in it"):
+        Fast0Tag(task, size=2, vectors=str(path))
 
 
 @pytest.mark.parametrize("unknown_as_no", [False, True])

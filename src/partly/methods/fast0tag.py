@@ -5,8 +5,9 @@ Paper: Y. Zhang, B. Gong, M. Shah. Fast Zero-Shot Image Tagging. CVPR 2016. "Fas
 Known no: what every yes of the item is to lie ahead of. Unknown: in no pair, so it does not count; with `unknown_as_no`
 the same as a known no, which is what is left to do where only yes is known.
 
-Differs: the label vectors are learned along with the network, where the paper has word vectors; so labels that nobody
-was asked about in training cannot be predicted. The network that makes the direction is the head of the task, with as
+Differs: the paper has word vectors, that stay as they are. So do those of a file `vectors`: of features, with the names
+of the labels as ids. Without one the label vectors are learned along with the network, and a label that nobody was
+asked about in training cannot be predicted. The network that makes the direction is the head of the task, with as
 many outputs as the space has dimensions: one that knows labels apart, as `ml-gcn` does, knows nothing of them here. For
 a share of the epochs the whole is first trained by `bce`: Huynh and Elhamifar (CVPR 2020) start all their baselines
 from a logistic model.
@@ -25,7 +26,7 @@ from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.losses import bce, rank_net
 from partly.method import Method, Task
-from partly.networks.low_rank import low_rank
+from partly.networks.low_rank import low_rank, read_vectors
 from partly.pool import Batch
 
 SEARCH = {"size": [30, 100, 300], "warmup": (0.0, 0.9)}
@@ -33,13 +34,25 @@ IN_PAPERS = ("Fast0Tag",)
 
 
 class Fast0Tag(Method):
-    def __init__(self, task: Task, *, size: int = 300, warmup: float = 0.5, unknown_as_no: bool = False) -> None:
+    def __init__(
+        self,
+        task: Task,
+        *,
+        size: int = 300,
+        vectors: str | None = None,
+        warmup: float = 0.5,
+        unknown_as_no: bool = False,
+    ) -> None:
         super().__init__(task)
         within(1, math.inf, size=size)
         within(0, 1, warmup=warmup)
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
         directions = replace(task, labels=size, observed=None).network()
         self.network = low_rank(directions, size, task.labels, seed_for(task.seed, "label vectors"))
+        if vectors is not None:
+            weight = self.network.head.get_parameter("weight").requires_grad_(False)
+            if task.observed is not None:  # else they come with a trained model
+                weight.copy_(read_vectors(vectors, task.observed.names, size))
         self.optimiser = task.optimiser(self.network.parameters())
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:

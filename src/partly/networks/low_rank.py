@@ -1,11 +1,17 @@
-"""Logits as products of an item's place in a small space with a learned vector for each label."""
+"""Logits as products of an item's place in a small space with a vector for each label, learned or given."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
+from partly.data.features import read_features
+from partly.data.files import PathLike
+from partly.data.matching import positions
+from partly.errors import SettingError
 from partly.networks.network import Network
 
 
@@ -14,3 +20,11 @@ def low_rank(places: Network, size: int, labels: int, seed: int) -> Network:
     vectors = skip_init(nn.Linear, size, labels, bias=False)
     nn.init.normal_(vectors.weight, std=size**-0.5, generator=torch.Generator().manual_seed(seed))
     return Network(places, vectors)
+
+
+def read_vectors(path: PathLike, names: Sequence[str], size: int) -> Tensor:
+    """A vector for each of these labels, [L, size], from a file of features whose ids are the names of labels."""
+    vectors, there = read_features(path)
+    if vectors.shape[1] != size:
+        raise SettingError(f"{path}: vectors of {vectors.shape[1]} numbers for size = {size}. Make the two the same.")
+    return torch.from_numpy(vectors[positions(names, there, path, "label")])
