@@ -136,13 +136,15 @@ def _asked(cell: Cell, split: Split) -> dict[str, Any]:
     round are on the test part."""
     observed, (model,) = mask(cell, split), candidates(cell)
     measure = progression.against(split.train_x, split.train, split.test_x, split.test)
+    begun = time.perf_counter()
     with TemporaryDirectory() as folder:
         where = (model, split.train_x, observed, folder, plan_of(cell.asks))
         loop = Loop(*where, hierarchy=split.hierarchy, measure=measure)
         rounds = loop.run(progression.from_truth(split.train), cell.asks["rounds"])
+    seconds = time.perf_counter() - begun  # of all rounds
     areas = {name: progression.area(rounds, name) for name in progression.RANKS}
     test = TestPart(split.test_x, split.test, loop.labels.counts()[0])
-    found = _tested(model, test, loop.recipe, observed, model.fitted_.progress.seconds)
+    found = _tested(model, test, loop.recipe, observed, seconds)
     return found | {"rounds": rounds, "areas": _plain(areas)}
 
 

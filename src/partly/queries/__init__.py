@@ -117,7 +117,7 @@ def _block(
     scores = {name: np.asarray(part.cpu() if isinstance(part, Tensor) else part) for name, part in parts.items()}
     score = scores["score"]
     if not np.isfinite(score).all():
-        raise PartlyError(f"The query {query} gives scores that are not finite, so nothing can be ranked by them.")
+        raise PartlyError(f"The query {query} gives scores that are not finite: look at the model's predictions.")
     able = known.rows(slice(start, start + len(score))) == 0
     low, high = np.searchsorted(before, (start * score.shape[1], (start + len(score)) * score.shape[1]))
     able.reshape(-1)[before[low:high] - start * score.shape[1]] = False
