@@ -136,6 +136,8 @@ def test_pictures_are_drawn_where_asked_for() -> None:
         ({"asks": {"round": 3}}, "asks has no entry 'round'. Did you mean 'rounds'"),
         ({"asks": {"rounds": 0}}, "rounds = 0 must be"),
         ({"asks": {"questions": 0}}, "questions = 0 must be"),
+        ({"tune": 3}, "tune needs a validation part"),
+        ({"queries": (), "asks": {"rounds": 3}}, "name queries too"),
     ],
 )
 def test_what_cannot_be_asked(change: dict, message: str) -> None:

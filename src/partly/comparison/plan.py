@@ -83,6 +83,10 @@ class Experiment:
                     raise SettingError(f"There is no {what} {word!r}.{did_you_mean(word, known)}")
         for query in self.queries:
             self._asks(query)
+        if self.queries and self.tune:
+            raise SettingError("tune needs a validation part, and cells that ask questions have none. Leave it out.")
+        if self.asks and not self.queries:
+            raise SettingError("asks says how to ask, queries by what: name queries too, or leave out asks.")
         if not self.data or not self.methods or not self.scenarios or self.seeds < 1 or self.tune < 0:
             raise SettingError("A comparison needs data, methods, scenarios and at least one seed.")
 
