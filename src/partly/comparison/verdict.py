@@ -133,7 +133,8 @@ def method(verdict: Verdict) -> str:
             "Friedman's over all methods, then Wilcoxon's signed ranks for every two, with Holm's correction."
         )
         if verdict.data < ranking.blocks:
-            words += f" Races on the same data ({verdict.data} set{'s' * (verdict.data != 1)}) are not independent: the true p is larger."
+            sets = f"{verdict.data} set{'s' * (verdict.data != 1)}"
+            words += f" Races on the same data ({sets}) are not independent: the true p is larger."
     elif ranking.seeds > 1:
         words = (
             f"Too few races ({ranking.blocks}) for tests that speak of other data too. Test at 5 %: Student's t for "
