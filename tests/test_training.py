@@ -466,8 +466,12 @@ def test_a_signal_finishes_the_step_saves_and_leaves(tmp_path: Path, number: sig
 
 def test_without_a_folder_ctrl_c_is_an_ordinary_interrupt() -> None:
     method, pool, clock = make()
-    with pytest.raises(KeyboardInterrupt):
-        training.train(method, pool, clock, watch=lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it otherwise
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            training.train(method, pool, clock, watch=lambda *_: signal.raise_signal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("quick_disk")
