@@ -1,5 +1,7 @@
 """The command line: parse, call, print. No logic; torch is imported inside the commands."""
 
+# Long because it is a list of commands with their options, a function each, and nothing else.
+
 from __future__ import annotations
 
 import json

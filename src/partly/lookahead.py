@@ -7,8 +7,7 @@ Pseudo-Label Approach. arXiv 2109.14676, 2021. Equations 6 to 8, with means inst
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 
 import torch
@@ -17,6 +16,7 @@ from torch.autograd import forward_ad
 from torch.func import functional_call, jvp
 
 from partly.losses import bce, cross_entropy
+from partly.networks import predicting
 
 Weights = dict[str, Tensor]
 
@@ -31,7 +31,7 @@ def pseudo_label_gradient(
     as it predicts (no dropout, batch normalisation at rest) and left as it was; frozen weights stay where they are.
     """
     _load_rules()
-    with _predicting(network):
+    with predicting(network):
         weights = {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
         downhill = _gradient(network, weights, x, lambda logits: cross_entropy(logits, pseudo))
         ahead = {name: weight - lr * downhill[name] for name, weight in weights.items()}
@@ -57,15 +57,3 @@ def _load_rules() -> None:
     with warnings.catch_warnings(), forward_ad.dual_level():
         warnings.simplefilter("ignore", DeprecationWarning)
         forward_ad.make_dual(torch.zeros(1), torch.zeros(1))
-
-
-@contextmanager
-def _predicting(network: nn.Module) -> Iterator[None]:
-    """Every part in evaluation mode for a while."""
-    modes = [(part, part.training) for part in network.modules()]
-    network.eval()
-    try:
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode

@@ -25,6 +25,7 @@ from partly.clock import Clock, seed_for
 from partly.errors import PartlyError, Stopped
 from partly.labels import Labels
 from partly.method import Method
+from partly.networks import predicting
 from partly.pool import Pool
 
 SAVE_SECONDS = 20.0
@@ -112,15 +113,12 @@ def predict(method: Method, x: Tensor, batch_size: int = 1024, known: Labels | N
 def logits(method: Method, x: Tensor, batch_size: int = 1024, known: Labels | None = None) -> npt.NDArray[np.float32]:
     """Logits [N, L], without side effects on the method; `known` is what its network may hear of the items."""
     device = next(chain(method.parameters(), method.buffers())).device
-    was_training = method.training
-    method.eval()
     parts = []
-    with torch.inference_mode():
+    with predicting(method), torch.inference_mode():
         for number, part in enumerate(x.split(batch_size)):
             rows = slice(number * batch_size, (number + 1) * batch_size)
             z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
             parts.append(method(part.to(device), *z).float().cpu().numpy())
-    method.train(was_training)
     return np.concatenate(parts)
 
 

@@ -1,3 +1,5 @@
+# Long because each fault that would make a comparison dishonest is planted by itself and must be refused.
+
 from __future__ import annotations
 
 import importlib

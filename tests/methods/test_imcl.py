@@ -17,7 +17,7 @@ from partly.clock import Clock
 from partly.errors import DataError, PartlyError, SettingError
 from partly.labels import Labels
 from partly.methods.imcl import PRESETS, Imcl
-from partly.networks.network import in_use
+from partly.networks import predicting
 from partly.pool import Batch, Pool
 from partly.run import Recipe
 from partly.similarity import Candidates
@@ -177,7 +177,7 @@ def test_items_of_a_class_are_preferred(tmp_path: Path) -> None:
 def test_an_explanation_adds_up(settings: dict[str, object]) -> None:
     pool = make_pool()
     method = trained(**settings).eval()
-    with in_use(method):
+    with predicting(method), torch.no_grad():
         whole = some(method, ITEMS)
         support, c, _ = method.similar(whole, whole)
         atoms = method.vectors.heard(whole.scores, whole.z)

@@ -70,3 +70,16 @@ def test_an_unknown_head_is_refused_with_the_nearest() -> None:
         networks.build("lineer", torch.randn(2, 3), 5)
     with pytest.raises(SettingError, match=r"There is no head 'zzz'\. There is: .*linear, .*mlp"):
         networks.build("zzz", torch.randn(2, 3), 5)
+
+
+def test_after_predicting_every_part_has_its_own_mode_back() -> None:
+    network = networks.build("mlp", torch.randn(4, 3), 2).train()
+    network.head.eval()  # a part that was at rest before
+    before = [part.training for part in network.modules()]
+    with networks.predicting(network):
+        assert not any(part.training for part in network.modules())
+    assert [part.training for part in network.modules()] == before
+    with pytest.raises(RuntimeError), networks.predicting(network):
+        network(torch.randn(4, 99))  # an error on the way
+    assert [part.training for part in network.modules()] == before
+    assert len(set(before)) == 2

@@ -31,7 +31,7 @@ from partly.clock import Clock
 from partly.errors import within
 from partly.losses import bce, normaliser
 from partly.method import Method, Task
-from partly.networks import Network
+from partly.networks import Network, predicting
 from partly.pool import Batch, Pool
 from partly.selection import largest
 
@@ -98,14 +98,12 @@ class Curriculum(Method):
     def _relabel(self, pool: Pool, clock: Clock) -> None:
         if self.recompute:
             self.weak.zero_()
-        was_training = self.training
-        self.eval()
-        for batch in pool.batches(clock):  # the batches of training, since `proportion` is a share of each
-            weak = self.weak[batch.index]
-            free = (batch.z == 0) & (weak == 0)
-            scores, easy = self._easy(batch.x, free)
-            self.weak[batch.index] = torch.where(free & easy, scores.sign().to(torch.int8), weak)
-        self.train(was_training)
+        with predicting(self):
+            for batch in pool.batches(clock):  # the batches of training, since `proportion` is a share of each
+                weak = self.weak[batch.index]
+                free = (batch.z == 0) & (weak == 0)
+                scores, easy = self._easy(batch.x, free)
+                self.weak[batch.index] = torch.where(free & easy, scores.sign().to(torch.int8), weak)
 
     def _easy(self, x: Tensor, free: Tensor) -> tuple[Tensor, Tensor]:
         """Scores [B, L], whose signs are the labels, and which entries are easy, [B, L]."""

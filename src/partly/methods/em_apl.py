@@ -28,6 +28,7 @@ from partly.clock import Clock
 from partly.errors import within
 from partly.losses import cross_entropy, entropy_maximization
 from partly.method import Method, Task
+from partly.networks import predicting
 from partly.pool import Batch, Pool
 from partly.selection import smallest
 
@@ -79,11 +80,8 @@ class EMAPL(Method):
 
     def _scores(self, pool: Pool) -> Tensor:
         """Logits of all training items, as they are used: without dropout. [N, L]"""
-        was_training = self.training
-        self.eval()
-        scores = torch.cat([self(batch.x) for batch in pool.in_order()])
-        self.train(was_training)
-        return scores
+        with predicting(self):
+            return torch.cat([self(batch.x) for batch in pool.in_order()])
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits, believed = self.network(batch.x, batch.z), self.believed[batch.index]

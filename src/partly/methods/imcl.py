@@ -43,7 +43,7 @@ from partly.clock import Clock
 from partly.errors import DataError, SettingError, within
 from partly.losses import bce
 from partly.method import Method, Task
-from partly.networks.network import in_use
+from partly.networks import predicting
 from partly.pool import Batch, Pool
 from partly.similarity import (
     Bank,
@@ -162,7 +162,7 @@ class Imcl(Method):
         since = clock.epoch - self._first(clock)
         if len(self.bank) and since >= 0 and since % self.refresh == 0:
             drawn = clock.epoch_rng("bank").permutation(len(pool))[: len(self.bank)]
-            with in_use(self):
+            with predicting(self), torch.no_grad():
                 self.bank.store(self._of(pool, torch.from_numpy(drawn).sort().values, self.classes))
 
     def _first(self, clock: Clock) -> int:
@@ -234,7 +234,7 @@ class Imcl(Method):
         if pool is None and not (isinstance(item, Tensor) and len(self.bank)):
             raise SettingError("Similar items are sought in a pool: explain(item, label, Pool(x, labels)).")
         classes = self.classes if pool is None else self._classes(pool)
-        with in_use(self):
+        with predicting(self), torch.no_grad():
             logits, own = self._seen(self._one(item, pool), classes)
             others = self.bank.candidates() if pool is None else self._of(pool, torch.arange(len(pool)), classes)
             support, *weights = (part[0] for part in self.similar(own, others))

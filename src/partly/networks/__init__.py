@@ -20,7 +20,7 @@ from partly.networks.c_tran import CTran
 from partly.networks.conv import SmallConv
 from partly.networks.gnn import LabelGNN
 from partly.networks.ml_gcn import MLGCN, label_graph
-from partly.networks.network import Network, Standardise
+from partly.networks.network import Network, Standardise, predicting
 from partly.networks.weldon import weldon
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "build",
     "heads",
     "label_graph",
+    "predicting",
     "weldon",
 ]
 

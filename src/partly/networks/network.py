@@ -32,20 +32,20 @@ class Network(nn.Module):
 
     def width(self, x: Tensor) -> int:
         """How many features it makes of such items."""
-        with in_use(self):
+        with predicting(self), torch.no_grad():
             return int(self.features(x[:1]).shape[1])
 
 
 @contextmanager
-def in_use(module: nn.Module) -> Iterator[None]:
-    """Without dropout and without gradients, for a while."""
-    was_training = module.training
-    module.eval()
+def predicting(module: nn.Module) -> Iterator[None]:
+    """For a while as it predicts: no dropout, batch normalisation at rest. Each part gets its own mode back."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()  # the one place for it: everyone else comes here, and nobody forgets to switch back
     try:
-        with torch.no_grad():
-            yield
+        yield
     finally:
-        module.train(was_training)
+        for part, mode in modes:
+            part.training = mode
 
 
 class Standardise(nn.Module):

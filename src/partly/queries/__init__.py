@@ -28,6 +28,7 @@ from partly.errors import PartlyError, SettingError, did_you_mean
 from partly.hierarchy import Hierarchy
 from partly.labels import Labels
 from partly.method import Method
+from partly.networks import predicting
 from partly.pool import Pool
 
 BLOCK = 1024  # items that are scored at a time
@@ -90,17 +91,12 @@ def choose(
     flat = [one.rows * labels.shape[1] + one.columns for one in asked]
     before = np.sort(np.concatenate([np.empty(0, np.int64), *flat]))
     lines = [] if hierarchy is None else hierarchy.lines(labels.names)
-    was_training = method.training
-    method.eval()
-    try:
-        best = Questions(np.empty(0, np.int64), np.empty(0, np.int64), {})
-        start = 0
+    best, start = Questions(np.empty(0, np.int64), np.empty(0, np.int64), {}), 0
+    with predicting(method):
         for parts in cast(Strategy, entry.make)(method, pool, clock, **chosen):
             found = _block(query, parts, known, start, before, lines, best, count)
             best, start = _merged(best, found, count), start + len(next(iter(parts.values())))
-        return best
-    finally:
-        method.train(was_training)
+    return best
 
 
 def _block(
