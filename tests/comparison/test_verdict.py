@@ -39,6 +39,17 @@ def test_a_shared_lead():
     assert "between these two, p = 0.023 at most against the rest" in evidence
 
 
+def test_a_crowded_lead_names_the_first_few():
+    level = dict.fromkeys(["asymmetric", "assume-negative", "hill", "partial-bce", "focal"], 0.1)
+    races = many(level | {"bce": 0.3}, races=40)
+    ((head, _),) = said(races)
+    assert " and 2 others share the lead" in head
+    assert sum(name in head for name in level) == 3
+    ((head, _),) = said([line for line in races if line["method"] != "focal"])
+    assert "others" not in head
+    assert all(name in head for name in level if name != "focal")
+
+
 def test_no_winner():
     ((head, evidence),) = said(many({"bce": 0.1, "assume-negative": 0.1, "partial-bce": 0.1}, noise=0.05))
     assert head.startswith("No winner at uniform:0.5: ")

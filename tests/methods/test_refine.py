@@ -16,6 +16,7 @@ from partly.clock import Clock
 from partly.errors import SettingError
 from partly.labels import Labels
 from partly.method import Task
+from partly.methods import refine
 from partly.methods.refine import Refine
 from partly.pool import Pool
 
@@ -64,12 +65,11 @@ def test_pseudo_labels_after_one_step(settings: dict[str, Any]) -> None:
     assert len(expected[z == 0].unique()) > 1  # not all the same
 
 
-@pytest.mark.parametrize("asked", [0.0, 0.7, None])
-def test_the_real_step_is_from_the_old_weights_with_the_new_labels(asked: float | None) -> None:
-    before, after, pool = one_step(fine_weight=asked)
+@pytest.mark.parametrize("fine_weight", [0.0, 0.7])
+def test_the_real_step_is_from_the_old_weights_with_the_new_labels(fine_weight: float) -> None:
+    before, after, pool = one_step(fine_weight=fine_weight)
     x, z, weights = parts(before, pool)
     fine = (z != 0).all(dim=1)
-    fine_weight = int(fine.sum()) / 100 if asked is None else asked
     weights.requires_grad_()
     loss = F.binary_cross_entropy_with_logits(x @ weights.T, after.pseudo.double())
     loss = loss + fine_weight * F.binary_cross_entropy_with_logits(x[fine] @ weights.T, (z[fine] > 0).double())
@@ -105,11 +105,29 @@ def test_where_no_item_is_wholly_known_it_is_bce() -> None:
     assert (own.beliefs()[torch.from_numpy(z) == 0] == 0.5).all()
 
 
-def test_of_many_wholly_known_items_some_are_drawn_anew_at_each_step() -> None:
+def test_of_many_wholly_known_items_some_judge() -> None:
     pool = make_pool(truth())
     few, other, all_of_them = (trained_with(pool, fine_items=count) for count in (3, 3, 100))
     assert differing(few, other) == []
     assert differing(few, all_of_them)
+
+
+def test_the_same_items_judge_throughout_an_epoch_and_others_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    judges: list[list[float]] = []
+
+    def noted(network: Any, x: Tensor, pseudo: Tensor, x_val: Tensor, z_val: Tensor, lr: float) -> Tensor:
+        judges.append(sorted(x_val[:, 0].tolist()))
+        return torch.zeros_like(pseudo)
+
+    monkeypatch.setattr(refine, "pseudo_label_gradient", noted)
+    pool = make_pool(truth())
+    clock = make_clock(pool, epochs=2)
+    training.train(Refine(make_task(pool), fine_items=3), pool, clock)
+    first, second = judges[: pool.steps], judges[pool.steps :]
+    assert len(first) == len(second) > 1
+    assert all(one == first[0] for one in first)
+    assert all(one == second[0] for one in second)
+    assert first[0] != second[0]
 
 
 def trained_with(pool: Pool, **settings: Any) -> dict[str, Tensor]:
@@ -126,7 +144,7 @@ def test_hidden_labels_are_found() -> None:
     seen = np.where((z == -1) & (rng.random(z.shape) < 0.7), z, 0)
     seen[:20] = z[:20]
     pool = Pool(torch.from_numpy(x), Labels.from_ternary(seen), 30)
-    method = Refine(Task(pool.x, *z.shape, head="linear", lr=0.02))
+    method = Refine(Task(pool.x, *z.shape, head="linear", lr=0.02), fine_weight=0.2)
     training.train(method, pool, Clock(0, 10, pool.steps))
     hidden = seen == 0
     right = (method.beliefs().numpy() > 0.5) == (z == 1)

@@ -10,6 +10,7 @@ from partly.comparison.plan import FULL
 from partly.comparison.statistics import LEVEL, Ranking, rank
 
 Bold = Callable[[str], str]
+NAMED = 3  # methods in one sentence; the table names them all
 
 
 @dataclass(frozen=True)
@@ -75,22 +76,32 @@ def headline(verdict: Verdict, text: type[str], bold: Bold, scenarios: Sequence[
     if verdict.sure == "clear":
         return text("{} wins{}.").format(first, where)
     if verdict.sure == "shared":
-        leaders = text(" and ").join(map(bold, verdict.leaders))
+        leaders = _listed(verdict.leaders, text, bold)
         return text("{} share the lead{}: the data cannot tell them apart.").format(leaders, where)
     return text("No winner{}: {} has the best mean rank, but it may be chance.").format(where, first)
 
 
 def _parts(told: Sequence[Verdict], text: type[str], bold: Bold) -> str:
     """Who leads where."""
-    where: dict[tuple[str, ...], list[str]] = {}
+    where: dict[frozenset[str], list[Verdict]] = {}
     for one in told:
-        where.setdefault(tuple(sorted(one.leaders)), []).append(one.scenario)
+        where.setdefault(frozenset(one.leaders), []).append(one)
     return text("; ").join(
         text("{} {} at {}").format(
-            text(" and ").join(map(bold, leaders)), "lead" if len(leaders) > 1 else "leads", " and ".join(scenarios)
+            _listed(same[0].leaders, text, bold),
+            "lead" if len(leaders) > 1 else "leads",
+            " and ".join(one.scenario for one in same),
         )
-        for leaders, scenarios in where.items()
+        for leaders, same in where.items()
     )
+
+
+def _listed(names: Sequence[str], text: type[str], bold: Bold) -> str:
+    """The first few by name, and how many there are beside them."""
+    shown = names if len(names) <= NAMED + 1 else names[:NAMED]  # "and 1 other" would be longer than its name
+    others = [f"{len(names) - len(shown)} others"] if len(shown) < len(names) else []
+    *most, last = [*map(bold, shown), *others]
+    return text("{} and {}").format(text(", ").join(most), last) if most else last
 
 
 def evidence(verdict: Verdict, text: type[str], bold: Bold) -> str:

@@ -7,16 +7,17 @@ does not raise the loss on the wholly known items after one step of gradient des
 Known no: an ordinary negative. Unknown: its pseudo-label, which is kept from visit to visit. Where no item is wholly
 known there is nothing to look ahead to, and the known entries alone are learned from, as with `bce`.
 
-Differs: means instead of sums, a batch of items and of at most `fine_items` wholly known ones at a time. The look-ahead
-is without dropout. A pseudo-label moves by the share `rate` towards what equation 8 says (the paper: all the way,
-rate = 1), because what one batch says is mostly noise, and starts at `start`, which the paper does not say. Items that
-are wholly known are in the batches too, and with `fine_weight` those of the look-ahead also enter the real step; in the
-paper they only validate. `sharpness` makes equation 8 soft: sigmoid(-sharpness x gradient / mean size of the gradient).
-`ahead` is the rate of the look-ahead step over that of the real one.
+Differs: means instead of sums, and a batch of items at a time. At most `fine_items` wholly known ones judge, the same
+throughout an epoch. The look-ahead is without dropout. Pseudo-labels start at `start`, which the paper does not say.
+Items that are wholly known are in the batches too, and with `fine_weight` those that judge also enter the real step; in
+the paper they only judge. `rate` below 1 moves a pseudo-label only so far towards what equation 8 says. `sharpness`
+makes equation 8 soft: sigmoid(-sharpness x gradient / mean size of the gradient). `ahead` is the rate of the look-ahead
+step over that of the real one.
 
-Defaults: fine_weight = None is a hundredth of the number of wholly known items, at most 3. Few of them are soon learned
-by heart, and then have nothing to say of pseudo-labels; of many there is much to be learned. This and rate = 0.2 were
-chosen by validation on the features of COCO with coarse labels and an MLP head, 12 and 188 of 3,000 items wholly known.
+Defaults: as in the paper, and chosen by validation on features of VOC 2012 and COCO with coarse labels, an MLP head and
+one seed. P@1 on VOC 2012 with 89 wholly known items: 0.89; with 32 of them as judges, drawn anew in each step, 0.56;
+rate = 0.5: 0.80, 0.2: 0.76 (both with fine_weight = 0.89); sharpness = 5: 0.85 (the same). fine_weight = 0.3 gives 0.88
+and a better mAP (0.77 against 0.74), and on COCO, with 188 such items, 0.780 instead of 0.784.
 """
 
 from __future__ import annotations
@@ -34,9 +35,8 @@ from partly.losses import bce, cross_entropy
 from partly.method import Method, Task
 from partly.pool import Batch, Pool
 
-SEARCH = {"rate": (0.05, 1.0), "fine_weight": [None, 0.0, 0.1, 1.0], "sharpness": [None, 1.0]}
+SEARCH = {"rate": [0.5, 1.0], "fine_weight": [0.0, 0.1, 1.0], "sharpness": [None, 1.0]}
 IN_PAPERS = ("Ours (pseudo-label)",)
-PER, MOST = 100, 3.0  # wholly known items that make a weight of 1, and the largest weight
 LEAST = 1e-30  # a size of gradients that can be divided by
 
 
@@ -50,15 +50,15 @@ class Refine(Method):
         task: Task,
         *,
         start: float = 0.5,
-        rate: float = 0.2,
+        rate: float = 1.0,
         sharpness: float | None = None,
         ahead: float = 1.0,
-        fine_weight: float | None = None,
-        fine_items: int = 32,
+        fine_weight: float = 0.0,
+        fine_items: int = 256,
     ) -> None:
         super().__init__(task)
         within(0, 1, start=start, rate=rate)
-        within(0, math.inf, sharpness=sharpness or 0.0, fine_weight=fine_weight or 0.0)
+        within(0, math.inf, sharpness=sharpness or 0.0, fine_weight=fine_weight)
         within(1e-6, math.inf, ahead=ahead)
         within(1, math.inf, fine_items=fine_items)
         self.rate, self.sharpness, self.ahead = rate, sharpness, ahead
@@ -74,22 +74,21 @@ class Refine(Method):
                 self.pseudo[batch.index] = torch.where(batch.z == 0, first, (batch.z > 0).to(first.dtype))
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+        fine = pool.take(pool.whole[clock.epoch_rng("fine").permutation(len(pool.whole))[: self.fine_items]])
         for batch in pool.batches(clock):
-            drawn = clock.rng("fine").permutation(len(pool.whole))[: self.fine_items]
-            weight = min(MOST, len(pool.whole) / PER) if self.fine_weight is None else self.fine_weight
-            loss = self._loss(batch, pool.take(pool.whole[drawn]), weight, clock)
+            loss = self._loss(batch, fine, clock)
             self.step(loss, clock, self.optimiser)
             yield {"loss": loss.item()}
 
-    def _loss(self, batch: Batch, fine: Batch, weight: float, clock: Clock) -> Tensor:
+    def _loss(self, batch: Batch, fine: Batch, clock: Clock) -> Tensor:
         """Of the real step, after the pseudo-labels of the batch have moved."""
         if not len(fine.index):
             return bce(self.network(batch.x, batch.z), batch.z).mean()
         pseudo = self._refined(batch, fine, self.ahead * self.task.rate(clock))
         self.pseudo[batch.index] = pseudo
         loss = cross_entropy(self.network(batch.x, batch.z), pseudo).mean()
-        if weight:
-            loss = loss + weight * bce(self.network(fine.x, fine.z), fine.z).mean()
+        if self.fine_weight:
+            loss = loss + self.fine_weight * bce(self.network(fine.x, fine.z), fine.z).mean()
         return loss
 
     def _refined(self, batch: Batch, fine: Batch, lr: float) -> Tensor:
