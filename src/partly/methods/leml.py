@@ -12,6 +12,9 @@ steps of conjugate gradients. For the squared loss that quadratic is the loss it
 squared hinge of the paper is left out. The chosen head is not used, nor the optimiser, and pictures are rows of pixels.
 An epoch is one turn: its first step solves for H, its second for W (the first for both, where there is only one), and
 all others rest.
+
+Defaults: by validation, one seed, coarse labels and 1/256 of the items wholly known, VOC 2012 and COCO. P@1 at ridge 1,
+10, 100: 0.55, 0.59, 0.44 and 0.59, 0.63, 0.60; with the logistic loss at most 0.58 and 0.59. The rank was not searched.
 """
 
 from __future__ import annotations

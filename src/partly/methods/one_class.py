@@ -9,6 +9,9 @@ Known no: an ordinary negative, at weight 1, as a known yes is a positive. Unkno
 labels of which almost nothing but no is known, as below coarse labels that are no.
 
 Differs: the network is the chosen head, as in the first paper, not a matrix factorisation.
+
+Defaults: the paper does not say the weight. By validation, one seed, coarse labels and 1/256 of the items wholly known
+with an MLP head, P@1 at weight 0.01, 0.03 and 0.3: VOC 2012 0.38, 0.42, 0.43 (0.1: 0.35); COCO 0.55, 0.52, 0.45.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ SEARCH = {"weight": (0.01, 1.0)}
 IN_PAPERS = ("One-Class Classification",)
 
 
-def loss(logits: Tensor, z: Tensor, *, weight: float = 0.1) -> Tensor:
+def loss(logits: Tensor, z: Tensor, *, weight: float = 0.03) -> Tensor:
     """Cross-entropy with every unknown entry taken for a yes, at `weight`. [B, L]"""
     entries = cross_entropy(logits, z >= 0)
     return torch.where(z == 0, weight * entries, entries)
