@@ -35,7 +35,40 @@ def normalised() -> nn.Module:
     return network
 
 
+class Tangled(nn.Module):
+    """Linear layers in ways that are not a chain."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+        self.first, self.square, self.other = nn.Linear(WIDTH, 7), nn.Linear(7, 7), nn.Linear(7, 7)
+        self.last = nn.Linear(7, LABELS, bias=way != "no bias")
+        if way == "tied":
+            self.other.weight = self.square.weight
+        if way == "frozen bias":
+            self.square.bias.requires_grad_(False)
+        if way == "made":
+            nn.utils.parametrize.register_parametrization(self.square, "weight", nn.Tanh())
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.first(x))
+        if self.way == "rows":
+            hidden = self.square(hidden[:, None] * torch.ones(3, 1, dtype=x.dtype)).mean(dim=1)
+        else:
+            hidden = self.square(hidden)
+        if self.way == "in place":
+            hidden.relu_()
+        aside = self.other(hidden)
+        if self.way == "twice":
+            hidden = self.square(torch.tanh(hidden))
+        if self.way != "aside":
+            hidden = hidden + torch.tanh(aside)
+        return self.last(hidden)
+
+
+WAYS = ("aside", "tied", "twice", "rows", "in place", "no bias", "frozen bias", "made")
 NETWORKS = {
+    **{way: lambda way=way: Tangled(way) for way in WAYS},
     "linear": lambda: nn.Linear(WIDTH, LABELS),
     "tanh": smooth,
     "frozen": frozen,
@@ -96,6 +129,13 @@ def test_equals_central_differences(name: str, seed: int) -> None:
         rise = loss_after(network, x, up, *validation) - loss_after(network, x, down, *validation)
         expected[entry] = rise.item() / (2 * tiny)
     assert_close(pseudo_label_gradient(network, x, pseudo, *validation, LR), expected)
+
+
+@pytest.mark.parametrize("name", ["linear", "tanh", "frozen", "aside", "in place", "no bias", "head mlp"])
+def test_linear_layers_need_no_forward_mode(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("partly.lookahead._through_weights")
+    network, x, pseudo, *validation = case(name, 0)
+    assert pseudo_label_gradient(network, x, pseudo, *validation, LR).any()
 
 
 def test_the_step_matters() -> None:

@@ -2,23 +2,31 @@
 
 Paper: C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
 Pseudo-Label Approach. arXiv 2109.14676, 2021. Equations 6 to 8, with means instead of sums.
+
+With logit s, cross-entropy is softplus(s) - pseudo * s: what a pseudo-label adds to the step is the gradient of its
+logit. So the answer is how the logits change along the slope of the validation loss, all at once in one product. Where
+all that is learned are linear layers, neither the step nor the slope is ever written down as weights: what a step on
+some items does to the outputs for others goes through the inner products of their inputs alone.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
+from itertools import compress
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
+from torch.autograd import forward_ad, grad
 from torch.func import functional_call, jvp
 
 from partly.losses import bce, cross_entropy
 from partly.networks import predicting
 
 Weights = dict[str, Tensor]
+Loss = Callable[[Tensor], Tensor]
 
 
 def pseudo_label_gradient(
@@ -30,25 +38,40 @@ def pseudo_label_gradient(
     pseudo [B, L], values from 0 to 1. The loss is that on the known entries of z_val [V, L]. The network is looked at
     as it predicts (no dropout, batch normalisation at rest) and left as it was; frozen weights stay where they are.
     """
-    _load_rules()
+
+    def fits(logits: Tensor) -> Tensor:
+        return cross_entropy(logits, pseudo).mean()
+
+    def judges(logits: Tensor) -> Tensor:
+        return bce(logits, z_val).mean()
+
     with predicting(network):
-        weights = {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
-        downhill = _gradient(network, weights, x, lambda logits: cross_entropy(logits, pseudo))
-        ahead = {name: weight - lr * downhill[name] for name, weight in weights.items()}
-        slope = _gradient(network, ahead, x_val, lambda logits: bce(logits, z_val))
-        # With logit s, cross-entropy is softplus(s) - pseudo * s: what a pseudo-label adds to the step is the gradient
-        # of its logit. So the answer is how the logits change along `slope`, all at once in one forward-mode product.
-        change: Tensor = jvp(lambda at: functional_call(network, at, (x,)), (weights,), (slope,))[1]
+        change = _through_layers(network, x, fits, x_val, judges, lr)
+        if change is None:
+            change = _through_weights(network, x, fits, x_val, judges, lr)
     return change * (lr / pseudo.numel())
 
 
-def _gradient(network: nn.Module, weights: Weights, x: Tensor, loss: Callable[[Tensor], Tensor]) -> Weights:
-    """Of the mean loss, at these weights; 0 for those that it does not depend on."""
+# ---------------------------------------------------------------- any network
+
+
+def _through_weights(network: nn.Module, x: Tensor, fits: Loss, x_val: Tensor, judges: Loss, lr: float) -> Tensor:
+    """How the logits of x change along the slope of `judges` after a step on `fits`, in forward mode. [B, L]"""
+    _load_rules()
+    weights = {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
+    downhill = _gradient(network, weights, x, fits)
+    ahead = {name: weight - lr * downhill[name] for name, weight in weights.items()}
+    slope = _gradient(network, ahead, x_val, judges)
+    change: Tensor = jvp(lambda at: functional_call(network, at, (x,)), (weights,), (slope,))[1]
+    return change
+
+
+def _gradient(network: nn.Module, weights: Weights, x: Tensor, loss: Loss) -> Weights:
+    """At these weights; 0 for those that the loss does not depend on."""
     weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
     with torch.enable_grad():
-        mean = loss(functional_call(network, weights, (x,))).mean()
-    slopes = torch.autograd.grad(mean, list(weights.values()), materialize_grads=True)
-    return dict(zip(weights, slopes, strict=True))
+        value = loss(functional_call(network, weights, (x,)))
+    return dict(zip(weights, grad(value, list(weights.values()), materialize_grads=True), strict=True))
 
 
 @cache
@@ -57,3 +80,61 @@ def _load_rules() -> None:
     with warnings.catch_warnings(), forward_ad.dual_level():
         warnings.simplefilter("ignore", DeprecationWarning)
         forward_ad.make_dual(torch.zeros(1), torch.zeros(1))
+
+
+# ---------------------------------------------------------------- linear layers
+
+
+def _through_layers(network: nn.Module, x: Tensor, fits: Loss, x_val: Tensor, judges: Loss, lr: float) -> Tensor | None:
+    """The same for a network that learns nothing but linear layers, each used once, on one row an item; None for any
+    other. On the items x a layer has inputs a and slopes d; then its step adds -lr (u a') d to what it makes of other
+    inputs u, and a slope g there changes what it makes of a by (a u') g; both products are one matrix, [V, B]."""
+    layers = [part for part in network.modules() if isinstance(part, nn.Linear) and part.weight.requires_grad]
+    # Shared weights, a frozen bias or a weight that is made of others would each need a rule of their own.
+    used = [id(weight) for layer in layers for weight in (layer.weight, layer.bias) if weight is not None]
+    if sorted(used) != sorted(id(weight) for weight in network.parameters() if weight.requires_grad):
+        return None
+    inputs: dict[nn.Module, Tensor] = {}
+    outputs: dict[nn.Module, Tensor] = {}
+    products: dict[nn.Module, Tensor] = {}
+    simple = True
+
+    def note(layer: nn.Linear, given: Tensor, made: Tensor) -> Tensor:
+        nonlocal simple
+        simple = simple and layer not in outputs and given.ndim == 2 and len(given) == len(x)
+        inputs[layer], outputs[layer] = given.detach(), made
+        return made.clone()  # what follows may write into it
+
+    def stepped(layer: nn.Linear, given: Tensor, made: Tensor) -> Tensor:
+        product = given @ inputs[layer].T + (layer.bias is not None)  # a bias is the weight of a 1
+        products[layer] = product.detach()
+        outputs[layer] = made - lr * (product @ downhill[layer])
+        return outputs[layer].clone()
+
+    with torch.enable_grad():
+        with _watched(layers, note):
+            logits = network(x)
+        if not simple or len(outputs) < len(layers):
+            return None
+        first = list(outputs.values())
+        downhill = dict(zip(outputs, grad(fits(logits), first, retain_graph=True, materialize_grads=True), strict=True))
+        with _watched(layers, stepped):
+            value = judges(network(x_val))
+        slopes = grad(value, list(outputs.values()), materialize_grads=True)
+        moves = [products[layer].T @ slope for layer, slope in zip(outputs, slopes, strict=True)]
+        # Forward through the graph that is there: what is pulled back from the logits, pulled back once more.
+        probe = torch.zeros_like(logits, requires_grad=True)
+        pulled = grad(logits, first, probe, create_graph=True, materialize_grads=True)
+        counts = [pull.requires_grad for pull in pulled]  # what the logits do not depend on does not
+        return grad(list(compress(pulled, counts)), probe, list(compress(moves, counts)))[0]
+
+
+@contextmanager
+def _watched(layers: Sequence[nn.Linear], see: Callable[[nn.Linear, Tensor, Tensor], Tensor]) -> Iterator[None]:
+    """While it lasts, what a layer makes is what `see` makes of it."""
+    handles = [layer.register_forward_hook(lambda part, given, made: see(part, given[0], made)) for layer in layers]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
