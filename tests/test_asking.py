@@ -89,7 +89,8 @@ def test_a_simulation_beside_random_questions(here: Path) -> None:
         assert [f"{arm}, round {n}: {4 * n} answers" in said for n in range(2)] == [True] * 2
         assert f"{arm}: area under the curve of P@1" in said
     assert "Random questions were best after" in said
-    assert b"<svg" in (here / "run" / "progress.svg").read_bytes()
+    picture = (here / "run" / "progress.svg").read_bytes()
+    assert all(word in picture for word in (b"<svg", b"uncertainty", b"random", b"all yes", b"coin"))
     assert partly(*command).splitlines()[-4:] == said.splitlines()[-4:]  # all there already
     out = here / "q.csv"
     partly("simulate", "data.npz", "--scenario", "coarse-only:0.1", "--out", "observed.csv")

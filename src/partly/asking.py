@@ -129,20 +129,20 @@ def _simulated(
 
 
 def picture(arms: Mapping[str, Sequence[Round]]) -> bytes:
-    """SVG of the progression curves, a panel a score."""
+    """SVG of the progression curves, a panel a score; beside what was recovered, what saying yes everywhere and tossing
+    a coin would recover of the entries that the first arm leaves unknown."""
     names = [name for name in (*progression.RANKS, "recovered") if all(_defined(r, name) for r in arms.values())]
-    panels = {
-        name: [
-            plots.Curve(
-                plots.look(place, privileged=False),
-                [one["answers"] for one in rounds],
-                [one["scores"][name] for one in rounds],
-            )
-            for place, rounds in enumerate(arms.values())
-        ]
-        for name in names
-    }
-    return plots.progress(panels, list(arms))
+    drawn = [(title, rounds, plots.look(place, privileged=False)) for place, (title, rounds) in enumerate(arms.items())]
+    panels = {name: {title: _curve(rounds, name, look) for title, rounds, look in drawn} for name in names}
+    if "recovered" in panels:
+        for place, title in enumerate(("all yes", "coin"), len(arms)):
+            name = f"recovered_{title.replace(' ', '_')}"
+            panels["recovered"][title] = _curve(next(iter(arms.values())), name, plots.look(place, privileged=True))
+    return plots.progress(panels)
+
+
+def _curve(rounds: Sequence[Round], name: str, look: plots.Look) -> plots.Curve:
+    return plots.Curve(look, [one["answers"] for one in rounds], [one["scores"][name] for one in rounds])
 
 
 def _defined(rounds: Sequence[Round], name: str) -> bool:

@@ -110,16 +110,19 @@ def curves(panel: Sequence[Curve]) -> bytes:
         return svg(figure)
 
 
-def progress(panels: Mapping[str, Sequence[Curve]], titles: Sequence[str]) -> bytes:
-    """SVG of scores over the answers, a panel a score, a line an arm; `titles` are those of the arms."""
+def progress(panels: Mapping[str, Mapping[str, Curve]]) -> bytes:
+    """SVG of scores over the answers: a panel a score, in it a line an arm, by its title."""
     with canvas(3.4 * len(panels), 2.9) as figure:
+        lines: dict[str, Line2D] = {}
         for axes, (name, arms) in zip(np.ravel(figure.subplots(1, len(panels))), panels.items(), strict=True):
-            for curve in arms:
-                (line,) = axes.plot(curve.x, curve.y, color=curve.look.colour, lw=1.4)
+            for title, curve in arms.items():
+                dash = (0, (4, 2)) if curve.look.dashed else "solid"
+                (line,) = axes.plot(curve.x, curve.y, color=curve.look.colour, linestyle=dash, lw=1.4)
                 line.set(marker=curve.look.marker, markersize=4, markevery=max(1, len(curve.x) // 10))
+                lines.setdefault(title, line)
             axes.set(xlabel="answers", title=name)
             axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
-        figure.legend(figure.axes[0].lines, titles, loc="outside lower center", ncols=len(titles), frameon=False)
+        figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=len(lines), frameon=False)
         return svg(figure)
 
 

@@ -89,8 +89,10 @@ def _by_seed(lines: Sequence[Line], name: str) -> Scores:
 
 def picture(group: Group) -> bytes:
     """SVG: the mean curves of one group."""
-    panels = {name: [_curve(place, found, name) for place, found in enumerate(group.values())] for name in RANKS}
-    return plots.progress(panels, list(group))
+    ordered = [(place, query, found) for place, (query, found) in enumerate(group.items())]
+    return plots.progress(
+        {name: {query: _curve(place, found, name) for place, query, found in ordered} for name in RANKS}
+    )
 
 
 def _curve(place: int, lines: Sequence[Line], name: str) -> plots.Curve:
