@@ -113,7 +113,7 @@ def _table(block: Block) -> list[str]:
             f"{row.seconds:.1f}",
             f"{row.memory_mb:.0f} MB",
         ]
-        cells += [str(len(row.lines)), *(["; ".join(map(quoted, row.papers))] if beside else [])]
+        cells += [str(len(row.lines)), *([quoted(row.papers)] if beside else [])]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -125,10 +125,13 @@ def _gains(one: gains.Gains, over: str) -> list[str]:
     return [f"**{escaped(one.title)}**", "", lines[0], f"|---{'|---:' * len(one.columns)}|", *lines[1:], ""]
 
 
-def quoted(figure: papers.Figure) -> str:
-    """A paper's figure in our units; where nothing else is said it is a mAP."""
-    metric = "" if figure.metric in ("mAP", "MAP") else f"{figure.metric} "
-    return f"{metric}{figure.share:.3f} ({figure.paper}, {figure.table})"
+def quoted(figures: Iterable[papers.Figure]) -> str:
+    """What papers report, in our units, by table; where nothing else is said it is a mAP."""
+    tables: dict[tuple[str, str], list[str]] = {}
+    for one in figures:
+        metric = "" if one.metric in ("mAP", "MAP") else f"{one.metric} "
+        tables.setdefault((one.paper, one.table), []).append(f"{metric}{one.share:.3f}")
+    return "; ".join(f"{', '.join(found)} ({paper}, {table})" for (paper, table), found in tables.items())
 
 
 def _name(row: Row) -> str:
