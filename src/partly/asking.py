@@ -19,6 +19,7 @@ from partly.jobs import Opened, Say, open_data
 from partly.queries import choose
 
 PICTURE = "progress.svg"
+BESIDE = {"all yes": "recovered_all_yes", "coin": "recovered_coin"}  # what else would recover so much
 
 
 def query(
@@ -135,9 +136,9 @@ def picture(arms: Mapping[str, Sequence[Round]]) -> bytes:
     drawn = [(title, rounds, plots.look(place, privileged=False)) for place, (title, rounds) in enumerate(arms.items())]
     panels = {name: {title: _curve(rounds, name, look) for title, rounds, look in drawn} for name in names}
     if "recovered" in panels:
-        for place, title in enumerate(("all yes", "coin"), len(arms)):
-            name = f"recovered_{title.replace(' ', '_')}"
-            panels["recovered"][title] = _curve(next(iter(arms.values())), name, plots.look(place, privileged=True))
+        first = next(iter(arms.values()))
+        for place, (title, name) in enumerate(BESIDE.items(), len(arms)):
+            panels["recovered"][title] = _curve(first, name, plots.look(place, privileged=True))
     return plots.progress(panels)
 
 

@@ -15,7 +15,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import compress
 
 import torch
 from torch import Tensor, nn
@@ -125,8 +124,7 @@ def _through_layers(network: nn.Module, x: Tensor, fits: Loss, x_val: Tensor, ju
         # Forward through the graph that is there: what is pulled back from the logits, pulled back once more.
         probe = torch.zeros_like(logits, requires_grad=True)
         pulled = grad(logits, first, probe, create_graph=True, materialize_grads=True)
-        counts = [pull.requires_grad for pull in pulled]  # what the logits do not depend on does not
-        return grad(list(compress(pulled, counts)), probe, list(compress(moves, counts)))[0]
+        return grad(pulled, probe, moves)[0]
 
 
 @contextmanager

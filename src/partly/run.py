@@ -159,7 +159,7 @@ def load(folder: Path) -> Fitted:
     shape = description["data"]["shape"]
     method = recipe.build(torch.zeros(2, *shape[1:]), shape[0], len(description["labels"]))
     method.load_state(tensors)
-    method.eval()
+    method.eval()  # for good: what was loaded only predicts
     return Fitted(recipe, method, training.Progress(**record["progress"]), description)
 
 

@@ -100,7 +100,7 @@ def train(
         progress.best, progress.finished = None, True
         if folder is not None:
             save(folder, method, clock, progress)
-    method.eval()
+    method.eval()  # for good: what is trained only predicts
     return progress
 
 

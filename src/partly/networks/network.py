@@ -40,7 +40,7 @@ class Network(nn.Module):
 def predicting(module: nn.Module) -> Iterator[None]:
     """For a while as it predicts: no dropout, batch normalisation at rest. Each part gets its own mode back."""
     modes = [(part, part.training) for part in module.modules()]
-    module.eval()  # the one place for it: everyone else comes here, and nobody forgets to switch back
+    module.eval()  # for a while, and only here, so that nobody forgets to switch back
     try:
         yield
     finally:
