@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 from partly import Labels, training
-from partly import queries as strategies
+from partly.active import queries as strategies
+from partly.active.queries import choose
 from partly.clock import Clock
-from partly.queries import choose
 from partly.run import Recipe
 
 

@@ -6,8 +6,7 @@ import re
 from functools import partial
 from pathlib import Path
 
-from partly import study
-from partly.comparison import areas, lines, tables
+from partly.comparison import areas, lines, study, tables
 from partly.comparison.plan import read_experiment
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -11,7 +11,7 @@ import torch
 from typer.testing import CliRunner
 
 from partly import Classifier, Labels, metrics, training
-from partly.cli import app
+from partly.commands.cli import app
 from partly.data.scenes import scenes
 from partly.data.scores import read_scores
 from partly.errors import DataError, LabelError, SettingError

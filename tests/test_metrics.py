@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import average_precision_score, precision_recall_fscore_support
 
-from partly import Labels, matrix
+from partly import Labels
 from partly.errors import DataError, LabelError, SettingError
+from partly.labels import matrix
 from partly.metrics import average_precision, by_group, by_label, evaluate
 
 SCORES = ["mAP", "CF1", "OF1", "CP", "CR", "OP", "OR", "macro_f1", "micro_f1", "exact_match", "P@1", "P@3", "P@5"]

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from partly import matrix, scenarios
+from partly import scenarios
 from partly.errors import LabelError, SettingError
-from partly.hierarchy import Hierarchy
-from partly.labels import Labels
+from partly.labels import Labels, matrix
+from partly.labels.hierarchy import Hierarchy
 
 Array = np.ndarray[Any, Any]
 Play = Callable[[Any, float, int], Labels]

@@ -184,7 +184,7 @@ def test_a_watcher_that_draws_random_numbers_and_predicts_changes_no_weight() ->
 def test_a_progress_bar_changes_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.console import Console
 
-    from partly.progress import watcher
+    from partly.report.bar import watcher
 
     monkeypatch.setattr(Console, "is_terminal", property(lambda _: True))
     with watcher("title", EPOCHS) as watch:

@@ -8,43 +8,60 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from partly import active, data, lookahead, losses, metrics, networks, progression, scenarios, selection, similarity
-    from partly.catalogue import methods
+    from partly import (
+        active,
+        data,
+        items,
+        lookahead,
+        losses,
+        methods,
+        metrics,
+        networks,
+        scenarios,
+        selection,
+        similarity,
+    )
+    from partly.active.queries import queries
     from partly.comparison import compare
+    from partly.data import Dataset, read, write
     from partly.errors import PartlyError
     from partly.estimator import Classifier
-    from partly.hierarchy import Hierarchy
-    from partly.labels import Labels
-    from partly.queries import queries
+    from partly.labels import Hierarchy, Labels
 
 __all__ = [
     "Classifier",
+    "Dataset",
     "Hierarchy",
     "Labels",
     "PartlyError",
     "active",
     "compare",
     "data",
+    "items",
     "lookahead",
     "losses",
     "methods",
     "metrics",
     "networks",
-    "progression",
     "queries",
+    "read",
     "scenarios",
     "selection",
     "similarity",
+    "write",
 ]
 
 # Public name -> the module that holds it. Imported when first asked for, so that `partly --help` needs no torch.
 _HOMES = {
     "Classifier": "partly.estimator",
+    "Dataset": "partly.data",
     "compare": "partly.comparison",
-    "Hierarchy": "partly.hierarchy",
+    "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
     "PartlyError": "partly.errors",
-    "methods": "partly.catalogue",
+    "queries": "partly.active.queries",
+    "read": "partly.data",
+    "write": "partly.data",
 }
 
 

@@ -1,5 +1,5 @@
 """`python -m partly` is `partly`."""
 
-from partly.cli import main
+from partly.commands.cli import main
 
 main()

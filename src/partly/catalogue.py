@@ -1,35 +1,34 @@
-"""What methods there are: reads the folder `methods/`, its docstrings and its settings."""
+"""What a folder of files offers: each file is a method, a head, a query, ... with words about itself and settings.
+
+Nothing is listed by hand: a file dropped into the folder is there.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import pkgutil
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from partly.errors import SettingError, did_you_mean
-from partly.method import LossMethod, Method, Task
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A method as the folder shows it: name, words about it, settings with types and defaults, and how to make it."""
+class Info:
+    """What a file says of itself: its name, words, settings with types and defaults, and what it makes."""
 
+    what: str  # method, head, query, ...
     name: str
     summary: str
     citation: str
     settings: dict[str, inspect.Parameter]
-    make: type[Method] | Callable[..., Any]
+    make: Callable[..., Any]
     module: types.ModuleType  # the file itself
-
-    @property
-    def kind(self) -> type[Method]:
-        return self.make if isinstance(self.make, type) else LossMethod
 
     def defaults(self) -> dict[str, Any]:
         return {name: parameter.default for name, parameter in self.settings.items()}
@@ -51,83 +50,83 @@ class Entry:
         return names
 
     def words(self) -> dict[str, Any]:
-        """What a list of methods says of this one."""
+        """What a list says of it."""
         also = f" Also called {', '.join(self.also)}." if self.also else ""
         return {"summary": self.summary + also, "citation": self.citation, "settings": self.defaults()}
 
-    def build(self, task: Task, settings: dict[str, Any] | None = None) -> Method:
-        chosen = self.defaults() | self.checked(settings or {})
-        method: Method = (
-            self.make(task, **chosen) if isinstance(self.make, type) else LossMethod(task, self.make, chosen)
-        )
-        return method
-
-    def checked(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """The settings, if each exists and has the right type."""
+    def complete(self, settings: dict[str, Any]) -> dict[str, Any]:
+        """All settings, the defaults included; refuses one that does not exist or has the wrong type."""
         for name, value in settings.items():
             if name not in self.settings:
-                raise SettingError(f"{self.name} has no setting {name!r}.{did_you_mean(name, self.settings)}")
+                raise SettingError(
+                    f"The {self.what} {self.name} has no setting {name!r}.{did_you_mean(name, self.settings)}"
+                )
             wanted = self.settings[name].annotation
             if not _fits(value, wanted):
                 raise SettingError(f"{self.name}: setting {name} = {value!r} should be {_spelled(wanted)}.")
-        return settings
+        return self.defaults() | settings
 
 
-def find(name: str) -> Entry:
-    """The method of this name, or of one that its file gives in `ALSO`."""
-    every = discover()
-    named = {other: entry for entry in every.values() for other in entry.also} | every
-    if name not in named:
-        raise SettingError(f"There is no method {name!r}.{did_you_mean(name, named)}")
-    return named[name]
+Of = TypeVar("Of", bound=Info)
+Maker = Callable[[types.ModuleType], Callable[..., Any] | None]  # what a file makes, None for a file that makes nothing
 
 
-def discover() -> dict[str, Entry]:
-    """Every method in the folder, by name (file name, `_` written `-`)."""
-    folder = importlib.import_module("partly.methods")
-    stems = sorted(module.name for module in pkgutil.iter_modules(folder.__path__))
-    entries = (read(importlib.import_module(f"{folder.__name__}.{stem}")) for stem in stems)
-    return {entry.name: entry for entry in entries}
+def folder(package: str, what: str, maker: Maker, kind: type[Of]) -> dict[str, Of]:
+    """Every file of a package that makes something, by name (file name, `_` written `-`)."""
+    path = importlib.import_module(package).__path__
+    found = {}
+    for stem in sorted(module.name for module in pkgutil.iter_modules(path)):
+        info = read(importlib.import_module(f"{package}.{stem}"), what, maker, kind)
+        if info is not None:
+            found[info.name] = info
+    return found
 
 
-def methods() -> dict[str, dict[str, Any]]:
-    """What methods there are: name -> summary, citation and settings with their defaults."""
-    return {name: entry.words() for name, entry in discover().items()}
+_READ: dict[tuple[types.ModuleType, str], Any] = {}  # comparisons ask for their methods thousands of times
 
 
-@cache  # comparisons ask for their methods thousands of times
-def read(module: types.ModuleType) -> Entry:
-    """What a method file says of itself."""
-    return described(module, _maker(module))
+def read(module: types.ModuleType, what: str, maker: Maker, kind: type[Of]) -> Of | None:
+    """What a file says of itself; None where it makes nothing."""
+    if (module, what) not in _READ:
+        make = maker(module)
+        _READ[module, what] = None if make is None else _described(module, what, make, kind)
+    found: Of | None = _READ[module, what]
+    return found
 
 
-def described(module: types.ModuleType, make: type[Method] | Callable[..., Any]) -> Entry:
-    """An entry from the words of a file, and from the settings of what it makes."""
+def _described(module: types.ModuleType, what: str, make: Callable[..., Any], kind: type[Of]) -> Of:
     summary, *parts = inspect.cleandoc(module.__doc__ or "").split("\n\n")
     papers = [part.removeprefix("Paper:") for part in parts if part.startswith("Paper:")]
     parameters = inspect.signature(make, eval_str=True).parameters.values()
     settings = {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
     name = module.__name__.rpartition(".")[2].replace("_", "-")
-    return Entry(name, _one_line(summary), _one_line(" ".join(papers)), settings, make, module)
+    return kind(what, name, _one_line(summary), _one_line(" ".join(papers)), settings, make, module)
+
+
+def find(name: str, there: dict[str, Of], what: str) -> Of:
+    """The one of this name, or of another name that its file gives in `ALSO`."""
+    named = {other: info for info in there.values() for other in info.also} | there
+    if name not in named:
+        raise SettingError(f"There is no {what} {name!r}.{did_you_mean(name, named)}")
+    return named[name]
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """name=value each; values as JSON where they are (numbers, true, null), else as text."""
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        name, sign, text = pair.partition("=")
+        if not sign:
+            raise SettingError(f"Setting {pair!r} should be name=value.")
+        try:
+            settings[name.strip()] = json.loads(text)
+        except json.JSONDecodeError:
+            settings[name.strip()] = text.strip()
+    return settings
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _maker(module: types.ModuleType) -> type[Method] | Callable[..., Any]:
-    own = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, Method) and value.__module__ == module.__name__
-    ]
-    loss = getattr(module, "loss", None)
-    if len(own) + (loss is not None) != 1:
-        raise SettingError(
-            f"{module.__file__}: a method file defines either one function `loss(logits, z, *, settings...)` or one "
-            f"subclass of Method; this one has {len(own)} subclasses and {'a' if loss else 'no'} loss."
-        )
-    return own[0] if own else typing.cast(Callable[..., Any], loss)
 
 
 def _fits(value: Any, wanted: Any) -> bool:
@@ -135,6 +134,8 @@ def _fits(value: Any, wanted: Any) -> bool:
         return any(_fits(value, part) for part in typing.get_args(wanted))
     if typing.get_origin(wanted) is typing.Literal:
         return value in typing.get_args(wanted)
+    if typing.get_origin(wanted) is tuple:  # of any length; a list, where it comes from a file
+        return isinstance(value, list | tuple) and all(_fits(part, typing.get_args(wanted)[0]) for part in value)
     if wanted is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
     if wanted is int:

@@ -2,47 +2,48 @@
 
 A checkpoint is two files: tensors (safetensors) and a JSON record that holds the SHA-256 of the tensors and of itself.
 Both are written beside, forced to disk and renamed; without its record a tensor file does not count. Two are kept.
+
+The tensors are written one after the other by a few lines of our own: safetensors' writer makes a copy of all of them
+first, which for what is kept per entry is as much memory again. They are read by safetensors.
 """
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as dump_tensors
-from torch import Tensor
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, bfloat16, float16, float32, float64, int8, int32, int64, uint8
+from torch import bool as boolean
 
 from partly.errors import CheckpointError
+from partly.files import disk_errors, leftovers, replacing, sha256, sha256_of
 
-FORMAT = 1
+FORMAT = 2
 KEEP = 2
 PREFIX = "checkpoint-"
-BESIDE = ".partly-new"  # ends the name of a file that is not whole yet
+DTYPES = {float64: "F64", float32: "F32", float16: "F16", int64: "I64", int32: "I32", int8: "I8", uint8: "U8"}
+DTYPES |= {bfloat16: "BF16", boolean: "BOOL"}  # what safetensors calls them
 
 
-def save(folder: Path, tensors: dict[str, Tensor], record: dict[str, Any]) -> None:
+def save(folder: Path, tensors: Mapping[str, Tensor], record: dict[str, Any]) -> None:
     """Save as the newest checkpoint, then drop the oldest."""
-    blob = dump_tensors({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()})
-    record = {"format": FORMAT, "tensors_sha256": _sha(blob), **record}
     number = 1 + max(map(_number, _records(folder)), default=0)
     stem = folder / f"{PREFIX}{number:06d}"
-    with _disk_errors(folder):
-        write_file(stem.with_suffix(".safetensors"), blob)
-        write_file(stem.with_suffix(".json"), _sealed(json.dumps(record, indent=1).encode()))
+    with disk_errors(folder):
+        digest = _write_tensors(stem.with_suffix(".safetensors"), tensors)
+        record = {"format": FORMAT, "tensors_sha256": digest, **record}
+        with replacing(stem.with_suffix(".json")) as file:
+            file.write(_sealed(json.dumps(record, indent=1).encode()))
         for old in _records(folder)[:-KEEP]:
             old.unlink()
             old.with_suffix(".safetensors").unlink(missing_ok=True)
 
 
-def load(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any], list[str]] | None:
+def load(folder: Path) -> tuple[Tensors, dict[str, Any], list[str]] | None:
     """The newest checkpoint that is whole: tensors, record, what was wrong with newer ones. None where none is."""
     problems: list[str] = []
     for path in reversed(_records(folder)):
@@ -61,7 +62,7 @@ def load(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any], list[str]] | 
 def clean(folder: Path) -> None:
     """Drop what an interrupted save left behind, and set damaged checkpoints aside so that they do not take the
     place of a whole one. Only for the holder of the lock, and only after `load` found a whole one or none at all."""
-    for path in folder.glob(f".*{BESIDE}"):
+    for path in leftovers(folder):
         path.unlink()
     for path in _records(folder):
         try:
@@ -76,60 +77,48 @@ def clean(folder: Path) -> None:
             path.unlink()
 
 
-def write_file(path: Path, content: bytes) -> None:
-    """Replace a file as a whole: after a crash it is the old one or the new one."""
-    beside = path.with_name(f".{path.name}{BESIDE}")
-    try:
-        with open(beside, "wb") as file:
+class Tensors(Mapping[str, Tensor]):
+    """The tensors of a file by name, each read when it is asked for: who wants the model alone reads no more."""
+
+    def __init__(self, path: Path) -> None:
+        opened: Any = safe_open(path, framework="pt")
+        self._file = opened
+        self._names = list(self._file.keys())
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self._names:
+            raise KeyError(name)
+        tensor: Tensor = self._file.get_tensor(name)
+        return tensor
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
+    """A safetensors file: the length of the header, the header, then tensor after tensor. Returns its SHA-256."""
+    header, end = {}, 0
+    # Large types first, as safetensors does, so that every tensor begins at a multiple of its type's size.
+    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    for name in order:
+        start, end = end, end + tensors[name].nbytes
+        shape = list(tensors[name].shape)
+        header[name] = {"dtype": DTYPES[tensors[name].dtype], "shape": shape, "data_offsets": [start, end]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    sha = hashlib.sha256()
+    with replacing(path) as file:
+        for part in (len(text).to_bytes(8, "little"), text):
+            sha.update(part)
+            file.write(part)
+        for name in order:
+            content = tensors[name].detach().cpu().contiguous().reshape(-1).view(uint8).numpy().data
+            sha.update(content)
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def write_json(path: Path, value: Any) -> None:
-    with _disk_errors(path.parent):
-        write_file(path, (json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
-
-
-def write_sealed(path: Path, value: dict[str, Any]) -> None:
-    """JSON that carries its own checksum."""
-    write_json(path, value | {"sha256": _seal(value)})
-
-
-def read_sealed(path: Path) -> dict[str, Any]:
-    """What `write_sealed` wrote, or an error where it is not that any more."""
-    try:
-        value: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: cannot be read ({error}). Restore it from a copy.") from None
-    if not isinstance(value, dict) or value.pop("sha256", None) != _seal(value):
-        raise CheckpointError(f"{path}: damaged or edited (its checksum does not match). Restore it from a copy.")
-    return value
-
-
-def _seal(value: dict[str, Any]) -> str:
-    return _sha(json.dumps(value).encode())
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the run folder: a second trainer on it is refused. The lock ends with the process, however it ends."""
-    with _disk_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        file = open(folder / ".lock", "a")  # noqa: SIM115
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CheckpointError(
-                f"{folder}: another process is training in this folder. Wait for it, or use another folder."
-            ) from None
-        yield
+    return sha.hexdigest()
 
 
 def _records(folder: Path) -> list[Path]:
@@ -143,7 +132,7 @@ def _number(path: Path) -> int:
     return int(digits) if digits.isdecimal() else 0
 
 
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _read(path: Path) -> tuple[Tensors, dict[str, Any]]:
     try:
         text = path.read_bytes()
         body = text[: -len(_sealed(b""))]
@@ -152,37 +141,14 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         record: dict[str, Any] = json.loads(body)
         if record["format"] != FORMAT:
             raise CheckpointError(f"{path.name} has format {record['format']}; this version reads {FORMAT}")
-        blob = path.with_suffix(".safetensors").read_bytes()
-        if _sha(blob) != record["tensors_sha256"]:
-            raise CheckpointError(f"{path.with_suffix('.safetensors').name} is damaged (its checksum does not match)")
-        return load_tensors(blob), record
+        tensors = path.with_suffix(".safetensors")
+        if sha256_of(tensors) != record["tensors_sha256"]:
+            raise CheckpointError(f"{tensors.name} is damaged (its checksum does not match)")
+        return Tensors(tensors), record
     except (OSError, SafetensorError, json.JSONDecodeError) as error:
         raise CheckpointError(f"{path.name} cannot be read ({error})") from None
 
 
 def _sealed(body: bytes) -> bytes:
     """The body and, on the last line, its own checksum."""
-    return body + b"\n" + _sha(body).encode() + b"\n"
-
-
-def _sha(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _disk_errors(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise CheckpointError(
-            f"{folder}: cannot write ({error.strerror or error}). What was saved before is intact. "
-            "Free space or choose another folder, then start again."
-        ) from error
+    return body + b"\n" + sha256(body).encode() + b"\n"

@@ -1,15 +1,16 @@
-"""The contract of a method, and how the methods in the folder `methods/` are found.
+"""The contract of a method.
 
 The loop owns time (order, saving, evaluating); a method owns change: its networks, its optimisers, its beliefs and
-how one step changes them. All that must survive a crash is a parameter, a buffer or an optimiser of the method.
+how one step changes them. All that must survive a crash is a parameter, a buffer, state kept for the training entries
+or an optimiser of the method. Parameters and buffers are the model; the rest is there to train, and lives beside it.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor, nn
 from partly import networks
 from partly.clock import Clock, seed_for
 from partly.errors import SettingError, did_you_mean
+from partly.items import Items, absent
 from partly.labels import Labels
 from partly.networks import Network
 from partly.pool import Batch, Pool
@@ -29,8 +31,7 @@ OPTIMISERS = ("adamw", "sgd")
 class Task:
     """What a method builds itself from: sizes, fresh networks, optimisers. One place for the learning rate."""
 
-    x: Tensor  # training items, for their shape and for the scale of the features
-    items: int
+    items: Items  # to be trained on, or `Absent` ones that a model was trained on
     labels: int
     head: str = "mlp"
     optimizer: str = "adamw"
@@ -38,13 +39,17 @@ class Task:
     weight_decay: float = 1e-2
     warmup: float = 0.05  # share of the schedule
     seed: int = 0
-    observed: Labels | None = None  # the training labels, for graphs over the labels; None when a model is loaded
+    observed: Labels | None = None  # what is known of the training items; None when there is only to predict
+    head_settings: dict[str, Any] = field(default_factory=dict)
+    backbone: str | None = None  # None: the one that items of this kind have, if any
+    backbone_settings: dict[str, Any] = field(default_factory=dict)
 
     def network(self, role: str = "network") -> Network:
         """A new network; its first weights are a function of the seed and the role alone."""
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.seed, "weights", role))
-            return networks.build(self.head, self.x, self.labels, self.observed)
+            body = (self.head, self.head_settings, self.backbone, self.backbone_settings)
+            return networks.build(self.items, self.labels, *body, observed=self.observed)
 
     def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
         """An optimiser for these parameters, at `factor` times the task's learning rate."""
@@ -69,16 +74,27 @@ class Method(nn.Module):
 
     needs_truth: ClassVar[bool] = False  # an oracle says so, and every report prints it
     entry_bytes: ClassVar[int] = 0  # memory kept per entry (N x L), declared so that a run can be refused in time
+    working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
     network: Network  # what `forward` asks, where a method does not say otherwise
 
     def __init__(self, task: Task) -> None:
         super().__init__()
         self.task = task
+        self._kept: list[str] = []
 
     @classmethod
-    def kept_bytes(cls, items: int, labels: int, settings: dict[str, Any]) -> int:
-        """Memory kept for entries with these settings (all of them), known before anything is made."""
-        return cls.entry_bytes * items * labels
+    def memory(cls, items: int, labels: int, settings: dict[str, Any]) -> tuple[int, int]:
+        """Bytes for entries with these settings (all of them): kept throughout, and needed beside that now and then.
+        Known before anything is made."""
+        return cls.entry_bytes * items * labels, cls.working_bytes * items * labels
+
+    def keep(self, name: str, fill: float = 0.0, dtype: torch.dtype = torch.float32, per_label: bool = True) -> None:
+        """State for each training entry [N, L] (or item [N]), an attribute from now on. It is saved so that training can
+        go on, and is no part of the model: where there is only to predict, it is empty."""
+        count = 0 if self.task.observed is None else len(self.task.items)
+        shape = (count, self.task.labels) if per_label else (count,)
+        self.register_buffer(name, torch.full(shape, fill, dtype=dtype), persistent=False)
+        self._kept.append(name)
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         """Before the first step of an epoch: relabel, rebuild a graph."""
@@ -99,9 +115,14 @@ class Method(nn.Module):
         logits: Tensor = self.network(x, z)
         return logits
 
-    def beliefs(self) -> Tensor | None:
-        """What the method holds to be true of the training entries: N x L in [0, 1], or None."""
+    def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
+        """What the method holds to be true of the training entries: N x L in [0, 1], all or some rows; or None."""
         return None
+
+    def observed(self, rows: slice) -> Tensor:
+        """What is known of some training items, z [B, L]: for `beliefs`."""
+        assert self.task.observed is not None  # who only predicts has no beliefs
+        return torch.tensor(self.task.observed.rows(rows), device=next(self.buffers()).device)
 
     def step(self, loss: Tensor, clock: Clock, *optimisers: torch.optim.Optimizer) -> None:
         """The one place where gradients become changes."""
@@ -134,20 +155,27 @@ class Method(nn.Module):
         return {name: value for name, value in vars(self).items() if isinstance(value, torch.optim.Optimizer)}
 
     def weights(self) -> dict[str, Tensor]:
-        """All parameters and buffers."""
+        """All parameters and buffers: the model."""
         return {f"method.{key}": value for key, value in self.state_dict().items()}
 
+    def entries(self) -> dict[str, Tensor]:
+        """What is kept for the training entries."""
+        return {f"entries.{name}": self.get_buffer(name) for name in self._kept}
+
     def state(self) -> dict[str, Tensor]:
-        """All parameters, buffers and optimiser states, as one flat dictionary of tensors."""
-        tensors = self.weights()
+        """All that training needs to go on, as one flat dictionary of tensors."""
+        tensors = self.weights() | self.entries()
         for name, optimiser in self.optimisers().items():
             for number, state in optimiser.state_dict()["state"].items():
                 tensors |= {f"optimiser.{name}.{number}.{k}": v for k, v in state.items() if v is not None}
         return tensors
 
-    def load_state(self, tensors: dict[str, Tensor]) -> None:
-        """The inverse of `state`."""
-        self.load_state_dict({k.removeprefix("method."): v for k, v in tensors.items() if k.startswith("method.")})
+    def load_state(self, tensors: Mapping[str, Tensor]) -> None:
+        """The inverse of `state`, and of `weights`: of the rest, what is there is taken."""
+        self.load_state_dict({k.removeprefix("method."): tensors[k] for k in tensors if k.startswith("method.")})
+        for key, kept in self.entries().items():
+            if key in tensors:
+                kept.copy_(tensors[key])
         for name, optimiser in self.optimisers().items():
             state: dict[int, dict[str, Tensor]] = {}
             prefix = f"optimiser.{name}."
@@ -155,6 +183,15 @@ class Method(nn.Module):
                 number, entry = key.removeprefix(prefix).split(".", 1)
                 state.setdefault(int(number), {})[entry] = tensors[key].clone()
             optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+
+    def finish(self) -> None:
+        """Become a model that only predicts: let go of what was there to train."""
+        for name in self._kept:
+            setattr(self, name, self.get_buffer(name)[:0].clone())
+        for name in self.optimisers():
+            delattr(self, name)
+        self.task = replace(self.task, observed=None, items=absent(self.task.items))
+        self.eval()  # for good
 
 
 class LossMethod(Method):

@@ -35,7 +35,7 @@ import scipy.sparse as sp
 
 from partly.errors import DataError, SettingError, did_you_mean, listing
 from partly.labels import Labels, as_labels
-from partly.matrix import Matrix, Ternary, blocks
+from partly.labels.matrix import Matrix, Ternary, blocks
 
 Scores = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -67,7 +67,12 @@ def by_group(scores: Any, labels: Any, counts: npt.ArrayLike, groups: int = 5) -
     counts: [L], such as how many yes of each label were known in training. Of equal counts the first label is the
     lower; where the labels cannot be divided evenly, the first groups have one more.
     """
-    ap, counts = average_precision(scores, labels), np.asarray(counts)
+    return grouped(average_precision(scores, labels), counts, groups)
+
+
+def grouped(ap: Floats, counts: npt.ArrayLike, groups: int = 5) -> Floats:
+    """`by_group`, where the AP of each label is known already."""
+    counts = np.asarray(counts)
     if counts.shape != ap.shape:
         raise DataError(f"There are counts of shape {counts.shape} for {len(ap)} labels; one a label is needed.")
     if groups < 1:
@@ -83,6 +88,11 @@ def evaluate(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, floa
     mAP rests on `labels_counted` labels (`labels_undefined` have no AP), CP, CR, CF1 and macro_f1 on
     `labels_with_yes`, OP, OR and OF1 on `entries_known` (`yes` + `no`), exact_match and P@k on `items_counted`.
     """
+    return both(scores, labels, threshold)[0]
+
+
+def both(scores: Any, labels: Any, threshold: float = 0.5) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
+    """`evaluate` and `by_label`, from one look at the scores."""
     scores, labels, threshold = _checked_at(scores, labels, threshold)
     table = _label_table(scores, labels.ternary(), threshold)
     cp, cr, macro_f1 = (_mean(table[key]) for key in ("precision", "recall", "F1"))
@@ -90,7 +100,7 @@ def evaluate(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, floa
     op, overall_recall, of1 = map(float, _precision_recall_f1(hits, predicted, yes))
     counted = int(np.count_nonzero(~np.isnan(table["AP"])))
     items = _item_table(scores, labels.ternary(), threshold)
-    return {
+    found = {
         "mAP": _mean(table["AP"]),
         "CF1": 2 * cp * cr / (cp + cr) if cp + cr else 0.0,
         "OF1": of1,
@@ -110,6 +120,7 @@ def evaluate(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, floa
         "yes": int(yes),
         "no": int(no),
     }
+    return found, table
 
 
 def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:

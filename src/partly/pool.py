@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from partly.clock import Clock
+from partly.items import Items
 from partly.labels import Labels
 
 
@@ -25,9 +26,9 @@ class Batch:
 
 @dataclass(frozen=True)
 class Pool:
-    """In-memory items x [N, ...] and what is known of them. Frozen: nobody writes to either."""
+    """Items and what is known of them. Frozen: nobody writes to either."""
 
-    x: Tensor
+    items: Items
     labels: Labels
     batch_size: int = 128
     device: str = "cpu"
@@ -41,18 +42,14 @@ class Pool:
         return -(-len(self) // self.batch_size)
 
     @cached_property
-    def _dense(self) -> Tensor | None:
-        return None if self.labels.sparse else torch.from_numpy(self.labels.ternary().copy())
-
-    @cached_property
     def whole(self) -> Tensor:
         """Positions of the items of which every label is known. [W]"""
         return torch.from_numpy(np.flatnonzero(self.labels.known_per_item() == self.labels.shape[1]))
 
     def take(self, index: Tensor) -> Batch:
-        """The items at these positions. Sparse labels become dense here, a batch at a time."""
-        z = torch.from_numpy(self.labels.rows(index.numpy())) if self._dense is None else self._dense[index]
-        return Batch(self.x[index].to(self.device), z.to(self.device), index.to(self.device))
+        """The items at these positions. Items and labels that are sparse become dense here, a batch at a time."""
+        x, z = self.items.take(index), torch.from_numpy(self.labels.rows(index.numpy()))
+        return Batch(x.to(self.device), z.to(self.device), index.to(self.device))
 
     def batches(self, clock: Clock) -> Iterator[Batch]:
         """One epoch in its own random order, from the clock's step on."""

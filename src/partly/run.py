@@ -1,15 +1,17 @@
-"""One training run: a recipe, the data it is for, and the folder that says exactly what was run on what."""
+"""One training run: a recipe, the data it is for, and the folder that says exactly what was run on what.
+
+This is the engine: it trains and predicts. `Classifier`, the loop of questions and comparisons call it.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
 import platform
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral, Real
@@ -22,14 +24,20 @@ import torch
 from torch import Tensor
 
 import partly
-from partly import catalogue, checkpoint, training
+from partly import auto, checkpoint, files, methods, networks, training
+from partly.catalogue import Info
 from partly.clock import Clock
-from partly.errors import CheckpointError, PartlyError, SettingError
+from partly.errors import CheckpointError, DataError, PartlyError, SettingError
+from partly.items import Absent, Items
 from partly.labels import Labels
 from partly.method import Method, Task
+from partly.networks import Network, backbones
 from partly.pool import Pool
+from partly.training import BELIEFS, Progress, Validation, Watch
 
-MEMORY_SHARE = 0.6  # of RAM that a method's per-entry state may take
+IDS = "items.json"  # of the training items, beside their beliefs
+MEMORY_SHARE = 0.6  # of RAM that what is kept for entries may take
+SCORE_BYTES = 5  # per validation entry: probabilities, and which order they are in
 NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe may be: type, least, in words
     "epochs": (Integral, 1, "a whole number, 1 or more"),
     "batch_size": (Integral, 1, "a whole number, 1 or more"),
@@ -41,7 +49,8 @@ NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe m
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that decides the bits of a run, beside the data: nothing is left to be chosen later."""
+    """All that decides the bits of a run, beside the data: nothing is left to be chosen later, and all settings are
+    spelled out."""
 
     method: str
     head: str = "mlp"
@@ -52,6 +61,9 @@ class Recipe:
     optimizer: str = "adamw"
     seed: int = 0
     settings: dict[str, Any] = field(default_factory=dict)
+    head_settings: dict[str, Any] = field(default_factory=dict)
+    backbone: str | None = None
+    backbone_settings: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("method", "head", "optimizer"):
@@ -63,29 +75,59 @@ class Recipe:
                 raise SettingError(f"{name} = {value!r} must be {words}.")
             # JSON knows plain numbers only, and a NumPy 3 would seed otherwise than a plain one.
             object.__setattr__(self, name, int(value) if kind is Integral else float(value))
-        if not isinstance(self.settings, dict):
-            raise SettingError(f"settings = {self.settings!r} must be a dictionary, name -> value.")
+        parts: dict[str, Info] = {"settings": methods.find(self.method), "head_settings": networks.find_head(self.head)}
+        if self.backbone is not None:
+            parts["backbone_settings"] = backbones.find(self.backbone)
+        for name in ("settings", "head_settings", "backbone_settings"):
+            given = getattr(self, name)
+            if not isinstance(given, dict):
+                raise SettingError(f"{name} = {given!r} must be a dictionary, name -> value.")
+            if name in parts:
+                object.__setattr__(self, name, parts[name].complete(given))
+            elif given:
+                raise SettingError(f"{name} = {given!r}, but there is no backbone to set.")
 
-    def build(self, x: Tensor, items: int, labels: int, observed: Labels | None = None) -> Method:
-        """The method, untrained, for items such as x; `observed` are the labels it is to be trained on."""
-        entry = catalogue.find(self.method)
-        rates = (self.optimizer, self.lr, self.weight_decay)
-        task = Task(x, items, labels, self.head, *rates, seed=self.seed, observed=observed)
-        return entry.build(task, self.settings)
+    def build(self, items: Items, labels: int, observed: Labels | None = None) -> Method:
+        """The method, untrained, for such items; `observed` is what it is to be trained on, None to predict only."""
+        task = Task(
+            items,
+            labels,
+            self.head,
+            self.optimizer,
+            self.lr,
+            self.weight_decay,
+            seed=self.seed,
+            observed=observed,
+            head_settings=self.head_settings,
+            backbone=self.backbone,
+            backbone_settings=self.backbone_settings,
+        )
+        return methods.find(self.method).build(task, self.settings)
+
+
+def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Recipe, str]:
+    """A recipe from what a caller asked for (None: left open), and why it is that method."""
+    asked = {name: value for name, value in asked.items() if value is not None}
+    method, reason = auto.choose(labels) if asked["method"] == "auto" else (asked["method"], "asked for")
+    if items.kind == "features" and "backbone" in asked:
+        raise SettingError(f"backbone = {asked['backbone']!r}: features need none. Leave it out.")
+    recipe = Recipe(**{"backbone": backbones.DEFAULT[items.kind], **asked, "method": method})
+    derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"))
+    return replace(recipe, **{name: value for name, value in derived.items() if name not in asked}), reason
 
 
 def default_recipe(
-    x: Tensor | npt.NDArray[Any], labels: int, optimizer: str = "adamw", batch_size: int | None = None
+    items: Items, labels: int, optimizer: str = "adamw", batch_size: int | None = None
 ) -> dict[str, Any]:
-    """What a recipe leaves open, for items x: enough steps for few items, more epochs for many labels (most of which
+    """What a recipe leaves open, for these items: enough steps for few items, more epochs for many labels (most of which
     are rare), and a rate that suits the optimiser.
 
     The numbers were chosen on validation parts of the features of VOC 2012, COCO, debtags, scene and yeast, and of the
     scenes; that for SGD on VOC 2012 alone.
     """
-    given = x.ndim == 2  # features: only a head is learned; pictures: a convolutional backbone from nothing
+    given = items.kind == "features"  # only a head is learned; of pictures, a convolutional backbone from nothing
     batch_size = batch_size or 64
-    steps = -(-len(x) // batch_size)
+    steps = -(-len(items) // batch_size)
     lr, weight_decay = (1e-3, 0.3) if given else (6e-3, 0.1)
     if optimizer == "sgd":
         lr, weight_decay = (0.3, 1e-4) if given else (0.1, 1e-4)
@@ -99,98 +141,182 @@ class Fitted:
     """What a run leaves behind."""
 
     recipe: Recipe
-    method: Method
-    progress: training.Progress
+    method: Method  # it only predicts
+    progress: Progress
     description: dict[str, Any]  # what was run on what
+    beliefs: npt.NDArray[np.floating[Any]] | None = None  # of the training entries, [N, L]; mapped, if from a folder
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.description["labels"])
 
+    def check_items(self, items: Items) -> None:
+        """Refuse items that are not such as the model was trained on."""
+        here, there = ((one.kind, one.shape) for one in (items, self.method.task.items))
+        if here != there:
+            raise DataError(
+                f"The model was trained on {there[0]} of {list(there[1])}; these are {here[0]} of {list(here[1])}."
+            )
+
+    def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
+        """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
+        self.check_items(items)
+        self._check_known(known)
+        return training.logits(self.method, items, known=known)
+
+    def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
+        """Probabilities of yes [N, L]."""
+        self.check_items(items)
+        self._check_known(known)
+        return training.predict(self.method, items, known=known)
+
+    def _check_known(self, known: Labels | None) -> None:
+        parts = (part for part in self.method.modules() if isinstance(part, Network))
+        if known is not None and not any(network.takes_labels for network in parts):
+            raise SettingError(
+                f"known: the head {self.recipe.head!r} makes no use of known labels. "
+                "Train with head='c-tran', or leave `known` out."
+            )
+
 
 def fit(
     recipe: Recipe,
-    x: Tensor,
+    items: Items,
     labels: Labels,
     *,
-    validation: training.Validation | None = None,
-    features: Sequence[str] | None = None,
+    validation: Validation | None = None,
     folder: Path | None = None,
     device: str = "cpu",
     save_seconds: float = training.SAVE_SECONDS,
-    watch: training.Watch | None = None,
-    start: dict[str, Tensor] | None = None,
+    watch: Watch | None = None,
+    start: Mapping[str, Tensor] | None = None,
+    keep_entries: bool = False,
 ) -> Fitted:
     """Train by the recipe, or go on where the folder says that it stopped.
 
-    `start`: the `state_dict` of the same method to begin from, instead of fresh weights and beliefs.
+    `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and beliefs;
+    `keep_entries`: so that this one can be such a start.
     """
-    check_memory(recipe, labels)
+    check_memory(recipe, labels, validation)
     # Before the folder is claimed: a recipe may be refused here.
-    method = recipe.build(x, *labels.shape, labels).to(device)
-    description = describe(recipe, x, labels, validation, features)
+    method = recipe.build(items, labels.shape[1], labels).to(device)
+    description = describe(recipe, items, labels, validation)
     if start is not None:
-        method.load_state_dict(start)
-        description["start"] = {name: digest(tensor.cpu()) for name, tensor in start.items()}
-    with checkpoint.locked(folder) if folder else nullcontext():
+        method.load_state(start)
+        description["start"] = {name: digest(start[name]) for name in start}
+    with files.locked(folder) if folder else nullcontext():
         if folder:
             claim(folder, description)
-        pool = Pool(x, labels, recipe.batch_size, device)
-        clock = Clock(recipe.seed, recipe.epochs, pool.steps)
+        pool = Pool(items, labels, recipe.batch_size, device)
         progress = training.train(
-            method, pool, clock, validation=validation, folder=folder, save_seconds=save_seconds, watch=watch
+            method,
+            pool,
+            Clock(recipe.seed, recipe.epochs, pool.steps),
+            validation=validation,
+            folder=folder,
+            save_seconds=save_seconds,
+            watch=watch,
+            keep_entries=keep_entries,
         )
         if folder:
-            checkpoint.write_json(folder / "history.json", progress.history)
-    # A model does not hold on to what it was trained on.
-    method.task = replace(method.task, x=x[:1].clone(), observed=None)
-    return Fitted(recipe, method, progress, description)
+            files.write_json(folder / "history.json", progress.history)
+            if (folder / BELIEFS).exists() and labels.given_ids is not None:
+                files.write_json(folder / IDS, labels.given_ids)
+    beliefs = _beliefs(method) if folder is None else read_beliefs(folder)
+    method.finish()
+    return Fitted(recipe, method, progress, description, beliefs)
+
+
+def _beliefs(method: Method) -> npt.NDArray[np.floating[Any]] | None:
+    parts = list(training.believed(method))
+    return np.concatenate(parts) if parts else None
 
 
 def load(folder: Path) -> Fitted:
     """The finished model in a run folder."""
+    description, tensors, progress = _finished(folder)
+    recipe, data = Recipe(**description["recipe"]), description["data"]
+    count, *shape = data["shape"]
+    method = recipe.build(Absent(data["kind"], tuple(shape), count), len(description["labels"]))
+    method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
+    method.finish()
+    return Fitted(recipe, method, progress, description, read_beliefs(folder))
+
+
+def state_of(folder: Path) -> dict[str, Tensor]:
+    """Weights, and what was kept for the training entries, of a run that was finished with `keep_entries`."""
+    _, tensors, _ = _finished(folder)
+    return dict(tensors)
+
+
+def read_beliefs(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
+    """What the method of a finished run believes of its training entries, [N, L], mapped from its file; None where it
+    believes nothing."""
+    path = folder / BELIEFS
+    if not path.exists():
+        return None
+    try:
+        beliefs: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}). Restore it from a copy.") from None
+    return beliefs
+
+
+def read_ids(folder: Path, count: int) -> tuple[str, ...]:
+    """Of the training items, whose beliefs are in the folder; their positions where they had none."""
+    path = folder / IDS
+    return tuple(json.loads(path.read_text("utf-8"))) if path.exists() else tuple(map(str, range(count)))
+
+
+def _finished(folder: Path) -> tuple[dict[str, Any], Mapping[str, Tensor], Progress]:
     description = read_description(folder)
     found = checkpoint.load(folder)
     if found is None or not found[1]["progress"]["finished"]:
         damage = "".join(f"\n  {problem}" for problem in (found[2] if found else ()))
         raise CheckpointError(f"{folder}: training has not finished. Start the same command again to go on.{damage}")
-    tensors, record, _ = found
-    recipe = Recipe(**description["recipe"])
-    shape = description["data"]["shape"]
-    method = recipe.build(torch.zeros(2, *shape[1:]), shape[0], len(description["labels"]))
-    method.load_state(tensors)
-    method.eval()  # for good: what was loaded only predicts
-    return Fitted(recipe, method, training.Progress(**record["progress"]), description)
+    return description, found[0], Progress(**found[1]["progress"])
 
 
 def save(fitted: Fitted, folder: Path) -> None:
-    """Write a finished model into a folder of its own, in the form that `load` reads."""
-    with checkpoint.locked(folder):
+    """Write a finished model into a folder of its own, in the form that `load` reads: the model, and nothing that was
+    there to train it."""
+    with files.locked(folder):
         if (folder / "run.json").exists() or checkpoint.load(folder) is not None:
             raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
-        checkpoint.write_sealed(folder / "run.json", fitted.description)
+        files.write_sealed(folder / "run.json", fitted.description)
         training.save(folder, fitted.method, Clock(fitted.recipe.seed, fitted.recipe.epochs), fitted.progress)
 
 
-def describe(
-    recipe: Recipe,
-    x: Tensor,
-    labels: Labels,
-    validation: training.Validation | None,
-    features: Sequence[str] | None = None,
-) -> dict[str, Any]:
+def publish(fitted: Fitted, folder: Path) -> None:
+    """Make this the model of a folder that is held and claimed already, in the place of the one before it."""
+    training.save(folder, fitted.method, Clock(fitted.recipe.seed), fitted.progress)
+    if fitted.beliefs is not None:
+        with files.disk_errors(folder), files.replacing(folder / BELIEFS) as file:
+            files.write_npy(file, fitted.beliefs.shape, fitted.beliefs.dtype, [fitted.beliefs])
+
+
+# ---------------------------------------------------------------- what was run on what
+
+
+def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> dict[str, Any]:
     """What is run on what. `_flat` of it decides whether a folder may go on."""
     known = {k: v for k, v in labels.summary().items() if not isinstance(v, list)}
     held_out = None
     if validation is not None:
-        held_out = {"sha256": digest(validation.x), "labels_sha256": validation.labels.digest()}
+        held_out = {"sha256": validation.items.digest(), "labels_sha256": validation.labels.digest()}
     return {
         "format": checkpoint.FORMAT,
         "partly": partly.__version__,
         "recipe": asdict(recipe),
         "labels": list(labels.names),
-        "features": None if features is None else list(features),
-        "data": {"shape": list(x.shape), "sha256": digest(x), "labels_sha256": labels.digest(), "known": known},
+        "features": None if items.names is None else list(items.names),
+        "data": {
+            "kind": items.kind,
+            "shape": [len(items), *items.shape],
+            "sha256": items.digest(),
+            "labels_sha256": labels.digest(),
+            "known": known,
+        },
         "validation": held_out,
         "machine": {
             "python": platform.python_version(),
@@ -208,39 +334,25 @@ def read_description(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     if not path.exists():
         raise CheckpointError(f"{folder}: no run here (there is no run.json).")
-    return checkpoint.read_sealed(path)
-
-
-def digest(x: Tensor) -> str:
-    """SHA-256 of values, shape and type."""
-    array = np.ascontiguousarray(x.numpy())
-    sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
-    sha.update(array.reshape(-1).view(np.uint8).data)
-    return sha.hexdigest()
-
-
-def entry_memory(recipe: Recipe, labels: Labels) -> int:
-    """Bytes that the method keeps for the entries of these labels, as it declares them."""
-    entry = catalogue.find(recipe.method)
-    return entry.kind.kept_bytes(*labels.shape, entry.defaults() | entry.checked(recipe.settings))
-
-
-def check_memory(recipe: Recipe, labels: Labels) -> None:
-    """Refuse a method whose per-entry state would not fit, before anything is made."""
-    needed = entry_memory(recipe, labels)
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > MEMORY_SHARE * there:
-        raise PartlyError(
-            f"{recipe.method} keeps {needed / 2**30:.1f} GiB for {labels.shape[0]} x {labels.shape[1]} entries; "
-            f"the limit is {MEMORY_SHARE:.0%} of the {there / 2**30:.1f} GiB of this machine. "
-            "Take settings or a method with less per-entry state (partly methods), or fewer items."
+    description = files.read_sealed(path)
+    if description.get("format") != checkpoint.FORMAT:
+        raise CheckpointError(
+            f"{folder}: a run of format {description.get('format')}; this version reads format {checkpoint.FORMAT}. "
+            "Train it again, or use the version that wrote it."
         )
+    return description
+
+
+def digest(tensor: Tensor) -> str:
+    """SHA-256 of values, shape and type."""
+    array = tensor.cpu().contiguous().numpy()
+    return files.sha256(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())
 
 
 def claim(folder: Path, description: dict[str, Any]) -> None:
     """Write run.json in a new folder; in a used one, make sure that it is the same run."""
     if not (folder / "run.json").exists():
-        checkpoint.write_sealed(folder / "run.json", description)
+        files.write_sealed(folder / "run.json", description)
         return
     as_read = json.loads(json.dumps(description))  # tuples become lists
     here, there = (_flat(part) for part in (as_read, read_description(folder)))
@@ -256,7 +368,30 @@ def claim(folder: Path, description: dict[str, Any]) -> None:
 def _flat(description: dict[str, Any]) -> dict[str, Any]:
     """What must be equal for a run to go on: all but the machine and the time."""
     flat = {f"recipe.{key}": value for key, value in description["recipe"].items()}
-    flat |= {f"data.{key}": description["data"][key] for key in ("shape", "sha256", "labels_sha256")}
+    flat |= {f"data.{key}": description["data"][key] for key in ("kind", "shape", "sha256", "labels_sha256")}
     flat |= {f"validation.{key}": value for key, value in (description["validation"] or {}).items()}
     flat |= {f"asks.{key}": value for key, value in description.get("asks", {}).items()}
     return flat | {key: description.get(key) for key in ("labels", "format", "start")}
+
+
+# ---------------------------------------------------------------- memory
+
+
+def entry_memory(recipe: Recipe, labels: Labels, validation: Validation | None = None) -> int:
+    """Bytes that training needs at its peak for entries: what the method keeps, and the larger of what it needs to work
+    on them and what scoring the validation part takes."""
+    kept, working = methods.find(recipe.method).kind.memory(*labels.shape, recipe.settings)
+    scored = 0 if validation is None else SCORE_BYTES * math.prod(validation.labels.shape)
+    return kept + max(working, scored)
+
+
+def check_memory(recipe: Recipe, labels: Labels, validation: Validation | None = None) -> None:
+    """Refuse a run whose entries would not fit, before anything is made."""
+    needed = entry_memory(recipe, labels, validation)
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > MEMORY_SHARE * there:
+        raise PartlyError(
+            f"{recipe.method} keeps {needed / 2**30:.1f} GiB for {labels.shape[0]} x {labels.shape[1]} entries; "
+            f"the limit is {MEMORY_SHARE:.0%} of the {there / 2**30:.1f} GiB of this machine. "
+            "Take settings or a method with less per-entry state (partly methods), or fewer items."
+        )

@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from partly.clock import seed_for
 from partly.errors import SettingError, did_you_mean
-from partly.hierarchy import Hierarchy
 from partly.labels import Labels, as_labels
-from partly.matrix import Ternary, blocks
-from partly.names import Names
+from partly.labels.hierarchy import Hierarchy
+from partly.labels.matrix import Ternary, blocks
+from partly.labels.names import Names
 
 Draws = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -50,7 +50,7 @@ def uniform(truth: Any, share: float, seed: int, *, per_entry: bool = False) -> 
             np.put_along_axis(keep, np.argpartition(draws, count - 1, axis=1)[:, :count], True, axis=1)
         return np.where(keep, z, 0)
 
-    return labels._mapped(rule)
+    return labels.mapped(rule)
 
 
 def positives(truth: Any, share: float, seed: int, *, keep_at_least_one: bool = False) -> Labels:
@@ -72,7 +72,7 @@ def positives(truth: Any, share: float, seed: int, *, keep_at_least_one: bool = 
     found = np.concatenate([draws[draws < NEVER] for draws in blockwise])
     count = max(round(share * len(found)), int((found < 0).sum()))
     limit = np.partition(found, count - 1)[count - 1] if count else -np.inf
-    return labels._mapped(lambda z, rows: np.where(yes_draws(z, rows) <= limit, z, 0))
+    return labels.mapped(lambda z, rows: np.where(yes_draws(z, rows) <= limit, z, 0))
 
 
 def single_positive(truth: Any, seed: int) -> Labels:
@@ -82,7 +82,7 @@ def single_positive(truth: Any, seed: int) -> Labels:
     def rule(z: Ternary, rows: slice) -> Ternary:
         return np.where(_smallest(z == 1, _draws("single_positive", seed, rows, z.shape[1])), z, 0)
 
-    return as_labels(truth, "truth")._mapped(rule)
+    return as_labels(truth, "truth").mapped(rule)
 
 
 def one_yes_all_no(truth: Any, seed: int) -> Labels:
@@ -93,7 +93,7 @@ def one_yes_all_no(truth: Any, seed: int) -> Labels:
         kept = _smallest(z == 1, _draws("single_positive", seed, rows, z.shape[1]))
         return np.where(kept | (z == -1), z, 0)
 
-    return as_labels(truth, "truth")._mapped(rule)
+    return as_labels(truth, "truth").mapped(rule)
 
 
 def dense(truth: Any, share: float, seed: int) -> Labels:
@@ -101,7 +101,7 @@ def dense(truth: Any, share: float, seed: int) -> Labels:
     share, seed = _share(share, "dense"), _seed(seed)
     labels = as_labels(truth, "truth")
     whole = _items("dense", seed, len(labels), round(share * len(labels)))
-    return labels._mapped(lambda z, rows: np.where(whole[rows, None], z, 0))
+    return labels.mapped(lambda z, rows: np.where(whole[rows, None], z, 0))
 
 
 def noisy(truth: Any, share: float, seed: int) -> Labels:
@@ -111,7 +111,7 @@ def noisy(truth: Any, share: float, seed: int) -> Labels:
     def rule(z: Ternary, rows: slice) -> Ternary:
         return np.where(_draws("noisy", seed, rows, z.shape[1]) < share, z, -z)
 
-    return as_labels(truth, "truth")._mapped(rule)
+    return as_labels(truth, "truth").mapped(rule)
 
 
 def noisy_plus(truth: Any, seed: int) -> Labels:
@@ -122,7 +122,7 @@ def noisy_plus(truth: Any, seed: int) -> Labels:
         kept = _smallest(z == 1, _draws("noisy_plus", seed, rows, z.shape[1]))
         return np.where(kept | (z == 0), z, -1)
 
-    return as_labels(truth, "truth")._mapped(rule)
+    return as_labels(truth, "truth").mapped(rule)
 
 
 def coarse_only(truth: Any, hierarchy: Hierarchy, share: float, seed: int) -> Labels:
@@ -138,7 +138,7 @@ def coarse_only(truth: Any, hierarchy: Hierarchy, share: float, seed: int) -> La
     whole = _items("coarse_only", seed, len(labels), count)
     coarse = _under(hierarchy.coarsen(labels), hierarchy.names)
     follows = _under(hierarchy.deduce(coarse), labels.names)
-    return labels._mapped(lambda z, rows: np.where((follows.rows(rows) != 0) | whole[rows, None], z, 0))
+    return labels.mapped(lambda z, rows: np.where((follows.rows(rows) != 0) | whole[rows, None], z, 0))
 
 
 # -------------------------------------------------------------------- scenarios by name
@@ -220,7 +220,7 @@ def _under(labels: Labels, wanted: Names) -> Labels:
         result[:, have] = z[:, [column[wanted[i]] for i in have]]
         return result
 
-    return labels._mapped(rule, wanted)
+    return labels.mapped(rule, wanted)
 
 
 def _number(text: str) -> float | str:

@@ -23,12 +23,16 @@ from torch import Tensor
 from partly import checkpoint, metrics
 from partly.clock import Clock, seed_for
 from partly.errors import PartlyError, Stopped
+from partly.files import disk_errors, replacing, write_npy
+from partly.items import Items
 from partly.labels import Labels
+from partly.labels.matrix import blocks
 from partly.method import Method
 from partly.networks import predicting
 from partly.pool import Pool
 
 SAVE_SECONDS = 20.0
+BELIEFS = "beliefs.npy"  # in the folder of a finished run
 Watch = Callable[[Clock, dict[str, float]], None]
 
 
@@ -49,7 +53,7 @@ class Progress:
 class Validation:
     """Items that choose the epoch, never trained on. Their labels may be partly known themselves."""
 
-    x: Tensor
+    items: Items
     labels: Labels
 
     def score(self, probabilities: npt.NDArray[np.float32]) -> tuple[str, float | None]:
@@ -72,11 +76,13 @@ def train(
     folder: Path | None = None,
     save_seconds: float = SAVE_SECONDS,
     watch: Watch | None = None,
+    keep_entries: bool = False,
 ) -> Progress:
     """Train to the end of the clock's epochs; leave the best epoch's weights (or the last's) in the method.
 
     With a folder, go on from the newest checkpoint there, save at safe points, and on SIGINT or SIGTERM finish the
-    step, save and raise `Stopped`.
+    step, save and raise `Stopped`. What is saved at the end is the model, and beside it what the method believes of the
+    training entries; `keep_entries`: and what it kept for them, so that another run can start from there.
     """
     progress = Progress() if folder is None else _resume(folder, method, clock)
     started = time.monotonic() - progress.seconds
@@ -99,27 +105,50 @@ def train(
             method.load_state_dict(progress.best)
         progress.best, progress.finished = None, True
         if folder is not None:
-            save(folder, method, clock, progress)
+            _save_finished(folder, method, clock, progress, keep_entries)
     method.eval()  # for good: what is trained only predicts
     return progress
 
 
-def predict(method: Method, x: Tensor, batch_size: int = 1024, known: Labels | None = None) -> npt.NDArray[np.float32]:
+def _save_finished(folder: Path, method: Method, clock: Clock, progress: Progress, keep_entries: bool) -> None:
+    some = method.beliefs(slice(0, 0))
+    if some is not None:
+        shape, dtype = (len(method.task.items), method.task.labels), some.cpu().numpy().dtype
+        with disk_errors(folder), replacing(folder / BELIEFS) as file:
+            write_npy(file, shape, dtype, believed(method))
+    for _ in range(checkpoint.KEEP):  # so that nothing is left but the model, and a copy of it against damage
+        save(folder, method, clock, progress, keep_entries)
+
+
+def believed(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
+    """What a method believes of the training entries, block after block of items; nothing, where it believes nothing."""
+    for block in blocks((len(method.task.items), method.task.labels)):
+        part = method.beliefs(block)
+        if part is not None:
+            yield part.cpu().numpy()
+
+
+def predict(
+    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
+) -> npt.NDArray[np.float32]:
     """Probabilities [N, L], without side effects on the method."""
-    probabilities: npt.NDArray[np.float32] = expit(logits(method, x, batch_size, known))
+    scores = logits(method, items, batch_size, known)
+    probabilities: npt.NDArray[np.float32] = expit(scores, out=scores)
     return probabilities
 
 
-def logits(method: Method, x: Tensor, batch_size: int = 1024, known: Labels | None = None) -> npt.NDArray[np.float32]:
-    """Logits [N, L], without side effects on the method; `known` is what its network may hear of the items."""
+def logits(
+    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
+) -> npt.NDArray[np.float32]:
+    """Logits [N, L], without side effects on the method; `known` is what its network may be told of the items."""
     device = next(chain(method.parameters(), method.buffers())).device
-    parts = []
+    scores = np.empty((len(items), method.task.labels), np.float32)
     with predicting(method), torch.inference_mode():
-        for number, part in enumerate(x.split(batch_size)):
-            rows = slice(number * batch_size, (number + 1) * batch_size)
+        for start in range(0, len(items), batch_size):
+            rows = slice(start, start + batch_size)
             z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
-            parts.append(method(part.to(device), *z).float().cpu().numpy())
-    return np.concatenate(parts)
+            scores[rows] = method(items.take(rows).to(device), *z).float().cpu().numpy()
+    return scores
 
 
 def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
@@ -148,7 +177,7 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
     line: dict[str, Any] = {"epoch": clock.epoch + 1}
     line |= {name: total / max(clock.step, 1) for name, total in progress.sums.items()}
     if validation is not None:
-        name, score = validation.score(predict(method, validation.x))
+        name, score = validation.score(predict(method, validation.items))
         line[f"validation_{name}"] = score
         if score is not None and (progress.best_score is None or score > progress.best_score):
             progress.best_score, progress.best_epoch = score, clock.epoch + 1
@@ -168,13 +197,14 @@ def _resume(folder: Path, method: Method, clock: Clock) -> Progress:
         warnings.warn(f"{folder}: went on from an older checkpoint: {'; '.join(problems)}", stacklevel=3)
     method.load_state(tensors)
     clock.epoch, clock.step = record["epoch"], record["step"]
-    best = {k.removeprefix("best."): v for k, v in tensors.items() if k.startswith("best.")}
+    best = {k.removeprefix("best."): tensors[k].clone() for k in tensors if k.startswith("best.")}
     return Progress(**record["progress"], best=best or None)
 
 
-def save(folder: Path, method: Method, clock: Clock, progress: Progress) -> None:
-    """A checkpoint of everything. What is finished needs no optimiser any more: its last checkpoint is the model."""
-    tensors = method.weights() if progress.finished else method.state()
+def save(folder: Path, method: Method, clock: Clock, progress: Progress, keep_entries: bool = False) -> None:
+    """A checkpoint of everything. What is finished needs nothing to train with any more: its checkpoint is the model."""
+    finished = method.weights() | (method.entries() if keep_entries else {})
+    tensors = finished if progress.finished else method.state()
     best = {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
     plain = {name: value for name, value in vars(progress).items() if name != "best"}
     checkpoint.save(folder, tensors | best, {"epoch": clock.epoch, "step": clock.step, "progress": plain})

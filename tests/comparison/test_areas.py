@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from comparison.making import line
-from partly import jobs
+from partly.commands import jobs
 from partly.comparison import Experiment, read_experiment
 from partly.comparison.areas import groups, markdown
 from partly.comparison.lines import key_of, read

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from comparison.making import line, lines
-from partly.comparison import page, tables
+from partly.comparison import overview as page
+from partly.comparison import tables
 from partly.comparison.blocks import gather
 from partly.comparison.gains import gains, signed
 from partly.comparison.statistics import Mean

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from partly import catalogue, papers, queries
+from partly import catalogue
+from partly.active import queries
+from partly.comparison import papers
 
 
 def test_every_figure_has_a_known_paper_and_one_value():

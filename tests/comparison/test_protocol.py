@@ -22,8 +22,8 @@ from partly.comparison.plan import Cell
 from partly.comparison.protocol import ProtocolError, Source, TestPart, blind, candidates, mask, open_source, run_cell
 from partly.errors import DataError
 from partly.estimator import Classifier
-from partly.hierarchy import Hierarchy
 from partly.labels import Labels
+from partly.labels.hierarchy import Hierarchy
 
 RECIPE = {"epochs": 3, "batch_size": 32}
 

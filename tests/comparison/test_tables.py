@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from comparison.making import line, lines
-from partly.comparison import page, tables
+from partly.comparison import overview as page
+from partly.comparison import tables
 from partly.errors import SettingError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from partly import Labels
 from partly.data import read_labels, write_labels
 from partly.errors import DataError, SettingError
-from partly.names import fold
+from partly.labels.names import fold
 
 FORMATS = [("csv", "wide"), ("csv", "long"), ("parquet", "wide"), ("parquet", "long"), ("npz", None)]
 NASTY = ["007", "NA", "null", "nan", "None", "1", "1.0", "item", "label", "value", "ImageID", "=1+1", "<b>&amp;</b>"]

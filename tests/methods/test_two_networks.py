@@ -21,13 +21,13 @@ from partly.methods.co_teaching import CoTeaching
 from partly.methods.co_teaching_plus import CoTeachingPlus
 from partly.methods.decoupling import Decoupling
 from partly.methods.jocor import Jocor
-from partly.peers import Peers
+from partly.two_networks import TwoNetworks
 
 EARLY, LATE = Clock(0, epochs=10, steps=1), Clock(0, epochs=10, steps=1, epoch=9)
 
 
-def made(kind: type[Any], **settings: Any) -> Peers:
-    method: Peers = kind(make_task(make_pool()), **settings)
+def made(kind: type[Any], **settings: Any) -> TwoNetworks:
+    method: TwoNetworks = kind(make_task(make_pool()), **settings)
     return method
 
 
@@ -229,7 +229,7 @@ def test_jocor_divergence_and_its_gradient() -> None:
         (Jocor, {"forget": 1.5}),
     ],
 )
-def test_impossible_settings_are_refused(kind: type[Peers], settings: dict[str, float]) -> None:
+def test_impossible_settings_are_refused(kind: type[TwoNetworks], settings: dict[str, float]) -> None:
     (name,) = settings
     with pytest.raises(SettingError, match=f"{name} = {settings[name]}"):
         made(kind, **settings)

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from partly import Classifier, Labels, matrix, networks
+from partly import Classifier, Labels, networks
 from partly.errors import SettingError
+from partly.labels import matrix
 from partly.networks import MLGCN, label_graph
 from partly.networks.ml_gcn import co_occurrence, conditional
 

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from partly import catalogue, papers, plots
+from partly import methods
 from partly.active import Plan
+from partly.active.queries import find
+from partly.active.simulation import RANKS
 from partly.comparison import lines as result_lines
+from partly.comparison import papers
 from partly.comparison.blocks import named
 from partly.comparison.lines import Line
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
 from partly.comparison.tables import PAPERS, Draw, escaped, number
-from partly.progression import RANKS
-from partly.queries import find
+from partly.report import plots
 
 Group = dict[str, list[Line]]  # query -> its lines, one a seed
 LEARNER = "refine"  # what the paper asks with
@@ -30,7 +32,7 @@ def groups(lines: Sequence[Line]) -> dict[str, Group]:
     found: dict[str, Group] = {}
     for line in (line for line in lines if line.get("asks")):
         asks = line["asks"]
-        method = named(line["method"], line["settings"], catalogue.find(line["method"]).defaults())
+        method = named(line["method"], line["settings"], methods.find(line["method"]).defaults())
         size = f"{asks['rounds']} rounds of {asks['questions']}"
         others = {name: asks[name] for name in ("epochs", "restart", "last_child") if name in asks}
         title = ", ".join([line["data"], line["scenario"], method, line["head"], named(size, others, vars(Plan()))])

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from partly import catalogue, papers, scenarios
+from partly import methods, scenarios
+from partly.active.simulation import RANKS
 from partly.comparison import lines as result_lines
+from partly.comparison import papers
 from partly.comparison.lines import Line
 from partly.comparison.plan import FULL, NAIVE
 from partly.comparison.protocol import ProtocolError
 from partly.comparison.statistics import Mean, Scores, gap_closed, mean, not_worse
-from partly.progression import RANKS
 
 RACE = ("scenario", "data", "head", "validation", "data_digest", "optimizer", "recipe")
 ORIGIN = ("partly", "protocol", "torch", "machine")
@@ -88,7 +89,7 @@ class Block:
 def gather(lines: Sequence[Line]) -> list[Block]:
     """The blocks of some result lines, by scenario and data. Lines of different origin never meet in a row."""
     result_lines.check(list(lines))
-    defaults = {name: entry.defaults() for name, entry in catalogue.discover().items()}
+    defaults = {name: info.defaults() for name, info in methods.discover().items()}
     found: dict[str, list[Line]] = {}
     for line in lines:
         found.setdefault(_text(line, (*RACE, *ORIGIN)), []).append(line)

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from partly.checkpoint import write_file
 from partly.comparison.protocol import PROTOCOL, ProtocolError
 from partly.errors import DataError
+from partly.files import write_file
 
 Line = dict[str, Any]
 KEY = ("data", "scenario", "method", "head", "optimizer", "seed", "settings", "recipe", "validation", "tune")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from partly import catalogue, scenarios
+from partly import methods, scenarios
 from partly.active import Plan
-from partly.data.sets import BUILT_IN
+from partly.catalogue import parse_settings
+from partly.data.scenes import NAMES
 from partly.errors import SettingError, did_you_mean
 
 FULL = "full"  # the scenario in which nothing is hidden
@@ -40,7 +40,7 @@ class Cell:
     def key(self) -> dict[str, Any]:
         """What tells this cell from every other one, as plain data. Defaults are spelled out: a changed default is
         another cell."""
-        settings = catalogue.find(self.method).defaults() | self.settings
+        settings = methods.find(self.method).complete(self.settings)
         key = vars(self) | {"data": Path(self.data).stem, "settings": settings}
         return key if self.asks else {name: value for name, value in key.items() if name != "asks"}
 
@@ -161,23 +161,10 @@ def method_and_settings(text: str) -> tuple[str, dict[str, Any]]:
     """'curriculum[strategy=bayesian,theta=0.3]' -> ('curriculum', {'strategy': 'bayesian', 'theta': 0.3})."""
     name, bracket, rest = text.partition("[")
     settings = parse_settings(rest.removesuffix("]").split(",")) if bracket else {}
-    entry = catalogue.find(name)
-    return entry.name, entry.checked(settings)  # not by another name: the same cell would be run twice
-
-
-def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """name=value each; values as JSON where they are (numbers, true, null), else as text."""
-    settings: dict[str, Any] = {}
-    for pair in pairs:
-        name, sign, text = pair.partition("=")
-        if not sign:
-            raise SettingError(f"Setting {pair!r} should be name=value.")
-        try:
-            settings[name.strip()] = json.loads(text)
-        except json.JSONDecodeError:
-            settings[name.strip()] = text.strip()
-    return settings
+    info = methods.find(name)
+    info.complete(settings)  # refuses what cannot be, before anything is run
+    return info.name, settings  # not by another name: the same cell would be run twice
 
 
 def _beside(text: str, folder: Path) -> str:
-    return text if text in BUILT_IN or Path(text).is_absolute() else str(folder / text)
+    return text if text in NAMES or Path(text).is_absolute() else str(folder / text)

@@ -13,11 +13,12 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from partly.checkpoint import locked
 from partly.comparison import lines
 from partly.comparison.plan import Cell, Experiment
-from partly.comparison.protocol import Source, blind, open_source, run_cell
+from partly.comparison.protocol import blind, open_data, run_cell
 from partly.comparison.view import Live
+from partly.data import Dataset
+from partly.files import locked
 
 
 def run(experiment: Experiment, out: Path, workers: int | None = None, progress: bool = True) -> list[lines.Line]:
@@ -70,7 +71,7 @@ def _leave_with(sentinel: Any) -> None:
 
 def _work(cell: Cell, labels: str | None) -> lines.Line:
     _blind(cell.method, json.dumps(cell.settings))  # outside of the cell's time, as is all that is loaded on first use
-    return run_cell(cell, _source(cell.data, labels))
+    return run_cell(cell, _opened(cell.data, labels))
 
 
 @cache
@@ -79,9 +80,9 @@ def _blind(method: str, settings: str) -> None:
 
 
 @cache
-def _source(name: str, labels: str | None) -> Source:
-    return open_source(name, labels)
+def _opened(name: str, labels: str | None) -> Dataset:
+    return open_data(name, labels)
 
 
 def _key(cell: Cell, labels: str | None) -> str:
-    return lines.key_of(cell.key() | {"data_digest": _source(cell.data, labels).digest})
+    return lines.key_of(cell.key() | {"data_digest": _opened(cell.data, labels).digest})

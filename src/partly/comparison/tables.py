@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
-from partly import papers
-from partly.comparison import gains, pictures, verdict
+from partly.comparison import charts as pictures
+from partly.comparison import gains, papers, verdict
 from partly.comparison.blocks import Block, Row, gather
 from partly.comparison.lines import Line
 from partly.comparison.statistics import Mean
 from partly.comparison.verdict import Verdict
-from partly.plots import Look
+from partly.report.plots import Look
 
 Draw = Callable[[str, bytes], str]
 

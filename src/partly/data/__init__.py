@@ -1,10 +1,10 @@
-"""Reading and writing labels and features.
+"""Reading and writing: data sets, labels, features and scores. A format is a file in this folder.
 
 Labels come in two forms, each as `.csv` or `.parquet`, and as `.npz`:
 
-- wide: a column `item` with the ids, then a column a label; a cell is 1 (yes), 0 (no) or blank
+- wide: a column `item` with the ids, then a column per label; a cell is 1 (yes), 0 (no) or blank
   (nobody said); 1.0 and 0.0 are 1 and 0;
-- long: columns item, label, value, a row an entry; or Open Images' own ImageID, Source, LabelName, Confidence.
+- long: columns item, label, value, a row per entry; or Open Images' own ImageID, Source, LabelName, Confidence.
 
 A file is long where its header is exactly one of these two, else wide; `form=` overrules that.
 """
@@ -12,62 +12,89 @@ A file is long where its header is exactly one of these two, else wide; `form=` 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
-from partly.data.features import digest, read_features
-from partly.data.files import PathLike, plain_file, suffix_of
-from partly.data.long import is_long, read_long, write_long
-from partly.data.names import refuse_unwritable
-from partly.data.npz import read_labels_npz, write_labels_npz
-from partly.data.scores import read_scores, write_scores
-from partly.data.split import Split, is_split, read_split
-from partly.data.tables import SUFFIXES, open_table
-from partly.data.wide import read_wide, write_wide
+from partly.data import formats
+from partly.data.dataset import Dataset, held_out
+from partly.data.matching import positions, refuse_unwritable
+from partly.data.parents import read_hierarchy
+from partly.data.paths import plain_file, suffix_of
+from partly.data.scores import Scores, read_scores, write_scores
 from partly.errors import SettingError
+from partly.files import PathLike
 from partly.labels import Labels
-from partly.names import checked_names
+from partly.labels.names import checked_names
 
 __all__ = [
-    "Split",
-    "digest",
-    "is_split",
-    "read_features",
+    "Dataset",
+    "Scores",
+    "held_out",
+    "is_whole",
+    "read",
+    "read_hierarchy",
     "read_labels",
     "read_scores",
-    "read_split",
+    "write",
     "write_labels",
     "write_scores",
 ]
 
-LABEL_SUFFIXES = (*SUFFIXES, ".npz")
+FORMS = ("wide", "long")
+
+
+def read(path: PathLike, labels: PathLike | None = None, hierarchy: PathLike | None = None) -> Dataset:
+    """A data set: one that lies in a file as a whole (or 'scenes', which is made), or items in a file with what is known of
+    them in another, `labels`, matched by id. Of a whole one, `labels` replaces what is known, and what the file says is
+    the truth. `hierarchy`: a table with the columns child and parent.
+    """
+    whole = formats.of(Path(path), "dataset")
+    if whole is not None:
+        data: Dataset = whole.read(Path(path))
+        if labels is not None:
+            data = replace(data, truth=data.labels)
+    else:
+        path = plain_file(path, formats.suffixes("items"))
+        data = formats.by_suffix(path, "items").read(path)
+    if labels is not None:
+        known = read_labels(labels)
+        data = replace(data[positions(known.ids, data.labels.ids, path, "item")], labels=known)
+    return data if hierarchy is None else replace(data, hierarchy=read_hierarchy(hierarchy))
+
+
+def is_whole(path: PathLike) -> bool:
+    """Whether this is a data set by itself, to which no file of labels need be given."""
+    return formats.of(Path(path), "dataset") is not None
+
+
+def write(data: Dataset, path: PathLike) -> None:
+    """A data set with a test part to an `.npz`; else its items, as features, to `.npy`, `.npz`, `.csv` or `.parquet`. What
+    is known of them goes to a file of its own: `write_labels`."""
+    path = Path(path)
+    formats.by_suffix(path, "items" if data.test is None else "dataset").write(data, path)
 
 
 def read_labels(path: PathLike, *, form: str | None = None, names: Iterable[str] | None = None) -> Labels:
     """Labels from a file. `names` fixes which labels there are, and their order; others in the file are refused."""
-    path = plain_file(path, LABEL_SUFFIXES)
+    path = plain_file(path, formats.suffixes("labels"))
     _check_form(form, path)
     names = None if names is None else checked_names(names)
-    if path.suffix.lower() == ".npz":
-        return read_labels_npz(path, names)
-    table = open_table(path)
-    long = is_long(table.header) if form is None else form == "long"
-    return (read_long if long else read_wide)(table, names)
+    one = formats.of(path, "labels") if form is None else formats.formats("labels")[form]
+    assert one is not None  # every file of such a name is of one of the formats
+    labels: Labels = one.read(path, names)
+    return labels
 
 
 def write_labels(labels: Labels, path: PathLike, *, form: str | None = None) -> None:
     """Labels to a file, whole or not at all. CSV and Parquet: wide, or long where the labels are sparse."""
     path = Path(path)
-    suffix = suffix_of(path, LABEL_SUFFIXES)
+    suffix = suffix_of(path, formats.suffixes("labels"))
     _check_form(form, path)
     refuse_unwritable(labels.ids, labels.names, path)
-    if suffix == ".npz":
-        return write_labels_npz(labels, path)
-    long = labels.sparse if form is None else form == "long"
-    return (write_long if long else write_wide)(labels, path)
+    table = (form or FORMS[labels.sparse]) if suffix != ".npz" else "labels-npz"
+    formats.formats("labels")[table].write(labels, path)
 
 
 def _check_form(form: str | None, path: Path) -> None:
-    if form is not None and (form not in ("wide", "long") or path.suffix.lower() == ".npz"):
-        raise SettingError(
-            f"{path}: form={form!r}; it may be 'wide' or 'long', for {' and '.join(SUFFIXES)} files only."
-        )
+    if form is not None and (form not in FORMS or path.suffix.lower() == ".npz"):
+        raise SettingError(f"{path}: form={form!r}; it may be 'wide' or 'long', for .csv and .parquet files only.")

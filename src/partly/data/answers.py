@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from partly.data.files import PathLike, plain_file, suffix_of
-from partly.data.names import refuse_unwritable
+from partly.data.matching import refuse_unwritable
+from partly.data.paths import plain_file, suffix_of
 from partly.data.tables import SPELLINGS, SUFFIXES, WRONG, Faults, Table, open_table, ternary, text, write_table
 from partly.errors import DataError, did_you_mean
-from partly.hierarchy import Hierarchy
+from partly.files import PathLike
 from partly.labels import Labels
+from partly.labels.hierarchy import Hierarchy
 
 COLUMNS = ("item", "label", "answer")
 Positions = npt.NDArray[np.int64]
@@ -35,16 +36,7 @@ class Answers:
 
     def told(self, labels: Labels) -> Labels:
         """These labels, and the answers."""
-        order = np.argsort(self.rows, kind="stable")
-        rows, columns, z = self.rows[order], self.columns[order], self.z[order]
-
-        def rule(block: npt.NDArray[np.int8], span: slice) -> npt.NDArray[np.int8]:
-            here = slice(*np.searchsorted(rows, (span.start, span.stop)))
-            result = block.copy()
-            result[rows[here] - span.start, columns[here]] = z[here]
-            return result
-
-        return labels._mapped(rule)
+        return labels.with_entries(self.rows, self.columns, self.z)
 
 
 def write_questions(

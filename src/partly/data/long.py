@@ -16,13 +16,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from partly.data.names import refuse_strangers
-from partly.data.tables import SPELLINGS, WRONG, Faults, Table, ternary, text, write_table
+from partly.data.matching import refuse_strangers
+from partly.data.tables import SPELLINGS, SUFFIXES, WRONG, Faults, Table, open_table, ternary, text, write_table
 from partly.errors import DataError, LabelError
 from partly.labels import Labels
 
 LONG = ("item", "label", "value")
 OPEN_IMAGES = ("ImageID", "Source", "LabelName", "Confidence")
+HOLDS = "labels"
 GROUP_ROWS = 1 << 20
 Codes = npt.NDArray[np.int32]
 
@@ -32,8 +33,13 @@ def is_long(header: Sequence[str]) -> bool:
     return tuple(header) in (LONG, OPEN_IMAGES)
 
 
-def read_long(table: Table, names: Sequence[str] | None) -> Labels:
+def recognises(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES and is_long(open_table(path).header)
+
+
+def read(path: Path, names: Sequence[str] | None = None) -> Labels:
     """Items, and labels without `names`, come in the order of their first appearance."""
+    table = open_table(path)
     columns = _columns(table)
     items: dict[str, int] = {}
     labels: dict[str, int] = {name: j for j, name in enumerate(names or ())}
@@ -61,7 +67,7 @@ def read_long(table: Table, names: Sequence[str] | None) -> Labels:
     return _built(table, row, column, z, list(labels) if names is None else names, list(items))
 
 
-def write_long(labels: Labels, path: Path) -> None:
+def write(labels: Labels, path: Path) -> None:
     schema = pa.schema([("item", pa.string()), ("label", pa.string()), ("value", pa.int8())])
     ids, names = pa.array(labels.ids, pa.string()), pa.array(labels.names, pa.string())
 
@@ -115,7 +121,7 @@ def _built(
 ) -> Labels:
     known = np.flatnonzero(z)
     try:
-        return Labels._from_codes(row[known], column[known], (z[known] == 1).astype(np.int8), names, ids)
+        return Labels.from_codes(row[known], column[known], (z[known] == 1).astype(np.int8), names, ids)
     except LabelError as error:
         _refuse_clashes(table, known, row, column, z)
         raise DataError(f"{table.path}: {error}") from error

@@ -1,15 +1,25 @@
-"""Matching what two files say of the same items, by id."""
+"""Matching what two sources say of the same items and labels, by id and by name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+import unicodedata
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from partly.data.features import Features, read_features
-from partly.data.files import PathLike
 from partly.errors import DataError, listing
+from partly.files import PathLike
+from partly.labels import Labels
+
+FOLDS: dict[str, Callable[[str], str]] = {
+    "case": str.casefold,
+    "spaces": lambda word: "".join(word.split()),
+    "Unicode form": lambda word: unicodedata.normalize("NFKC", word),
+    "case, spaces or Unicode form": lambda word: "".join(unicodedata.normalize("NFKC", word).casefold().split()),
+}
 
 
 def positions(wanted: Sequence[str], there: Sequence[str], file: PathLike, what: str) -> npt.NDArray[np.int64]:
@@ -24,7 +34,51 @@ def positions(wanted: Sequence[str], there: Sequence[str], file: PathLike, what:
     return np.array([at[word] for word in wanted], dtype=np.int64)
 
 
-def read_matching(path: PathLike, ids: Sequence[str]) -> Features:
-    """The features of these items, in this order."""
-    x, there = read_features(path)
-    return x[positions(ids, there, path, "item")]
+def arranged(labels: Labels, names: Sequence[str], place: str) -> Labels:
+    """The same labels with the columns that `names` asks for; of those that are absent nothing is known."""
+    if labels.names == tuple(names):
+        return labels
+    position = {name: j for j, name in enumerate(names)}
+    refuse_strangers([label for label in labels.names if label not in position], names, lambda _: place)
+    column_of = np.array([position[label] for label in labels.names], np.int64)
+    row, column, value = labels.entries()
+    return Labels.from_codes(row, column_of[column], value, names, labels.given_ids, len(labels))
+
+
+def refuse_strangers(labels: Sequence[str], names: Sequence[str], place: Callable[[str], str]) -> None:
+    """Labels that are not among `names`; `place` is asked for the first few only."""
+    told = (
+        f"{place(label)}: label {label!r} is not among the {len(names)} names.{_nearest(label, names)}"
+        for label in labels
+    )
+    if labels:
+        raise DataError(listing(told, len(labels)).replace("\n  ", "\n").strip())
+
+
+def refuse_unwritable(ids: Sequence[str], names: Sequence[str], path: Path) -> None:
+    """Words that no file would give back as they are."""
+    for what, words in (("item", ids), ("label", names)):
+        lost = [word for word in words if not _survives(word)]
+        if lost:
+            raise DataError(
+                f"{path}: {what}s whose names hold a NUL or are not valid Unicode: {len(lost)}"
+                + listing(map(repr, lost), len(lost))
+                + "\nNo file would give them back as they are; rename them."
+            )
+
+
+def _survives(word: str) -> bool:
+    try:
+        return b"\0" not in word.encode()
+    except UnicodeEncodeError:
+        return False
+
+
+def _nearest(word: str, names: Sequence[str]) -> str:
+    for what, fold in FOLDS.items():
+        for name in names:
+            if fold(name) == fold(word):
+                return f" Nearest: {name!r} (differs in {what})."
+    folded = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(word.casefold(), folded, n=1)
+    return f" Nearest: {folded[near[0]]!r}." if near else ""

@@ -1,8 +1,4 @@
-"""Arrays in `.npy` and `.npz` files, and Labels as such arrays. Nothing that could execute code is read.
-
-Labels in an `.npz`: `names` and, where given, `ids` (text), and either `ternary` (int8 [N, L]: +1 yes, -1 no,
-0 unknown) or the parts of a CSR matrix, `data`, `indices`, `indptr` and `shape`.
-"""
+"""Arrays in `.npz` files. Nothing that could execute code is read."""
 
 from __future__ import annotations
 
@@ -15,39 +11,15 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
-from partly.data.files import naming, replacing
-from partly.data.names import arranged
 from partly.errors import DataError, PartlyError
-from partly.labels import Labels
 
 CSR = ("data", "indices", "indptr", "shape")
 Arrays = dict[str, Any]
 
 
-def read_labels_npz(path: Path, names: Sequence[str] | None) -> Labels:
-    arrays = read_npz(path, required=("names",), optional=("ids", "ternary", *CSR))
-    words = {name: as_text(arrays, name, path) for name in ("names", "ids") if name in arrays}
-    z = arrays["ternary"] if "ternary" in arrays else _csr(arrays, path)
-    with naming(path):
-        labels = Labels.from_ternary(z, names=words["names"], ids=words.get("ids"))
-        return labels if names is None else arranged(labels, names, str(path))
-
-
-def write_labels_npz(labels: Labels, path: Path) -> None:
-    z = labels.ternary()
-    arrays: Arrays = {"ternary": z}
-    if labels.sparse:
-        arrays = {"data": z.data, "indices": z.indices, "indptr": z.indptr, "shape": np.array(z.shape)}
-    arrays["names"] = np.array(labels.names, np.str_)
-    if labels._ids is not None:
-        arrays["ids"] = np.array(labels.ids, np.str_)
-    with replacing(path) as file:
-        np.savez_compressed(file, **arrays)
-
-
 def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) -> Arrays:
     """The arrays of these names; the others in the file are left alone."""
-    with _damage(path), zipfile.ZipFile(path) as archive:
+    with damage(path), zipfile.ZipFile(path) as archive:
         there = [name.removesuffix(".npy") for name in archive.namelist()]
         missing = [name for name in required if name not in there]
         if missing:
@@ -62,13 +34,8 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
 
 
 def npz_names(path: Path) -> list[str]:
-    with _damage(path), zipfile.ZipFile(path) as archive:
+    with damage(path), zipfile.ZipFile(path) as archive:
         return [name.removesuffix(".npy") for name in archive.namelist()]
-
-
-def read_npy(path: Path) -> Any:
-    with _damage(path), path.open("rb") as file:
-        return _array(file)
 
 
 def as_text(arrays: Arrays, name: str, path: Path) -> list[str]:
@@ -85,14 +52,16 @@ def _array(file: IO[bytes]) -> Any:
     return array
 
 
-def _csr(arrays: Arrays, path: Path) -> Any:
+def as_csr(arrays: Arrays, path: Path, kinds: str) -> Any:
+    """The CSR matrix whose parts are among the arrays; kinds: of the numbers in it."""
     missing = [name for name in CSR if name not in arrays]
     if missing:
-        raise DataError(f"{path}: holds no labels: there is neither 'ternary' nor {', '.join(missing)}.")
-    with _damage(path):
+        raise DataError(f"{path}: of a sparse matrix there is no {', '.join(missing)}.")
+    with damage(path):
         data, indices, indptr, shape = (arrays[name] for name in CSR)
-        if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (data, indices, indptr, shape)):
-            raise DataError(f"{', '.join(CSR)} must be whole numbers in one dimension")
+        wrong = [part for part in (indices, indptr, shape) if part.ndim != 1 or part.dtype.kind not in "iu"]
+        if wrong or data.ndim != 1 or data.dtype.kind not in kinds:
+            raise DataError(f"{', '.join(CSR)} must be numbers in one dimension, all but data whole ones")
         z = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
         z.check_format(full_check=True)
         z.sort_indices()
@@ -102,7 +71,7 @@ def _csr(arrays: Arrays, path: Path) -> Any:
 
 
 @contextmanager
-def _damage(path: Path) -> Iterator[None]:
+def damage(path: Path) -> Iterator[None]:
     """A damaged file can fail in a dozen ways (zip, zlib, header, memory, shape): all of them mean one thing."""
     try:
         yield

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from partly.data.files import PathLike, naming, plain_file
+from partly.data.paths import naming, plain_file
 from partly.data.tables import SUFFIXES, Faults, open_table, text
 from partly.errors import DataError
-from partly.hierarchy import Hierarchy
+from partly.files import PathLike
+from partly.labels.hierarchy import Hierarchy
 
 COLUMNS = ("child", "parent")
 

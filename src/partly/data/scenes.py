@@ -9,19 +9,24 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from partly.clock import seed_for
+from partly.data.dataset import Dataset
 from partly.data.drawing import GROUNDS, SHAPES, Field, Shape, handwriting
-from partly.data.split import Split
 from partly.errors import SettingError, listing
-from partly.hierarchy import Hierarchy
+from partly.items import Arrays
 from partly.labels import Labels
+from partly.labels.hierarchy import Hierarchy
 
 Index = npt.NDArray[np.intp]
+
+HOLDS = "dataset"
+NAMES = ("scenes", "scenes-coarse")
 
 COARSE = {
     "even digit": ("zero", "two", "four", "six", "eight"),
@@ -60,7 +65,7 @@ _RADIUS = 0.16  # of an object, as a share of the picture's side
 _BLOCK = 512  # pictures made at once; bounds the memory
 
 
-def scenes(train: int = 3000, test: int = 1000, seed: int = 0, size: int = 32, coarse: bool = False) -> Split:
+def scenes(train: int = 3000, test: int = 1000, seed: int = 0, size: int = 32, coarse: bool = False) -> Dataset:
     """Pictures, uint8 [N, size, size, 3], of 1 to 5 objects on a ground, with all their labels known.
 
     The labels are the 22 fine ones; `coarse=True` adds the 7 coarse ones as further columns (yes where one
@@ -68,10 +73,18 @@ def scenes(train: int = 3000, test: int = 1000, seed: int = 0, size: int = 32, c
     the size and i alone: a larger set starts with the same pictures.
     """
     train, test, seed, size = _checked(train=train, test=test, seed=seed, size=size)
-    train_x, train_labels = _part("train", train, seed, size, coarse)
-    test_x, test_labels = _part("test", test, seed, size, coarse)
+    parts = (_part("train", train, seed, size, coarse), _part("test", test, seed, size, coarse))
     hierarchy = Hierarchy({child: parent for parent, children in COARSE.items() for child in children})
-    return Split(train_x, train_labels, test_x, test_labels, hierarchy)
+    return Dataset(*parts[0], test=Dataset(*parts[1]), hierarchy=hierarchy)
+
+
+def recognises(path: Path) -> bool:
+    """By its name alone: it is made, not read."""
+    return str(path) in NAMES
+
+
+def read(path: Path) -> Dataset:
+    return scenes(coarse=str(path) == NAMES[1])
 
 
 def _checked(**numbers: Any) -> list[int]:
@@ -90,7 +103,7 @@ def _checked(**numbers: Any) -> list[int]:
     return list(numbers.values())
 
 
-def _part(part: str, count: int, seed: int, size: int, coarse: bool) -> tuple[npt.NDArray[np.uint8], Labels]:
+def _part(part: str, count: int, seed: int, size: int, coarse: bool) -> tuple[Arrays, Labels]:
     """The pictures and labels of one part."""
     # Every picture takes the same number of draws from each stream, which is what makes it a function of i.
     plans, grain = (np.random.default_rng(seed_for("scenes", seed, part, use)) for use in ("plan", "grain"))
@@ -105,7 +118,9 @@ def _part(part: str, count: int, seed: int, size: int, coarse: bool) -> tuple[np
     if coarse:
         above = [truth[:, [FINE.index(child) for child in children]].any(axis=1) for children in COARSE.values()]
         truth, names = np.column_stack([truth, *above]), (*FINE, *COARSE)
-    return pictures, Labels.from_full(truth, names=names, ids=[f"{part}-{i:05d}" for i in range(count)])
+    return Arrays(pictures, "pictures"), Labels.from_full(
+        truth, names=names, ids=[f"{part}-{i:05d}" for i in range(count)]
+    )
 
 
 # ---------------------------------------------------------------- what is in a picture

@@ -1,34 +1,39 @@
-"""Scores of a model: a row an item, a column a label, as `.csv` or `.parquet`."""
+"""Scores of a model: a row per item, a column per label, as `.csv` or `.parquet`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from partly.data.features import Features, read_numbers
-from partly.data.files import PathLike, plain_file, suffix_of
-from partly.data.names import refuse_unwritable
-from partly.data.tables import SUFFIXES, open_table, write_table
-from partly.data.wide import ID
-from partly.errors import DataError
+from partly.data.feature_table import read_numbers, write_numbers
+from partly.data.paths import plain_file, suffix_of
+from partly.data.tables import SUFFIXES, open_table
+from partly.files import PathLike
 
 
-def write_scores(path: PathLike, scores: npt.NDArray[np.floating], ids: Sequence[str], names: Sequence[str]) -> None:
+@dataclass(frozen=True)
+class Scores:
+    """values [N, L], of which items and which labels."""
+
+    values: npt.NDArray[np.float32]
+    ids: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+def write_scores(
+    path: PathLike, scores: npt.NDArray[np.floating[Any]], ids: Sequence[str], names: Sequence[str]
+) -> None:
     """scores: [N, L]."""
     path = Path(path)
     suffix_of(path, SUFFIXES)
-    refuse_unwritable(ids, names, path)
-    if ID in names:
-        raise DataError(f"{path}: a label cannot be named {ID!r} here: that column holds the ids. Rename it.")
-    schema = pa.schema([(ID, pa.string()), *((name, pa.float32()) for name in names)])
-    columns = np.ascontiguousarray(scores.T, np.float32)
-    write_table(path, schema, iter([pa.record_batch([pa.array(ids, pa.string()), *map(pa.array, columns)], schema)]))
+    write_numbers(path, ids, names, [scores])
 
 
-def read_scores(path: PathLike) -> tuple[Features, tuple[str, ...], tuple[str, ...]]:
-    """(scores [N, L], ids, names)."""
-    return read_numbers(open_table(plain_file(path, SUFFIXES)))
+def read_scores(path: PathLike) -> Scores:
+    items, ids = read_numbers(open_table(plain_file(path, SUFFIXES)))
+    return Scores(items.array, ids, items.names or ())

@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
-from partly.data.files import replacing
 from partly.errors import DataError, listing
+from partly.files import writing
 
 SUFFIXES = (".csv", ".parquet")
 BLOCK_BYTES = 1 << 23  # of a CSV file, held at a time; a row must fit
@@ -108,7 +108,7 @@ def open_table(path: Path) -> Table:
 def write_table(path: Path, schema: Any, batches: Iterator[Any]) -> None:
     """Text in quotes, a missing cell blank (CSV) or null (Parquet). Whole, or not at all."""
     writer = arrow_csv.CSVWriter if path.suffix.lower() == ".csv" else pq.ParquetWriter
-    with replacing(path) as file, writer(file, schema) as table:
+    with writing(path) as file, writer(file, schema) as table:
         for batch in batches:
             table.write_batch(batch)
 

@@ -10,18 +10,36 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from partly.data.files import naming
-from partly.data.long import LONG
-from partly.data.names import arranged
-from partly.data.tables import GROUP_CELLS, SPELLINGS, WRONG, Faults, Table, ternary, text, write_table
+from partly.data.long import LONG, is_long
+from partly.data.matching import arranged
+from partly.data.paths import naming
+from partly.data.tables import (
+    GROUP_CELLS,
+    SPELLINGS,
+    SUFFIXES,
+    WRONG,
+    Faults,
+    Table,
+    open_table,
+    ternary,
+    text,
+    write_table,
+)
 from partly.errors import DataError
 from partly.labels import Labels
 
 ID = "item"
+HOLDS = "labels"
 SMALL = 1 << 24  # cells: up to here a dense matrix is simply faster
 
 
-def read_wide(table: Table, names: Sequence[str] | None) -> Labels:
+def recognises(path: Path) -> bool:
+    """Any table that is not long: one without ids is refused when it is read."""
+    return path.suffix.lower() in SUFFIXES and not is_long(open_table(path).header)
+
+
+def read(path: Path, names: Sequence[str] | None = None) -> Labels:
+    table = open_table(path)
     wrong = Faults(table, f"cells that are not {SPELLINGS}")
     ids: list[str] = []
     blocks: list[Any] = []
@@ -44,7 +62,7 @@ def read_wide(table: Table, names: Sequence[str] | None) -> Labels:
         return result if names is None else arranged(result, names, table.place(-1))
 
 
-def write_wide(labels: Labels, path: Path) -> None:
+def write(labels: Labels, path: Path) -> None:
     header = (ID, *labels.names)
     if ID in labels.names or header == LONG:
         raise DataError(

@@ -8,15 +8,71 @@ from __future__ import annotations
 import os
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
+
+from partly import catalogue
+from partly.errors import SettingError
+from partly.method import LossMethod, Method, Task
 
 __path__ += [folder for folder in os.environ.get("PARTLY_METHODS", "").split(os.pathsep) if folder]
 
 
+class MethodInfo(catalogue.Info):
+    """A method as its file shows it."""
+
+    @property
+    def kind(self) -> type[Method]:
+        return self.make if isinstance(self.make, type) else LossMethod
+
+    def build(self, task: Task, settings: dict[str, Any]) -> Method:
+        """The method, untrained, with all of its settings."""
+        method: Method = (
+            self.make(task, **settings) if isinstance(self.make, type) else LossMethod(task, self.make, settings)
+        )
+        return method
+
+
+def discover() -> dict[str, MethodInfo]:
+    """Every method in the folder, by name (file name, `_` written `-`)."""
+    return catalogue.folder(__name__, "method", _maker, MethodInfo)
+
+
+def find(name: str) -> MethodInfo:
+    """The method of this name, or of one that its file gives in `ALSO`."""
+    return catalogue.find(name, discover(), "method")
+
+
+def read(module: types.ModuleType) -> MethodInfo:
+    """The method in a file that lies anywhere."""
+    info = catalogue.read(module, "method", _maker, MethodInfo)
+    assert info is not None  # `_maker` refuses a file without one
+    return info
+
+
+def methods() -> dict[str, dict[str, Any]]:
+    """What methods there are: name -> summary, citation and settings with their defaults."""
+    return {name: info.words() for name, info in discover().items()}
+
+
+def _maker(module: types.ModuleType) -> Callable[..., Any]:
+    own: list[Any] = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Method) and value.__module__ == module.__name__
+    ]
+    loss = getattr(module, "loss", None)
+    if len(own) + (loss is not None) != 1:
+        raise SettingError(
+            f"{module.__file__}: a method file defines either one function `loss(logits, z, *, settings...)` or one "
+            f"subclass of Method; this one has {len(own)} subclasses and {'a' if loss else 'no'} loss."
+        )
+    made: Callable[..., Any] = own[0] if own else vars(module)["loss"]
+    return made
+
+
 class _Callable(types.ModuleType):
     def __call__(self) -> dict[str, dict[str, Any]]:
-        from partly.catalogue import methods
-
         return methods()
 
 

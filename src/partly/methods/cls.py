@@ -32,7 +32,7 @@ from partly import losses, selection
 from partly.clock import Clock
 from partly.errors import within
 from partly.method import Task
-from partly.peers import Peers, Predict, risen
+from partly.two_networks import Predict, TwoNetworks, ramp_up
 
 SEARCH = {"tau_h": (0.0, 0.1), "tau_l": (0.0, 0.5), "ramp": (0.0, 1.0)}
 IN_PAPERS = ("CLS",)
@@ -68,7 +68,7 @@ Preset = Literal[
 ]
 
 
-class Cls(Peers):
+class Cls(TwoNetworks):
     def __init__(
         self,
         task: Task,
@@ -88,7 +88,7 @@ class Cls(Peers):
         self.ramp, self.correct = ramp, correct
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor:
-        reached = risen(clock, self.ramp)
+        reached = ramp_up(clock, self.ramp)
         high, low = reached * self.tau_h, reached * self.tau_l
         return self._side(f, g, z, high, low) + self._side(g, f, z, high, low)
 

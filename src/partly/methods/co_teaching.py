@@ -21,17 +21,17 @@ from torch import Tensor
 from partly.clock import Clock
 from partly.errors import within
 from partly.method import Task
-from partly.peers import Peers, Predict, crossed, risen
+from partly.two_networks import Predict, TwoNetworks, co_teaching_loss, ramp_up
 
 SEARCH = {"forget": (0.0, 0.5), "ramp": (0.0, 1.0)}
 IN_PAPERS = ("Co-teaching",)
 
 
-class CoTeaching(Peers):
+class CoTeaching(TwoNetworks):
     def __init__(self, task: Task, *, forget: float = 0.02, ramp: float = 0.1, predict: Predict = "mean") -> None:
         super().__init__(task, predict)
         within(0, 1, forget=forget, ramp=ramp)
         self.forget, self.ramp = forget, ramp
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        return crossed(f, g, z, 1 - self.forget * risen(clock, self.ramp))
+        return co_teaching_loss(f, g, z, 1 - self.forget * ramp_up(clock, self.ramp))

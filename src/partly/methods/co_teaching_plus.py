@@ -22,13 +22,13 @@ from torch import Tensor
 from partly.clock import Clock
 from partly.errors import within
 from partly.method import Task
-from partly.peers import Peers, Predict, crossed, disagree, risen
+from partly.two_networks import Predict, TwoNetworks, co_teaching_loss, disagree, ramp_up
 
 SEARCH = {"forget": (0.0, 0.5), "ramp": (0.0, 1.0), "warmup": (0.0, 0.9)}
 IN_PAPERS = ("Co-teaching+",)
 
 
-class CoTeachingPlus(Peers):
+class CoTeachingPlus(TwoNetworks):
     def __init__(
         self,
         task: Task,
@@ -44,4 +44,4 @@ class CoTeachingPlus(Peers):
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         among = None if clock.epoch < self.warmup * clock.epochs else disagree(f, g)
-        return crossed(f, g, z, 1 - self.forget * risen(clock, self.ramp), among)
+        return co_teaching_loss(f, g, z, 1 - self.forget * ramp_up(clock, self.ramp), among)

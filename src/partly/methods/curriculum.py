@@ -43,9 +43,8 @@ DROPOUT = 0.5  # of the features, in the passes of `bayesian`
 
 
 class Curriculum(Method):
-    entry_bytes = 2
+    entry_bytes = 1
 
-    observed: Tensor
     weak: Tensor  # +1, -1, or 0 where there is no weak label; 0 wherever something was observed
     labelled: Tensor
 
@@ -74,19 +73,15 @@ class Curriculum(Method):
         roles = ["network", *(f"member {number}" for number in range(2, networks + 1))]
         self.networks = nn.ModuleList(task.network(role) for role in (roles if strategy == "ensemble" else roles[:1]))
         self.optimiser = task.optimiser(self.networks.parameters())
-        for name in ("observed", "weak"):
-            self.register_buffer(name, torch.zeros(task.items, task.labels, dtype=torch.int8))
+        self.keep("weak", dtype=torch.int8)
         self.register_buffer("labelled", torch.zeros(()))
 
     # ---------------------------------------------------------------- relabelling
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
-        if clock.epoch == 0:
-            for batch in pool.in_order():
-                self.observed[batch.index] = batch.z
-        elif clock.epoch in self.rounds(clock.epochs):
+        if clock.epoch > 0 and clock.epoch in self.rounds(clock.epochs):
             self._relabel(pool, clock)
-        found = torch.count_nonzero(self.observed) + torch.count_nonzero(self.weak)
+        found = int(pool.labels.known_per_item().sum()) + int(torch.count_nonzero(self.weak))
         self.labelled.fill_(found / self.weak.numel())
 
     def rounds(self, epochs: int) -> list[int]:
@@ -141,9 +136,10 @@ class Curriculum(Method):
         logits: Tensor = self.networks[0](x, z)
         return logits
 
-    def beliefs(self) -> Tensor:
+    def beliefs(self, rows: slice = slice(None)) -> Tensor:
         """What was observed, the weak labels, and one half where there is neither."""
-        return (torch.where(self.observed == 0, self.weak, self.observed).float() + 1) / 2
+        z = self.observed(rows)
+        return ((torch.where(z == 0, self.weak[rows], z).float() + 1) / 2).half()
 
 
 def label_rates(weak: Tensor, truth: Tensor) -> dict[str, float]:

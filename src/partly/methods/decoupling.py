@@ -22,12 +22,12 @@ from partly import losses
 from partly.clock import Clock
 from partly.errors import within
 from partly.method import Task
-from partly.peers import Peers, Predict, disagree, mean_of
+from partly.two_networks import Predict, TwoNetworks, disagree, mean_of
 
 SEARCH = {"warmup": (0.0, 0.9)}
 
 
-class Decoupling(Peers):
+class Decoupling(TwoNetworks):
     def __init__(self, task: Task, *, warmup: float = 0.5, predict: Predict = "mean") -> None:
         super().__init__(task, predict)
         within(0, 1, warmup=warmup)

@@ -38,7 +38,8 @@ NOTHING = -1.0  # in the place of a belief
 
 
 class EMAPL(Method):
-    entry_bytes = 8  # 2 for the beliefs; scores and masks while relabelling
+    entry_bytes = 2
+    working_bytes = 5  # scores, and what is still free, while relabelling
 
     believed: Tensor
 
@@ -50,7 +51,7 @@ class EMAPL(Method):
         self.alpha, self.beta, self.warmup, self.share = alpha, beta, warmup, share
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
-        self.register_buffer("believed", torch.full((task.items, task.labels), NOTHING, dtype=torch.float16))
+        self.keep("believed", NOTHING, torch.float16)
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
@@ -80,8 +81,11 @@ class EMAPL(Method):
 
     def _scores(self, pool: Pool) -> Tensor:
         """Logits of all training items, as they are used: without dropout. [N, L]"""
+        scores = torch.empty(self.believed.shape, device=self.believed.device)
         with predicting(self):
-            return torch.cat([self(batch.x) for batch in pool.in_order()])
+            for batch in pool.in_order():
+                scores[batch.index] = self(batch.x)
+        return scores
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits, believed = self.network(batch.x, batch.z), self.believed[batch.index]
@@ -91,6 +95,7 @@ class EMAPL(Method):
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
 
-    def beliefs(self) -> Tensor:
+    def beliefs(self, rows: slice = slice(None)) -> Tensor:
         """What was observed, the soft no's, and one half where nothing is believed."""
-        return torch.where(self.believed < 0, 0.5, self.believed).float()
+        believed = self.believed[rows]
+        return torch.where(believed < 0, 0.5, believed)

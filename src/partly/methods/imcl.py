@@ -43,6 +43,7 @@ from torch import Tensor
 
 from partly.clock import Clock
 from partly.errors import DataError, SettingError, within
+from partly.labels import Labels
 from partly.losses import bce
 from partly.method import Method, Task
 from partly.networks import predicting
@@ -113,7 +114,7 @@ class Imcl(Method):
         within(0, 1, warmup=warmup)
         within(1e-6, 1, no_value=no_value)
         self.lambdas, self.relative, self.tanh = (lambda_y, lambda_f), relative, tanh
-        self.graph_from, self.side, self.side_weight = graph, side, side_weight
+        self.side, self.side_weight = side, side_weight
         self.refresh, self.warmup = refresh, warmup
         self.pursuit = partial(
             joint_nonnegative_omp,
@@ -131,33 +132,29 @@ class Imcl(Method):
         self.vectors = LabelVectors(among, no_value, known_through_graph)
         self.graph_optimiser = task.optimiser(among.parameters())
         self.graph_optimiser.param_groups[0]["weight_decay"] = 0.0  # an edge that nothing speaks against stays
-        room = min(bank, task.items) if candidates == "bank" else 0
-        self.bank = Bank(room, self.network.width(task.x) if room else 0, task.labels)
+        room = min(bank, len(task.items)) if candidates == "bank" else 0
+        self.bank = Bank(room, self.network.width(task.items.shape) if room else 0, task.labels)
         self.register_buffer("scale", torch.zeros(2))
-        self.register_buffer("classes", torch.full((task.items,), -1))
+        self.keep("classes", -1, torch.int64, per_label=False)
         if task.observed is not None:  # a file that cannot be read is refused before the run begins
-            self._read(Pool(task.x, task.observed))
+            self.vectors.graph.connect(graph, task.observed)
+            self.classes.copy_(self._classes(task.observed))
 
     @classmethod
-    def kept_bytes(cls, items: int, labels: int, settings: dict[str, Any]) -> int:
-        return Bank.ENTRY_BYTES * min(settings["bank"], items) * labels if settings["candidates"] == "bank" else 0
+    def memory(cls, items: int, labels: int, settings: dict[str, Any]) -> tuple[int, int]:
+        entries = min(settings["bank"], items) * labels if settings["candidates"] == "bank" else 0
+        return Bank.ENTRY_BYTES * entries, 0
 
-    def _read(self, pool: Pool) -> None:
-        self.vectors.graph.connect(self.graph_from, pool.labels)
-        self.classes.copy_(self._classes(pool))
-
-    def _classes(self, pool: Pool) -> Tensor:
-        """Of each item of a pool, [N]; -1 where not said."""
+    def _classes(self, labels: Labels) -> Tensor:
+        """Of each of these items, [N]; -1 where not said."""
         if self.side is None:
-            return torch.full_like(self.classes[:1], -1).expand(len(pool))
-        return torch.from_numpy(read_classes(self.side, pool.labels.ids)).to(self.classes.device)
+            return torch.tensor(-1, device=self.scale.device).expand(len(labels))
+        return torch.from_numpy(read_classes(self.side, labels.ids)).to(self.scale.device)
 
     # ---------------------------------------------------------------- before an epoch
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
-            if self.task.observed is None:  # else they were read, and what a start has learned since is kept
-                self._read(pool)
             self.allocate(self.graph_optimiser)
         since = clock.epoch - self._first(clock)
         if len(self.bank) and since >= 0 and since % self.refresh == 0:
@@ -233,7 +230,7 @@ class Imcl(Method):
         within(0, self.task.labels - 1, label=label)
         if pool is None and not (isinstance(item, Tensor) and len(self.bank)):
             raise SettingError("Similar items are sought in a pool: explain(item, label, Pool(x, labels)).")
-        classes = self.classes if pool is None else self._classes(pool)
+        classes = torch.full((1,), -1, device=self.scale.device) if pool is None else self._classes(pool.labels)
         with predicting(self), torch.no_grad():
             logits, own = self._seen(self._one(item, pool), classes)
             others = self.bank.candidates() if pool is None else self._of(pool, torch.arange(len(pool)), classes)
@@ -247,7 +244,7 @@ class Imcl(Method):
         if pool is not None and not isinstance(item, Tensor):
             within(0, len(pool) - 1, item=item)
             return pool.take(torch.tensor([item]))
-        x, wanted, device = torch.as_tensor(item), self.task.x.shape[1:], self.scale.device
+        x, wanted, device = torch.as_tensor(item), self.task.items.shape, self.scale.device
         if x.shape != wanted:
             raise DataError(f"An item of shape {list(x.shape)}; this model is for items of shape {list(wanted)}.")
         unknown = torch.zeros(1, self.task.labels, dtype=torch.int8, device=device)

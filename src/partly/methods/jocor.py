@@ -22,13 +22,13 @@ from partly import losses, selection
 from partly.clock import Clock
 from partly.errors import within
 from partly.method import Task
-from partly.peers import Peers, Predict, mean_of, risen
+from partly.two_networks import Predict, TwoNetworks, mean_of, ramp_up
 
 SEARCH = {"forget": (0.0, 0.5), "agreement": (0.05, 0.9), "ramp": (0.0, 1.0)}
 IN_PAPERS = ("JoCoR",)
 
 
-class Jocor(Peers):
+class Jocor(TwoNetworks):
     def __init__(
         self,
         task: Task,
@@ -46,7 +46,7 @@ class Jocor(Peers):
         own = losses.assume_negative(f, z) + losses.assume_negative(g, z)
         joint = (1 - self.agreement) * own + self.agreement * divergence(f, g)
         fit = joint.detach().mean(dim=1)
-        keep = 1 - self.forget * risen(clock, self.ramp)
+        keep = 1 - self.forget * ramp_up(clock, self.ramp)
         return mean_of(joint, selection.small_loss(fit, torch.ones_like(fit, dtype=torch.bool), keep))
 
 

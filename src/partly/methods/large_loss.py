@@ -17,7 +17,7 @@ with an MLP head; the paper's for VOC is 0.02.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -32,9 +32,7 @@ SEARCH = {"share": (0.005, 0.1), "scheme": ["reject", "correct", "correct-perman
 
 
 class LargeLoss(Method):
-    entry_bytes = 1
-
-    held: Tensor  # observed labels and entries turned for good; in use with that scheme alone
+    held: Tensor  # observed labels and entries turned for good; there with that scheme alone
 
     def __init__(
         self,
@@ -48,7 +46,12 @@ class LargeLoss(Method):
         self.scheme, self.share = scheme, share
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
-        self.register_buffer("held", torch.zeros(task.items, task.labels, dtype=torch.int8))
+        if scheme == "correct-permanently":
+            self.keep("held", dtype=torch.int8)
+
+    @classmethod
+    def memory(cls, items: int, labels: int, settings: dict[str, Any]) -> tuple[int, int]:
+        return (items * labels if settings["scheme"] == "correct-permanently" else 0), 0
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0 and self.scheme == "correct-permanently":
@@ -74,6 +77,6 @@ class LargeLoss(Method):
             self.held[index] = z
         return z
 
-    def beliefs(self) -> Tensor | None:
+    def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
         """With entries turned for good: 1 for these, 0 for what is still taken for no."""
-        return (self.held > 0).float() if self.scheme == "correct-permanently" else None
+        return (self.held[rows] > 0).half() if self.scheme == "correct-permanently" else None

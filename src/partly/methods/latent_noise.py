@@ -51,7 +51,7 @@ class LatentNoise(Method):
         self.predicts, self.warmup = predicts, warmup
         self.loss = assume_negative if unknown_as_no else bce
         self.network = task.network()
-        self.noise = skip_init(nn.Linear, self.network.width(task.x), 2 * task.labels)
+        self.noise = skip_init(nn.Linear, self.network.width(task.items.shape), 2 * task.labels)
         nn.init.zeros_(self.noise.weight)
         with torch.no_grad():
             self.noise.bias.copy_(torch.tensor([ODDS, -ODDS]).repeat_interleave(task.labels))

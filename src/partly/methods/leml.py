@@ -54,12 +54,14 @@ class Leml(Method):
         within(1, math.inf, rank=rank, iterations=iterations)
         within(1e-9, math.inf, ridge=ridge)
         self.ridge, self.fit, self.iterations = ridge, fit, iterations
-        width = task.x[0].numel()
+        width = math.prod(task.items.shape)
         rank = min(rank, width, task.labels)
         # Linear layers draw their first weights from the global generator, so these are made without.
         first = nn.utils.skip_init(nn.Linear, width, rank, bias=False)
         last = nn.utils.skip_init(nn.Linear, rank, task.labels)
-        self.network = Network(nn.Sequential(Standardise(task.x), nn.Flatten(), first), last)
+        self.network = Network(
+            nn.Sequential(Standardise(task.items.statistics, task.items.shape), nn.Flatten(), first), last
+        )
         self.requires_grad_(False)
         generator = torch.Generator().manual_seed(seed_for(task.seed, "weights", "leml"))
         self.w.normal_(std=width**-0.5, generator=generator)
@@ -159,10 +161,10 @@ def solved(curve: Callable[[Tensor], Tensor], slope: Tensor, iterations: int) ->
     for _ in range(iterations):
         if size <= ENOUGH * first:
             break
-        bent = curve(direction)
-        step = size / (direction * bent).sum()
+        curved = curve(direction)
+        step = size / (direction * curved).sum()
         v = v + step * direction
-        residual = residual - step * bent
+        residual = residual - step * curved
         size, before = residual.square().sum(), size
         direction = residual + (size / before) * direction
     return v

@@ -65,7 +65,7 @@ class Refine(Method):
         self.fine_weight, self.fine_items = fine_weight, fine_items
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
-        self.register_buffer("pseudo", torch.full((task.items, task.labels), start))
+        self.keep("pseudo", start)
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
@@ -101,6 +101,6 @@ class Refine(Method):
             better = torch.sigmoid(-self.sharpness * slope / slope.abs().mean().clamp(min=LEAST))
         return torch.where(batch.z == 0, pseudo.lerp(better, self.rate), pseudo)
 
-    def beliefs(self) -> Tensor:
+    def beliefs(self, rows: slice = slice(None)) -> Tensor:
         """What was observed, and the pseudo-labels of what was not."""
-        return self.pseudo
+        return self.pseudo[rows]

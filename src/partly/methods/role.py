@@ -43,13 +43,12 @@ DECAY, DECAY_OF_SQUARES, TINY = 0.9, 0.999, 1e-12  # of Adam; gradients of singl
 
 
 class Role(Method):
-    entry_bytes = 13  # estimate and two moments in float32, observed label in int8
+    entry_bytes = 12  # estimate and two moments in float32
 
     estimates: Tensor
     moment: Tensor
     squares: Tensor
     visits: Tensor
-    observed: Tensor
     expected: Tensor
 
     def __init__(
@@ -61,22 +60,19 @@ class Role(Method):
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
         if linear_share:
-            self.linear = replace(task, head="linear").network("linear")
+            self.linear = replace(task, head="linear", head_settings={}).network("linear")
             self.linear_optimiser = task.optimiser(self.linear.parameters())
-        shape = task.items, task.labels
+        for name in ("estimates", "moment", "squares"):
+            self.keep(name)
+        self.keep("visits", per_label=False)
         generator = torch.Generator().manual_seed(seed_for(task.seed, "estimates"))
-        self.register_buffer("estimates", torch.empty(shape).uniform_(-UNKNOWN, UNKNOWN, generator=generator))
-        self.register_buffer("moment", torch.zeros(shape))
-        self.register_buffer("squares", torch.zeros(shape))
-        self.register_buffer("visits", torch.zeros(task.items))
-        self.register_buffer("observed", torch.zeros(shape, dtype=torch.int8))
+        self.estimates.uniform_(-UNKNOWN, UNKNOWN, generator=generator)
         self.register_buffer("expected", torch.zeros(()))
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch > 0:
             return
         for batch in pool.in_order():
-            self.observed[batch.index] = batch.z
             first = self.estimates[batch.index]
             self.estimates[batch.index] = torch.where(batch.z == 0, first, KNOWN * batch.z)
         yes, no = (int(count.sum()) for count in pool.labels.counts())
@@ -117,6 +113,7 @@ class Role(Method):
         scale = (squares / (1 - DECAY_OF_SQUARES**visits)).sqrt_().add_(TINY)
         self.estimates[index] -= rate * moment / (1 - DECAY**visits) / scale
 
-    def beliefs(self) -> Tensor:
+    def beliefs(self, rows: slice = slice(None)) -> Tensor:
         """What was observed, and the estimates of what was not."""
-        return torch.where(self.observed == 0, torch.sigmoid(self.estimates), (self.observed > 0).float())
+        z = self.observed(rows)
+        return torch.where(z == 0, torch.sigmoid(self.estimates[rows]), (z > 0).float())

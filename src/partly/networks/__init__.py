@@ -1,23 +1,25 @@
-"""Networks: what turns items into logits. One part a file; `build` puts them together.
+"""Networks: what turns items into logits. One part per file; `build` puts them together.
 
-A file that defines `head(inputs, labels)` is a choice for `head=`; it returns the trunk, which makes the features
-that methods see, and the head proper, which makes logits of them. With a third argument, `observed`, it is given the
-training labels too (None when a trained network is built anew, to be filled with its weights).
+A file that defines `head(inputs, labels, *, settings...)` is a choice for `head=`; it returns the trunk, which makes the
+features that methods see, and the head proper, which makes logits of them. With a third argument, `observed`, it is
+given the training labels too (None when a trained network is built anew, to be filled with its weights).
 """
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
+import types
 from collections.abc import Callable
+from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
-from partly.errors import SettingError, did_you_mean
+from partly import catalogue
+from partly.items import Items
 from partly.labels import Labels
+from partly.networks import backbones
+from partly.networks.backbones.small_conv import SmallConv
 from partly.networks.c_tran import CTran
-from partly.networks.conv import SmallConv
 from partly.networks.gnn import LabelGNN
 from partly.networks.ml_gcn import MLGCN, label_graph
 from partly.networks.network import Network, Standardise, predicting
@@ -30,36 +32,47 @@ __all__ = [
     "Network",
     "SmallConv",
     "Standardise",
+    "backbones",
     "build",
+    "find_head",
     "heads",
     "label_graph",
     "predicting",
     "weldon",
 ]
 
-Head = Callable[..., tuple[nn.Module, nn.Module]]
 
-
-def heads() -> dict[str, Head]:
+def heads() -> dict[str, catalogue.Info]:
     """Every head there is, by name (file name, `_` written `-`)."""
-    found = {}
-    for module in sorted(pkgutil.iter_modules(__path__), key=lambda m: m.name):
-        head = getattr(importlib.import_module(f"{__name__}.{module.name}"), "head", None)
-        if head is not None:
-            found[module.name.replace("_", "-")] = head
-    return found
+    return catalogue.folder(__name__, "head", _head, catalogue.Info)
 
 
-def build(head: str, x: Tensor, labels: int, observed: Labels | None = None) -> Network:
-    """A freshly initialised network for items such as x ([N, D] features or [N, C, H, W] pictures)."""
-    choices = heads()
-    if head not in choices:
-        raise SettingError(f"There is no head {head!r}.{did_you_mean(head, choices)}")
-    if x.ndim == 2:
-        backbone, width = nn.Sequential(Standardise(x)), x.shape[1]
-    else:
-        conv = SmallConv(x.shape[1])
-        backbone, width = nn.Sequential(Standardise(x), conv), conv.width
-    known = {"observed": observed} if "observed" in inspect.signature(choices[head]).parameters else {}
-    trunk, last = choices[head](width, labels, **known)
-    return Network(nn.Sequential(*backbone, trunk), last)
+def _head(module: types.ModuleType) -> Callable[..., Any] | None:
+    return getattr(module, "head", None)
+
+
+def find_head(name: str) -> catalogue.Info:
+    return catalogue.find(name, heads(), "head")
+
+
+def build(
+    items: Items,
+    labels: int,
+    head: str = "mlp",
+    head_settings: dict[str, Any] | None = None,
+    backbone: str | None = None,
+    backbone_settings: dict[str, Any] | None = None,
+    observed: Labels | None = None,
+) -> Network:
+    """A freshly initialised network for such items; without a backbone, the one that their kind has, if any."""
+    chosen = find_head(head)
+    body: list[nn.Module] = [Standardise(items.statistics, items.shape)]
+    width = items.shape[0]
+    name = backbone or backbones.DEFAULT[items.kind]
+    if name is not None:
+        made = backbones.find(name).make(items.shape, **backbone_settings or {})
+        body.append(made)
+        width = made.width
+    known = {"observed": observed} if "observed" in inspect.signature(chosen.make).parameters else {}
+    trunk, last = chosen.make(width, labels, **known, **head_settings or {})
+    return Network(nn.Sequential(*body, trunk), last)

@@ -88,21 +88,21 @@ class CTran(nn.Module):
 
 
 class Layer(nn.Module):
-    """Tokens [B, T, width] -> the same: each hears all others, then is worked on by itself."""
+    """Tokens [B, T, width] -> the same: each attends to all others, then is worked on by itself."""
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.heads = heads
-        self.asks = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 3 * width))
-        self.hears = nn.Sequential(nn.Linear(width, width), nn.Dropout(dropout))
-        self.thinks = nn.Sequential(
+        self.query_key_value = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 3 * width))
+        self.attended = nn.Sequential(nn.Linear(width, width), nn.Dropout(dropout))
+        self.feed_forward = nn.Sequential(
             nn.LayerNorm(width), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width), nn.Dropout(dropout)
         )
 
     def forward(self, tokens: Tensor) -> Tensor:
-        query, key, value = self.asks(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        tokens = tokens + self.hears(attend(query, key, value).transpose(1, 2).flatten(2))
-        changed: Tensor = tokens + self.thinks(tokens)
+        query, key, value = self.query_key_value(tokens).unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        tokens = tokens + self.attended(attend(query, key, value).transpose(1, 2).flatten(2))
+        changed: Tensor = tokens + self.feed_forward(tokens)
         return changed
 
 
@@ -115,7 +115,10 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     return closeness.softmax(dim=-1) @ value
 
 
-def head(inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
+def head(
+    inputs: int, labels: int, *, width: int = 64, tokens: int = 4, layers: int = 3, heads: int = 4, dropout: float = 0.1
+) -> tuple[nn.Module, nn.Module]:
     trunk, last = mlp.head(inputs, labels)
     assert isinstance(last, nn.Linear)
-    return trunk, CTran(last.in_features, labels)
+    settings = {"width": width, "tokens": tokens, "layers": layers, "heads": heads}
+    return trunk, CTran(last.in_features, labels, **settings, dropout=dropout)

@@ -66,6 +66,6 @@ class LabelGNN(nn.Module):
         return scores
 
 
-def head(inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
+def head(inputs: int, labels: int, *, hidden: int | None = None, steps: int = 3) -> tuple[nn.Module, nn.Module]:
     trunk, last = mlp.head(inputs, labels)
-    return trunk, nn.Sequential(last, LabelGNN(labels))
+    return trunk, nn.Sequential(last, LabelGNN(labels, hidden, steps))

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import skip_init
 
-from partly.data.features import read_features
-from partly.data.files import PathLike
+from partly import data
 from partly.data.matching import positions
 from partly.errors import SettingError
+from partly.files import PathLike
 from partly.networks.network import Network
 
 
@@ -24,7 +24,9 @@ def low_rank(places: Network, size: int, labels: int, seed: int) -> Network:
 
 def read_vectors(path: PathLike, names: Sequence[str], size: int) -> Tensor:
     """A vector for each of these labels, [L, size], from a file of features whose ids are the names of labels."""
-    vectors, there = read_features(path)
-    if vectors.shape[1] != size:
-        raise SettingError(f"{path}: vectors of {vectors.shape[1]} numbers for size = {size}. Make the two the same.")
-    return torch.from_numpy(vectors[positions(names, there, path, "label")])
+    vectors = data.read(path)
+    if vectors.items.shape != (size,):
+        raise SettingError(
+            f"{path}: vectors of {vectors.items.shape[0]} numbers for size = {size}. Make the two the same."
+        )
+    return vectors.items.take(torch.from_numpy(positions(names, vectors.labels.ids, path, "label")))

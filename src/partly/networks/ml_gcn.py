@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from partly.errors import SettingError, within
 from partly.labels import Labels
-from partly.matrix import blocks
+from partly.labels.matrix import blocks
 from partly.networks import mlp
 
 VECTOR, HIDDEN, SLOPE = 300, 1024, 0.2  # sizes of the paper, and the slope of its leaky ReLU
@@ -102,8 +102,10 @@ def co_occurrence(observed: Labels) -> tuple[Counts, Counts]:
     return both, seen
 
 
-def head(inputs: int, labels: int, observed: Labels | None = None) -> tuple[nn.Module, nn.Module]:
+def head(
+    inputs: int, labels: int, observed: Labels | None = None, *, tau: float = 0.4, p: float = 0.2, hidden: int = HIDDEN
+) -> tuple[nn.Module, nn.Module]:
     trunk, last = mlp.head(inputs, labels)
     assert isinstance(last, nn.Linear)
-    graph = torch.eye(labels) if observed is None else label_graph(observed)
-    return trunk, MLGCN(last.in_features, graph)
+    graph = torch.eye(labels) if observed is None else label_graph(observed, tau, p)
+    return trunk, MLGCN(last.in_features, graph, hidden=hidden)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 from torch import nn
+
+from partly.errors import within
 
 
 def head(
-    inputs: int, labels: int, *, hidden: tuple[int, ...] = (512, 512), dropout: float = 0.5
+    inputs: int, labels: int, *, hidden: int | tuple[int, ...] = (512, 512), dropout: float = 0.5
 ) -> tuple[nn.Module, nn.Module]:
+    within(0, 1, dropout=dropout)
+    widths = (hidden,) if isinstance(hidden, int) else hidden
+    within(1, math.inf, **{f"hidden[{i}]": width for i, width in enumerate(widths)})
     layers: list[nn.Module] = []
-    for width in hidden:
+    for width in widths:
         layers += [nn.Linear(inputs, width), nn.ReLU(), nn.Dropout(dropout)]
         inputs = width
     return nn.Sequential(*layers), nn.Linear(inputs, labels)

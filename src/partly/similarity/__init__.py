@@ -5,10 +5,10 @@ Both end in the same operation, `mixed`: every row of the result is a weighted s
 
 from partly.similarity.candidates import Bank, Candidates
 from partly.similarity.evidence import Evidence, Explanation, Neighbours, explained
-from partly.similarity.files import read_classes, read_edges
 from partly.similarity.graph import LabelGraph, cooccurring, strongest
 from partly.similarity.mixing import mixed
 from partly.similarity.pursuit import joint_nonnegative_omp
+from partly.similarity.side_information import read_classes, read_edges
 from partly.similarity.vectors import LabelVectors
 
 __all__ = [

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from partly.errors import SettingError, did_you_mean, within
 from partly.labels import Labels
-from partly.similarity.files import read_edges
 from partly.similarity.mixing import mixed
+from partly.similarity.side_information import read_edges
 
 SOURCES = ("co-occurrence", "identity")
 BLOCK = 1 << 22  # pairs of labels that are counted at a time

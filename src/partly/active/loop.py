@@ -1,0 +1,277 @@
+"""Train, ask, answer, train on: a loop that survives a kill in any round and goes on with the same questions.
+
+Paper: C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
+Pseudo-Label Approach. arXiv 2109.14676, 2021. Algorithm 2 and section 4.2.
+
+The folder of a loop is a run folder, whose model is that of the last round, with four small files per round more, each
+with its checksum: `known-000.json` (what was asked and is known beyond what was given, when the round begins),
+`round-000.json` (how good its model is), `questions-000.json` and `answers-000.json`. A file is written when its step is
+done, so the files that are there say what to do next, and the newest `known` says where the loop stands.
+
+Differs: a model that trains on keeps its pseudo-labels, where the paper begins them anew in every round.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from partly import files, run
+from partly.active.queries import Questions, choose, find
+from partly.clock import Clock, seed_for
+from partly.data.answers import Answers, read_answers, write_questions
+from partly.errors import CheckpointError, LabelError, SettingError, listing
+from partly.estimator import Classifier, device_of
+from partly.labels import Hierarchy, Labels
+from partly.report.bar import watcher
+from partly.run import Fitted, Recipe
+
+Round = dict[str, Any]
+Measure = Callable[[Fitted, Labels], dict[str, float]]  # of the model of a round and what is known in it
+Entries = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]]  # rows, columns and z, [K] each
+NOTHING: Entries = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int8))
+Said = Sequence[bool | None] | npt.NDArray[np.bool_]  # True yes, False no, None: nobody knows
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to ask: all that decides the questions, beside the recipe and the data."""
+
+    query: str = "look-ahead"
+    questions: int = 100  # a round
+    epochs: int = 1  # of a round that trains on
+    restart: int = 10  # every so many rounds the model starts anew, with all the epochs of the recipe; 0: never
+    last_child: bool = False  # see Hierarchy.deduce
+    settings: dict[str, Any] = field(default_factory=dict)  # of the query
+
+    def __post_init__(self) -> None:
+        # Spelled out, as they are written down: asking with another default is another loop.
+        object.__setattr__(self, "settings", find(self.query).complete(self.settings))
+        for name, least in (("questions", 1), ("epochs", 1), ("restart", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise SettingError(f"{name} = {value!r} must be a whole number, {least} or more.")
+
+
+class Loop:
+    """Rounds of questions about the unknown entries of Y.
+
+    model: an unfitted `Classifier`, which says how to train; after `train` it is the model of the round.
+    measure: what to note of each round's model; it may know a truth that the loop does not.
+    """
+
+    def __init__(
+        self,
+        model: Classifier,
+        X: Any,
+        Y: Any,
+        folder: str | Path,
+        plan: Plan | None = None,
+        *,
+        hierarchy: Hierarchy | None = None,
+        measure: Measure | None = None,
+    ) -> None:
+        self.model, self.folder, self.plan = model, Path(folder), plan or Plan()
+        self.hierarchy, self.measure = hierarchy, measure
+        self.items, given, self.recipe = model.prepare(X, Y)
+        first = given if hierarchy is None else hierarchy.deduce(given, self.plan.last_child)
+        description = run.describe(self.recipe, self.items, given)
+        parents = None if hierarchy is None else dict(hierarchy.parents)
+        with files.locked(self.folder):
+            run.claim(self.folder, description | {"asks": asdict(self.plan) | {"hierarchy": parents}})
+        self.given = int(first.known_per_item().sum())  # entries known at first
+        self.labels = first  # what is known by now
+        self.round, self.answered = 0, 0
+        self._asked, self._learned = NOTHING, NOTHING  # entries: asked about, and known since the first round
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Stand where the newest snapshot says; answers that came after it are taken once more."""
+        found = [self._number(path) for path in self.folder.glob("known-*.json")]
+        if found:
+            self.round = max(found)
+            record = files.read_sealed(self._file("known"))
+            self.answered = record["answered"]
+            self._asked, self._learned = (_entries(record[name]) for name in ("asked", "learned"))
+            self.labels = self.labels.with_entries(*self._learned)
+        if self._file("answers").exists():
+            self._end_round(*self._told(files.read_sealed(self._file("answers"))["answers"]))
+
+    # ---------------------------------------------------------------- the steps of a round
+
+    def train(self) -> Classifier:
+        """The model of this round, trained on all that is known by now."""
+        here, record = self.folder / f"model-{self.round:03d}", self._file("round")
+        if record.exists():
+            return self.model.take(run.load(here))
+        fitted = self._fitted(here)
+        scores = {} if self.measure is None else self.measure(fitted, self.labels)
+        known = int(self.labels.known_per_item().sum())
+        found = {
+            "round": self.round,
+            "answers": self.answered,
+            "implied": known - self.given - self.answered,
+            "known": known,
+            "scores": {name: None if value != value else value for name, value in scores.items()},
+        }
+        with files.locked(self.folder):
+            run.publish(fitted, self.folder)
+            files.write_sealed(record, found)
+        for old in self.folder.glob("model-*"):  # only this round would have started from it; a kill may leave more
+            if old != here:
+                shutil.rmtree(old, ignore_errors=True)
+        return self.model.take(fitted)
+
+    def _fitted(self, folder: Path) -> Fitted:
+        recipe = self._recipe()
+        kept = run.entry_memory(recipe, self.labels)
+        with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.model.progress) as watch:
+            return run.fit(
+                recipe,
+                self.items,
+                self.labels,
+                folder=folder,
+                device=device_of(self.model.device),
+                watch=watch,
+                start=self._start(),
+                keep_entries=True,
+            )
+
+    def ask(self) -> Questions:
+        """The questions of this round; none where nothing is left to ask."""
+        path = self._file("questions")
+        if not path.exists():
+            method = self.train().fitted_.method
+            found = choose(
+                self.plan.query,
+                method,
+                self.items,
+                self.labels,
+                self.plan.questions,
+                Clock(self.recipe.seed, epoch=self.round),
+                hierarchy=self.hierarchy,
+                asked=self._asked[:2],
+                settings=self.plan.settings,
+            )
+            plain = {"rows": found.rows, "columns": found.columns, **found.scores}
+            with files.locked(self.folder):
+                files.write_sealed(path, {name: part.tolist() for name, part in plain.items()})
+        return self._questions()
+
+    def answer(self, said: Said) -> None:
+        """Answers to the questions of this round, in their order: True yes, False no, None where nobody knows."""
+        if not self._file("questions").exists():
+            raise CheckpointError(f"{self.folder}: nothing was asked in round {self.round} yet. Ask first.")
+        path, asked = self._file("answers"), len(self._questions())
+        strange = [repr(one) for one in said if one not in (True, False, None)]
+        if len(said) != asked or strange:
+            raise LabelError(
+                f"{asked} questions need as many answers, each True, False or None; got {len(said)}"
+                + (listing(strange, len(strange)) if strange else ".")
+            )
+        plain = [None if one is None else bool(one) for one in said]
+        told = self._told(plain)  # refuses contradictions before anything is written
+        with files.locked(self.folder):
+            if path.exists():
+                raise CheckpointError(f"{path}: round {self.round} was answered meanwhile. Open the folder again.")
+            files.write_sealed(path, {"answers": plain})
+        self._end_round(*told)
+
+    def run(self, answer: Callable[[Questions], Said], rounds: int) -> list[Round]:
+        """Ask and be answered until so many rounds are over, and train on the last answers."""
+        while self.round < rounds and len(questions := self.ask()):
+            self.answer(answer(questions))
+        self.train()
+        return self.rounds()
+
+    def rounds(self) -> list[Round]:
+        """What is noted of every round whose model is trained: round 0 had no answers yet."""
+        paths = (self._file("round", number) for number in range(self.round + 1))
+        return [files.read_sealed(path) for path in paths if path.exists()]
+
+    # ---------------------------------------------------------------- questions and answers in files
+
+    def write(self, path: str | Path) -> int:
+        """Write the questions of this round for people to answer; how many there are."""
+        questions = self.ask()
+        write_questions(path, self.labels, questions.rows, questions.columns, questions.scores)
+        return len(questions)
+
+    def read(self, path: str | Path) -> int:
+        """Take the answers from a file that `write` made; how many there are. What is blank stays unknown."""
+        questions = self.ask()
+        answers = read_answers(path, self.labels, self.hierarchy, (questions.rows, questions.columns))
+        said = {(row, column): z == 1 for row, column, z in zip(answers.rows, answers.columns, answers.z, strict=True)}
+        self.answer([said.get(entry) for entry in zip(questions.rows, questions.columns, strict=True)])
+        return len(said)
+
+    # ---------------------------------------------------------------- inside
+
+    def _file(self, what: str, number: int | None = None) -> Path:
+        return self.folder / f"{what}-{self.round if number is None else number:03d}.json"
+
+    def _questions(self) -> Questions:
+        record = files.read_sealed(self._file("questions"))
+        rows, columns = (np.array(record.pop(name), np.int64) for name in ("rows", "columns"))
+        return Questions(rows, columns, {name: np.array(part) for name, part in record.items()})
+
+    @staticmethod
+    def _number(path: Path) -> int:
+        return int(path.stem.rpartition("-")[2])
+
+    def _told(self, answers: Sequence[bool | None]) -> tuple[Questions, Labels, Entries]:
+        """The questions of this round, what is known after these answers, and the answers themselves."""
+        questions = self._questions()
+        z = np.array([0 if one is None else 1 if one else -1 for one in answers], np.int8)
+        said = np.flatnonzero(z)
+        given = Answers(questions.rows[said], questions.columns[said], z[said])
+        after = given.told(self.labels)
+        if self.hierarchy is not None:
+            after = self.hierarchy.deduce(after, self.plan.last_child, items=given.rows)
+        return questions, after, (given.rows, given.columns, given.z)
+
+    def _end_round(self, questions: Questions, labels: Labels, answers: Entries) -> None:
+        """All that was asked and learned so far, and not the rounds again, is what the next start needs."""
+        items = np.unique(answers[0])
+        z = labels.rows(items)
+        row, column = np.nonzero(z != self.labels.rows(items))
+        self._learned = _joined(self._learned, (items[row], column, z[row, column]))
+        self._asked = _joined(self._asked, (questions.rows, questions.columns, np.zeros(len(questions), np.int8)))
+        self.labels, self.answered, self.round = labels, self.answered + len(answers[0]), self.round + 1
+        learned, asked = ([part.tolist() for part in entries] for entries in (self._learned, self._asked))
+        with files.locked(self.folder):
+            record = {"answered": self.answered, "learned": learned, "asked": asked}
+            files.write_sealed(self._file("known"), record)
+
+    @property
+    def _fresh(self) -> bool:
+        """Whether the model of this round starts anew."""
+        return self.round == 0 or (self.plan.restart > 0 and self.round % self.plan.restart == 0)
+
+    def _recipe(self) -> Recipe:
+        seed = seed_for(self.recipe.seed, "round", self.round) if self.round else self.recipe.seed
+        return replace(self.recipe, seed=seed, epochs=self.recipe.epochs if self._fresh else self.plan.epochs)
+
+    def _start(self) -> Mapping[str, Tensor] | None:
+        before = self.folder / f"model-{self.round - 1:03d}"
+        return None if self._fresh else run.state_of(before)
+
+
+def _entries(parts: Sequence[Sequence[int]]) -> Entries:
+    row, column, z = parts
+    return np.array(row, np.int64), np.array(column, np.int64), np.array(z, np.int8)
+
+
+def _joined(one: Entries, other: Entries) -> Entries:
+    return (
+        np.concatenate([one[0], other[0]]),
+        np.concatenate([one[1], other[1]]),
+        np.concatenate([one[2], other[2]]),
+    )

@@ -1,0 +1,356 @@
+"""The command line: parse, call, print. No logic; torch is imported inside the commands."""
+
+# Long because it is a list of commands with their options, a function each, and nothing else.
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from partly.catalogue import parse_settings
+from partly.errors import PartlyError, SettingError, Stopped
+
+app = typer.Typer(
+    help="Learn multi-label classifiers from partly known labels (yes / no / unknown).",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="'scenes' or 'scenes-coarse', an .npz with a train and a test part, or a table of features.",
+        metavar="DATA",
+    ),
+]
+LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: .csv, .parquet or .npz.")]
+HierarchyFile = Annotated[Path | None, typer.Option("--hierarchy", help="A table with the columns child and parent.")]
+Query = Annotated[str, typer.Option(help="random, uncertainty or look-ahead.")]
+Count = Annotated[int, typer.Option("-n", "--count", help="Questions, at most; of one round.")]
+Scenario = Annotated[
+    str | None,
+    typer.Option(help="Play partly known labels: uniform:0.1, single-positive, positives:0.25, dense:0.1, ..."),
+]
+Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the runs and the report.")] = Path("demo"),
+    items: Annotated[int, typer.Option(help="Training pictures.")] = 2000,
+    seed: Seed = 0,
+) -> None:
+    """Train on the built-in pictures with 10 % of the entries known, and write a report."""
+    from partly.commands.demo import demo as job
+
+    scores = job(out, items=items, seed=seed, say=_say)
+    _print_scores(scores)
+    _say(f"Report: {out / 'report.html'}")
+
+
+@app.command()
+def train(
+    data: Data,
+    run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
+    labels: LabelsFile = None,
+    scenario: Scenario = None,
+    method: Annotated[str, typer.Option(help="See `partly methods`; auto chooses by what is known.")] = "auto",
+    head: Annotated[str, typer.Option(help="linear, mlp, ...")] = "mlp",
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
+    batch_size: Annotated[int | None, typer.Option()] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    weight_decay: Annotated[float | None, typer.Option()] = None,
+    optimizer: Annotated[str, typer.Option(help="adamw or sgd.")] = "adamw",
+    setting: Annotated[list[str] | None, typer.Option(help="A setting of the method: name=value. Repeatable.")] = None,
+    head_setting: Annotated[
+        list[str] | None, typer.Option(help="A setting of the head: hidden=256. Repeatable.")
+    ] = None,
+    backbone: Annotated[str | None, typer.Option(help="What makes features of pictures: small-conv.")] = None,
+    backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
+    hold_out: Annotated[float, typer.Option(help="Share of the items that chooses the best epoch; 0 for none.")] = 0.2,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Train a classifier and write its run folder with a report."""
+    from partly.commands.train import train as job
+
+    scores = job(
+        data,
+        run,
+        labels=labels,
+        scenario=scenario,
+        hold_out=hold_out,
+        parameters={
+            "method": method,
+            "head": head,
+            "epochs": epochs,
+            "batch_size": batch_size,
+            "lr": lr,
+            "weight_decay": weight_decay,
+            "optimizer": optimizer,
+            "settings": parse_settings(setting or []),
+            "head_settings": parse_settings(head_setting or []),
+            "backbone": backbone,
+            "backbone_settings": parse_settings(backbone_setting or []),
+            "device": device,
+            "seed": seed,
+        },
+        say=_say,
+    )
+    _print_scores(scores)
+    _say(f"Report: {run / 'report.html'}")
+
+
+@app.command()
+def predict(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    data: Annotated[str | None, typer.Argument(help="As for `partly train`; its test part, where it has one.")] = None,
+    *,
+    out: Annotated[Path, typer.Option(help="Probabilities: .csv or .parquet, a row per item, a column per label.")],
+    known: Annotated[
+        Path | None, typer.Option(help="Labels known of these items, for a model with head c-tran: sharpens the rest.")
+    ] = None,
+    beliefs: Annotated[
+        bool, typer.Option("--beliefs", help="Instead: what the method believes of the entries it was trained on.")
+    ] = False,
+) -> None:
+    """Write the probability of every label for every item (of the test part, where DATA has one)."""
+    from partly.commands import predict as job
+
+    if (data is None) != beliefs:
+        raise SettingError("Give DATA to be scored, or --beliefs for the items that the run was trained on.")
+    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known)
+    _say(f"{count} items scored: {out}")
+
+
+@app.command()
+def evaluate(
+    scores: Annotated[Path, typer.Argument(help="Probabilities, as `partly predict` writes them.")],
+    labels: Annotated[str, typer.Argument(help="Labels (.csv, .parquet, .npz), or DATA whose test part is meant.")],
+    threshold: Annotated[float, typer.Option(help="A probability of at least this is a yes.")] = 0.5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Score probabilities against labels; only known entries count."""
+    from partly.commands.evaluate import evaluate as job
+
+    result = job(scores, labels, threshold)
+    if as_json:
+        print(json.dumps(result))
+    else:
+        _print_scores({scores.name: result})
+
+
+@app.command()
+def simulate(
+    data: Annotated[str, typer.Argument(help="Truth: 'scenes', an .npz with a train part, or a table of labels.")],
+    scenario: Annotated[str, typer.Option(help="uniform:0.1, single-positive, positives:0.25, dense:0.1, ...")],
+    out: Annotated[Path, typer.Option(help="The partly known labels: .csv, .parquet or .npz.")],
+    seed: Seed = 0,
+) -> None:
+    """Hide labels as a scenario says, and write what is left."""
+    from partly.commands.simulate import simulate as job
+
+    _say(repr(job(data, scenario, out, seed)))
+
+
+@app.command()
+def compare(
+    data: Annotated[str, typer.Argument(help="'scenes', .npz files, a table of features, or an experiment (.toml).")],
+    methods: Annotated[str, typer.Option(help="a,b,... (see `partly methods`); settings as a[name=value].")] = "all",
+    scenarios: Annotated[
+        str, typer.Option(help="uniform:0.1,single-positive,...; full takes the labels as they are.")
+    ] = "full",
+    heads: Annotated[str, typer.Option(help="linear,mlp,...")] = "mlp",
+    seeds: Annotated[int, typer.Option(help="Runs of each cell.")] = 5,
+    validation: Annotated[str, typer.Option(help="complete, partial or both (complete,partial).")] = "complete",
+    tune: Annotated[int, typer.Option(help="Trials for each method's settings; 0 for the defaults alone.")] = 0,
+    labels: LabelsFile = None,
+    out: Annotated[Path, typer.Option(help="Folder for the result lines and the report.")] = Path("results"),
+    workers: Annotated[int | None, typer.Option(help="Processes; all cores if not given.")] = None,
+) -> None:
+    """Run methods side by side under one protocol; what is there already is not run again."""
+    from partly.commands.compare import compare as job
+
+    page = job(
+        data,
+        out,
+        asked={
+            "methods": _names(methods),
+            "scenarios": _names(scenarios),
+            "heads": _names(heads),
+            "seeds": seeds,
+            "validation": _names(validation),
+            "tune": tune,
+            "labels": None if labels is None else str(labels),
+        },
+        workers=workers,
+        say=print,
+    )
+    _say(f"Report: {page}")
+
+
+@app.command()
+def study(
+    data: Annotated[str, typer.Argument(help="'scenes', an .npz, a table of features, or an experiment (.toml).")],
+    shares: Annotated[str, typer.Option(help="Shares of right labels.")] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
+    scenarios: Annotated[str, typer.Option(help="Ways to annotate.")] = "uniform,dense,noisy,noisy-plus",
+    head: Annotated[str, typer.Option(help="linear, mlp, gnn, ...")] = "mlp",
+    seeds: Annotated[int, typer.Option(help="Runs of each cell.")] = 3,
+    labels: LabelsFile = None,
+    out: Annotated[Path, typer.Option(help="Folder for the result lines, the page and the picture.")] = Path("results"),
+    workers: Annotated[int | None, typer.Option(help="Processes; all cores if not given.")] = None,
+) -> None:
+    """Find out what is the best way to spend a budget of labels; what is there already is not run again."""
+    from partly.commands.study import study as job
+
+    asked = {"shares": _shares(shares), "scenarios": _names(scenarios), "head": head, "seeds": seeds, "labels": labels}
+    page = job(data, out, asked=asked, workers=workers, say=print)
+    _say(f"Report: {page}")
+
+
+@app.command()
+def query(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    data: Data,
+    out: Annotated[Path, typer.Option(help="The questions: .csv or .parquet, with a column for the answers.")],
+    labels: LabelsFile = None,
+    hierarchy: HierarchyFile = None,
+    query: Query = "look-ahead",
+    count: Count = 100,
+    setting: Annotated[list[str] | None, typer.Option(help="A setting of the query: name=value. Repeatable.")] = None,
+    seed: Seed = 0,
+) -> None:
+    """Write the unknown entries that are most worth asking people about."""
+    from partly.commands.query import query as job
+
+    found = job(
+        run,
+        data,
+        out,
+        labels=labels,
+        hierarchy=hierarchy,
+        query=query,
+        count=count,
+        settings=parse_settings(setting or []),
+        seed=seed,
+    )
+    _say(f"{found} questions: {out}")
+
+
+@app.command()
+def refine(
+    data: Data,
+    run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
+    labels: LabelsFile = None,
+    hierarchy: HierarchyFile = None,
+    scenario: Annotated[
+        str | None, typer.Option(help="Simulate: hide labels (coarse-only:0.01, ...), and let the truth answer.")
+    ] = None,
+    answers: Annotated[Path | None, typer.Option(help="The questions of this round, with answers.")] = None,
+    query: Query = "look-ahead",
+    count: Count = 100,
+    rounds: Annotated[int, typer.Option(help="Of a simulation.")] = 10,
+    shadow: Annotated[bool, typer.Option("--shadow", help="Simulate random questions too, to compare with.")] = False,
+    restart: Annotated[int, typer.Option(help="The model starts anew every so many rounds; 0: never.")] = 10,
+    round_epochs: Annotated[int, typer.Option(help="Passes over the data in a round that trains on.")] = 1,
+    method: Annotated[str, typer.Option(help="See `partly methods`; auto chooses by what is known.")] = "auto",
+    head: Annotated[str, typer.Option(help="linear, mlp, ...")] = "mlp",
+    epochs: Annotated[int | None, typer.Option(help="Passes over the data of a new model.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    setting: Annotated[list[str] | None, typer.Option(help="A setting of the method: name=value. Repeatable.")] = None,
+    head_setting: Annotated[
+        list[str] | None, typer.Option(help="A setting of the head: hidden=256. Repeatable.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Train, ask about unknown entries, take the answers, train on: simulated, or with people, a call a round."""
+    from partly.active import Plan
+    from partly.commands.refine import refine as job
+
+    how = {"method": method, "head": head, "epochs": epochs, "lr": lr, "settings": parse_settings(setting or [])}
+    how |= {"head_settings": parse_settings(head_setting or [])}
+    job(
+        data,
+        run,
+        labels=labels,
+        scenario=scenario,
+        hierarchy=hierarchy,
+        answers=answers,
+        rounds=rounds,
+        shadow=shadow,
+        plan=Plan(query, count, round_epochs, restart),
+        parameters=how | {"device": device, "seed": seed},
+        say=_say,
+    )
+
+
+@app.command()
+def methods(
+    name: Annotated[str | None, typer.Argument(help="Show one method with its settings.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List the methods."""
+    from partly import methods as there
+
+    every = there.methods() if name is None else {name: there.find(name).words()}
+    if as_json:
+        print(json.dumps(every))
+        return
+    for method, words in every.items():
+        settings = ", ".join(f"{key}={value}" for key, value in words["settings"].items())
+        print(f"{method}\n    {words['summary']}\n    {words['citation']}")
+        print(f"    settings: {settings or 'none'}")
+
+
+def main() -> None:
+    """The entry point: errors of ours are one message, not a traceback."""
+    try:
+        app()
+    except PartlyError as error:
+        print(f"partly: {error}", file=sys.stderr)
+        sys.exit(2)
+    except Stopped as stopped:
+        print(f"partly: {stopped} Start the same command again to go on.", file=sys.stderr)
+        sys.exit(130)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _names(text: str) -> list[str]:
+    """'a,b[c=1,d=2]' -> ['a', 'b[c=1,d=2]']: commas inside brackets belong to a method's settings."""
+    names, depth = [""], 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and not depth:
+            names.append("")
+        else:
+            names[-1] += letter
+    return [name.strip() for name in names if name.strip()]
+
+
+def _shares(text: str) -> list[float]:
+    try:
+        return [float(share) for share in _names(text)]
+    except ValueError:
+        raise SettingError(f"--shares {text!r} should be numbers from 0 to 1 with commas: 0.1,0.5.") from None
+
+
+def _print_scores(rows: dict[str, dict[str, float]]) -> None:
+    """A table that fits a narrow terminal: a row a run, a column a score; `evaluate --json` has them all."""
+    shown = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "exact_match": "exact", "P@1": "P@1"}
+    table = Table("", *shown.values(), "labels", "entries")
+    for title, row in rows.items():
+        scores = ("none" if row[key] != row[key] else f"{row[key]:.3f}" for key in shown)
+        table.add_row(title, *scores, f"{row['labels_counted']}", f"{row['entries_known']}")
+    Console().print(table)

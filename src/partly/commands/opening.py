@@ -1,0 +1,28 @@
+"""What the commands share: opening the data they are given, and saying something on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from partly import data, scenarios
+from partly.data import Dataset
+from partly.errors import DataError
+
+Say = Callable[[str], None]
+
+
+def open_data(name: str, labels: Path | None, hierarchy: Path | None = None) -> Dataset:
+    """A data set by name or file, with the labels that a file gives it."""
+    if labels is None and not data.is_whole(name):
+        raise DataError(f"{name}: a table of features needs --labels with the observed labels.")
+    return data.read(name, labels, hierarchy)
+
+
+def hidden(opened: Dataset, scenario: str | None, seed: int) -> Dataset:
+    """The same, of which a scenario hides a part; what there was is then the truth."""
+    if scenario is None:
+        return opened
+    played = scenarios.parse(scenario)(opened.labels, seed, opened.hierarchy)
+    return replace(opened, labels=played, truth=opened.truth or opened.labels)

@@ -1,0 +1,46 @@
+"""`partly predict`: probabilities of a finished run, or what its method believes of the items it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from partly import data as files
+from partly.data.matching import positions
+from partly.errors import SettingError
+from partly.estimator import Classifier
+from partly.labels import Labels
+from partly.run import load, read_ids
+
+
+def predict(run: Path, data: str, out: Path, known: Path | None = None) -> int:
+    """Probabilities for the test part of a data set, or for a table of features; how many items there are.
+
+    known: labels of some of these items, matched by id and by name, for a head that makes use of them.
+    """
+    model = Classifier.load(run)
+    opened = files.read(data)
+    part = opened.test or opened
+    ids = part.labels.ids
+    given = None if known is None else _known(known, data, ids, run, model.label_names_)
+    files.write_scores(out, model.predict_proba(part.items, given), ids, model.label_names_)
+    return len(ids)
+
+
+def beliefs(run: Path, out: Path) -> int:
+    """What the method of a run believes of its training entries; how many items there are."""
+    fitted = load(run)
+    if fitted.beliefs is None:
+        raise SettingError(f"{run}: {fitted.recipe.method} holds no beliefs about its training entries.")
+    files.write_scores(out, np.asarray(fitted.beliefs), read_ids(run, len(fitted.beliefs)), fitted.names)
+    return len(fitted.beliefs)
+
+
+def _known(known: Path, data: str, ids: Sequence[str], run: Path, names: Sequence[str]) -> Labels:
+    """What a file says of items of `data` and labels of `run`; what it does not name is unknown."""
+    labels = files.read_labels(known)
+    rows, columns = positions(labels.ids, ids, data, "known item"), positions(labels.names, names, run, "known label")
+    row, column, values = labels.entries()
+    return Labels.from_codes(rows[row], columns[column], values, names, ids)

@@ -1,0 +1,49 @@
+"""`partly query`: the unknown entries that a finished run would ask about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from partly.active.queries import choose
+from partly.clock import Clock
+from partly.commands.opening import open_data
+from partly.data.answers import write_questions
+from partly.errors import SettingError, listing
+from partly.run import load
+
+
+def query(
+    run: Path,
+    data: str,
+    out: Path,
+    *,
+    labels: Path | None = None,
+    hierarchy: Path | None = None,
+    query: str = "look-ahead",
+    count: int = 100,
+    settings: dict[str, Any] | None = None,
+    seed: int = 0,
+) -> int:
+    """Questions about the unknown entries of some items, by a finished run; how many there are."""
+    fitted = load(run)
+    opened = open_data(data, labels, hierarchy)
+    if opened.labels.names != fitted.names:
+        raise SettingError(
+            f"{run} was trained on other labels than those of {labels or data}, or in another order. "
+            "Give labels of its own, in this order:" + listing(fitted.names, len(fitted.names))
+        )
+    fitted.check_items(opened.items)
+    known = opened.labels if opened.hierarchy is None else opened.hierarchy.deduce(opened.labels)
+    found = choose(
+        query,
+        fitted.method,
+        opened.items,
+        known,
+        count,
+        Clock(seed),
+        hierarchy=opened.hierarchy,
+        settings=settings,
+    )
+    write_questions(out, opened.labels, found.rows, found.columns, found.scores)
+    return len(found)

@@ -1,0 +1,46 @@
+"""The report of models that were trained by a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from partly.data import Dataset
+from partly.estimator import Classifier
+from partly.report import page
+from partly.report.examples import Examples
+
+Scores = dict[str, dict[str, float]]
+Index = npt.NDArray[np.int64]
+SHOWN = 200  # items to choose examples from
+
+
+def report(
+    title: str, models: Mapping[str, Classifier], data: Dataset, fit: Index, hold: Index, upper: str = ""
+) -> page.Report:
+    """Scores on the test part, or else on the held-out items (or, without any, on those of training); examples from the
+    held-out items. Every item is predicted once. upper: the run that saw all labels."""
+    shown = data[hold if len(hold) else fit]
+    evaluated = data.test or shown
+    probabilities = {name: model.fitted_.predict(evaluated.items) for name, model in models.items()}
+    runs = tuple(
+        page.view(name, model.fitted_, model.reason_, probabilities[name], "all labels" if name == upper else "")
+        for name, model in models.items()
+    )
+    some = shown[:SHOWN]
+    if data.test is None:
+        predicted = tuple(found[:SHOWN] for found in probabilities.values())
+    else:
+        predicted = tuple(model.fitted_.predict(some.items) for model in models.values())
+    pictures = None
+    if some.items.kind == "pictures":
+        pictures = some.items.take(slice(None)).permute(0, 2, 3, 1).numpy()
+    examples = Examples(predicted, truth=some.truth, given=some.labels, pictures=pictures)
+    return page.Report(title, data.labels[fit], runs, evaluated.labels, examples)
+
+
+def scores(made: page.Report) -> Scores:
+    """Of every run."""
+    return {run.view.title: run.scores for run in made.scored if run.scores is not None}

@@ -1,0 +1,22 @@
+"""`partly study`: find out how to spend a budget of labels, and say the answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from partly.commands.opening import Say
+from partly.comparison import read_experiment
+from partly.comparison import study as studies
+
+
+def study(data: str, out: Path, *, asked: dict[str, Any], workers: int | None = None, say: Say = print) -> Path:
+    """Run a study of ways to annotate, and say its answer; `data` may be an experiment file."""
+    if data.endswith(".toml"):
+        experiment = read_experiment(Path(data))
+        name, found = experiment.name, studies.run(experiment, out, workers)
+    else:
+        name, found = "study", [studies.study(data, **asked, out=out, workers=workers)]
+    for one in found:
+        say(f"{one.data}, {one.head}: {studies.answer(one)}\n\n" + "\n".join(studies.table(one)))
+    return out / f"{name}.md"

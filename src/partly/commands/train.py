@@ -1,0 +1,35 @@
+"""`partly train`: one classifier into a run folder, with its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from partly.commands.opening import Say, hidden, open_data
+from partly.commands.reporting import Scores, report, scores
+from partly.data import held_out
+from partly.estimator import Classifier
+from partly.report import page
+
+
+def train(
+    data: str,
+    run: Path,
+    *,
+    labels: Path | None = None,
+    scenario: str | None = None,
+    hold_out: float = 0.2,
+    parameters: dict[str, Any],
+    say: Say = print,
+) -> Scores:
+    """Train one classifier into a run folder; the report goes there too."""
+    opened = hidden(open_data(data, labels), scenario, parameters["seed"])
+    say(f"{data}: {opened.labels!r}")
+    model = Classifier(**parameters, run_dir=run)
+    fit, hold = held_out(len(opened.labels), hold_out, model.seed)
+    validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
+    model.fit(opened.items[fit], opened.labels[fit], validation=validation)
+    say(f"{model.method_}: {model.reason_}")
+    made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold)
+    page.write(made, run / "report.html")
+    return scores(made)

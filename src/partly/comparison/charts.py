@@ -1,0 +1,101 @@
+"""Pictures of a comparison, as SVG in the look of the other reports. Names in them are plain and escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.transforms import ScaledTranslation
+
+from partly.comparison.blocks import Block, Row
+from partly.comparison.statistics import Ranking
+from partly.report import plots
+from partly.report.plots import Look
+
+ROW = 0.24  # inches a method
+NAME = 24  # letters of a name, at most
+
+
+def looks(blocks: Iterable[Block]) -> dict[str, Look]:
+    """How each method is drawn, in every picture of a page."""
+    kinds = {row.name: row.kind for block in blocks for row in block.rows if row.kind != "full"}
+    return {name: plots.look(place, kind == "oracle") for place, (name, kind) in enumerate(sorted(kinds.items()))}
+
+
+def ranks(ranking: Ranking, styles: Mapping[str, Look]) -> bytes:
+    """Mean ranks, the best on top; bars on the right join methods that cannot be told apart."""
+    with plots.canvas(4.4, 0.6 + ROW * len(ranking.names)) as figure:
+        axes = figure.subplots()
+        for place, (name, rank) in enumerate(zip(ranking.names, ranking.ranks, strict=True)):
+            axes.plot([1, rank], [place, place], color=styles[name].colour, lw=1.5, alpha=0.5)
+            axes.plot(rank, place, styles[name].marker, color=styles[name].colour, ms=8, clip_on=False)
+        leaders = {ranking.names[0], *ranking.level}
+        _label(axes, ranking.names, [f"{rank:.2f}" for rank in ranking.ranks], leaders)
+        for number, (first, last) in enumerate(ranking.groups):
+            beside = ScaledTranslation((44 + 7 * number) / 72, 0, figure.dpi_scale_trans)
+            bar: dict[str, Any] = {"color": plots.INK, "lw": 4, "solid_capstyle": "butt", "clip_on": False}
+            axes.plot([1, 1], [first - 0.3, last + 0.3], transform=axes.get_yaxis_transform() + beside, **bar)
+        axes.set_xlim(0.9, max(2, len(ranking.names)) + 0.1)
+        axes.set_xticks(range(1, 1 + max(2, len(ranking.names)), 1 + len(ranking.names) // 12))
+        axes.set_xlabel("mean rank (1 is best)")
+        return plots.svg(figure)
+
+
+def panel(block: Block, order: Sequence[str], styles: Mapping[str, Look]) -> bytes:
+    """mAP with its interval of every method in one block; dashed: all labels known, dotted: unknown taken for no."""
+    rows = _ordered(block, order)
+    with plots.canvas(4.6, 0.5 + ROW * len(rows)) as figure:
+        _draw(figure.subplots(), block, rows, styles)
+        return plots.svg(figure)
+
+
+def scenario(blocks: Sequence[Block], order: Sequence[str], styles: Mapping[str, Look], columns: int = 2) -> bytes:
+    """The same for several blocks in one picture."""
+    rows = [_ordered(block, order) for block in blocks]
+    lines = -(-len(blocks) // columns)
+    with plots.canvas(4.6 * columns, lines * (0.75 + ROW * max(map(len, rows)))) as figure:
+        grid = np.ravel(figure.subplots(lines, columns, squeeze=False))
+        for axes, block, shown in zip(grid, blocks, rows, strict=False):
+            _draw(axes, block, shown, styles)
+            axes.set_title(plots.plain(block.title, 60), fontsize=10.5)
+        for axes in grid[len(blocks) :]:
+            axes.set_axis_off()
+        return plots.svg(figure)
+
+
+def _ordered(block: Block, order: Sequence[str]) -> list[Row]:
+    """The methods of a block that have a score, in the order of all the pictures."""
+    places = {name: place for place, name in enumerate(order)}
+    rows = [row for row in block.rows if row.kind != "full" and row.scores()]
+    return sorted(rows, key=lambda row: places.get(row.name, len(places)))
+
+
+def _draw(axes: Any, block: Block, rows: Sequence[Row], styles: Mapping[str, Look]) -> None:
+    for end, colour, dash in ((block.full, plots.PRIVILEGED, (0, (5, 3))), (block.naive, plots.INK, (0, (1, 2)))):
+        if end and (value := end.mean()):
+            axes.axvline(value.value, color=colour, linestyle=dash, lw=1.3, zorder=1)
+    words = []
+    for place, row in enumerate(rows):
+        found = row.mean()
+        assert found is not None  # only rows with a score are drawn
+        margin = found.margin or 0.0
+        axes.plot([found.value - margin, found.value + margin], [place, place], color=styles[row.name].colour, lw=2.5)
+        axes.plot(found.value, place, styles[row.name].marker, color=styles[row.name].colour, ms=7, clip_on=False)
+        words.append(f"{found.value:.3f}" + ("" if found.margin is None else f" ±{found.margin:.3f}"))
+    _label(axes, [row.name for row in rows], words, {row.name for row in rows if row.best})
+    axes.locator_params(axis="x", nbins=4)
+
+
+def _label(axes: Any, names: Sequence[str], values: Sequence[str], strong: set[str]) -> None:
+    """A name on the left and a value on the right of each row, from top to bottom."""
+    axes.set_yticks(range(len(names)), [plots.plain(name, NAME) for name in names])
+    for tick, name, place, value in zip(axes.get_yticklabels(), names, range(len(names)), values, strict=True):
+        weight = "bold" if name in strong else "normal"
+        tick.set_fontweight(weight)
+        at: dict[str, Any] = {"xycoords": axes.get_yaxis_transform(), "xytext": (7, 0), "textcoords": "offset points"}
+        axes.annotate(value, (1, place), **at, va="center", fontweight=weight)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)

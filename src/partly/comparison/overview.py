@@ -1,0 +1,127 @@
+"""The report of a comparison as one self-contained HTML file, from result lines alone.
+
+What a reader sees is put together here and laid out by templates/comparison.html.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from partly.comparison import charts, gains, papers, tables, verdict
+from partly.comparison.blocks import ORIGIN, Block, gather
+from partly.comparison.lines import Line
+from partly.comparison.plan import RECIPE
+from partly.comparison.verdict import Verdict
+from partly.errors import DataError
+from partly.files import write_file
+from partly.report.layout import template
+from partly.report.plots import Look
+
+SURE = {"clear": "clear win", "shared": "shared lead", "open": "no winner", "alone": "alone"}
+OPEN = 4  # tables that are shown at once; more are folded away
+
+
+def write(lines: Sequence[Line], path: str | Path, title: str = "Comparison", over: str = "") -> None:
+    """Write the report: afterwards the old file or the new one is there, never half of one."""
+    write_file(Path(path), render(lines, title, over).encode("utf-8", "replace"))
+
+
+def render(lines: Sequence[Line], title: str = "Comparison", over: str = "") -> str:
+    """The report as HTML. over: a method; there are then tables of what the others add to it."""
+    blocks = gather(lines)
+    if not blocks:
+        raise DataError("There is no comparison to report on: these lines hold no method with labels hidden.")
+    kinds = verdict.verdicts(blocks)
+    order = [name for ours in kinds[:1] for name in ours[0].ranking.names]
+    styles = charts.looks(blocks)
+    filters: dict[str, Any] = {
+        "number": tables.number,
+        "share": tables.share,
+        "json": json.dumps,
+        "signed": gains.signed,
+    }
+    return template("comparison.html", **filters).render(
+        title=title,
+        facts=_facts(lines, blocks),
+        verdicts=[_said(ours, styles) for ours in kinds],
+        sections=[_section(heading, group, order, styles) for heading, group in tables.sections(blocks)],
+        over=over,
+        gains=gains.gains(blocks, over) if over else [],
+        gains_notes=gains.NOTES,
+        kinds=tables.KINDS,
+        quoted=tables.quoted,
+        open=len(blocks) <= OPEN,
+        cited={figure.paper for block in blocks for row in block.rows for figure in row.papers},
+        citations=papers.CITATIONS,
+        origin=_origin(lines),
+    )
+
+
+def _facts(lines: Sequence[Line], blocks: Sequence[Block]) -> dict[str, int]:
+    """What was compared, in numbers."""
+    count = {"cell": len(lines), "race": len(blocks)}
+    for word, name in {"data set": "data", "scenario": "scenario", "head": "head"}.items():
+        count[word] = len({block.what[name] for block in blocks})
+    count["method"] = len({row.name for block in blocks for row in block.rows if row.kind != "full"})
+    return count | {"seed": len({line["seed"] for line in lines})}
+
+
+def _said(ours: Sequence[Verdict], styles: Mapping[str, Look]) -> dict[str, Any]:
+    """The verdict of one kind of validation, that of each scenario, and a picture of the ranks for each."""
+    overall, *scenarios = ours
+    return {
+        "validation": overall.validation,
+        "headline": verdict.headline(overall, Markup, _bold, scenarios),
+        "evidence": verdict.evidence(overall, Markup, _bold),
+        "method": verdict.method(overall),
+        "cards": [
+            {
+                "heading": one.scenario or "all scenarios",
+                "sure": SURE[one.sure],
+                "headline": verdict.headline(replace(one, scenario=""), Markup, _bold),
+                "evidence": verdict.evidence(one, Markup, _bold),
+                "svg": charts.ranks(one.ranking, styles),
+                "words": _ranks(one),
+            }
+            for one in ours
+        ],
+    }
+
+
+def _ranks(one: Verdict) -> str:
+    """The picture of the ranks in words."""
+    ranking = one.ranking
+    ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in zip(ranking.names, ranking.ranks, strict=True))
+    groups = "; ".join(" and ".join(ranking.names[first : last + 1]) for first, last in ranking.groups)
+    return f"Mean ranks: {ranks}." + (f" Not to be told apart: {groups}." if groups else "")
+
+
+def _section(heading: str, blocks: list[Block], order: Sequence[str], styles: Mapping[str, Look]) -> dict[str, Any]:
+    return {"heading": heading, "blocks": [(block, charts.panel(block, order, styles)) for block in blocks]}
+
+
+def _origin(lines: Sequence[Line]) -> dict[str, Any]:
+    """Where the numbers come from: versions, data and masks, each once."""
+    masks = {(line["data"], line["scenario"], line["seed"]): line["mask_sha256"] for line in lines}
+    return {
+        "common": {name: sorted({str(line[name]) for line in lines}) for name in ORIGIN},
+        "data": sorted({(line["data"], line["data_digest"]) for line in lines}),
+        "recipes": sorted({_recipe(line) for line in lines if not line["tune"]}),
+        "masks": sorted(masks.items()),
+        "hours": sum(line["seconds"] for line in lines) / 3600,
+    }
+
+
+def _recipe(line: Line) -> tuple[str, str, str, str]:
+    ran = ", ".join(f"{name} {value}" for name, value in line["ran"].items() if name in (*RECIPE, "optimizer"))
+    return line["data"], line["head"], line["optimizer"], ran
+
+
+def _bold(name: str) -> Markup:
+    return Markup("<b><bdi>{}</bdi></b>").format(name)

@@ -1,0 +1,101 @@
+"""The figures that papers report, as data: to print a paper's value beside ours.
+
+They are facts read from the tables of the papers, in the papers' own words and units (per cent, but for P@k).
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from partly import methods
+
+CITATIONS = {
+    "Durand et al. 2019": "T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with "
+    "Partial Labels. CVPR 2019.",
+    "Huynh and Elhamifar 2020": "D. Huynh, E. Elhamifar. Interactive Multi-Label CNN Learning with Partial Labels. "
+    "CVPR 2020.",
+    "Hsieh et al. 2021": "C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for "
+    "Multi-Label Learning: A Pseudo-Label Approach. arXiv 2109.14676, 2021.",
+    "Zhou et al. 2022": "D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label "
+    "Learning with Single Positive Labels. ECCV 2022.",
+    "Lyu et al. 2025": "G. Lyu, B. Sun, X. Deng, S. Feng. Addressing Multi-Label Learning with Partial Labels: From "
+    "Sample Selection to Label Selection. AAAI 2025.",
+}
+
+# What of theirs is of the same kind as what of ours. The pictures are the same, networks and training are not.
+DATA = {"VOC2012": "voc2012", "MS-COCO": "coco", "MS-COCO val2014": "coco"}
+SCENARIOS = {"1 P. & 0 N.": "single-positive", "single label": "single-positive"}
+SCENARIOS |= {"1 P. & All N.": "one-yes-all-no", "All P. & All N.": "full", "100% partial labels; 4 seeds": "full"}
+SCENARIOS |= {f"{left}% labels left": f"positives:{left / 100:g}" for left in (25, 50, 75)}
+SCENARIOS |= {f"{known}% partial labels; 4 seeds": f"uniform:{known / 100:g}" for known in range(10, 100, 10)}
+SCENARIOS |= {"10% labels; ResNet-101 WELDON": "uniform:0.1"}
+SCENARIOS |= {f"log2(M/(M+N))={power}": f"coarse-only:{2.0**power}" for power in range(-10, -5)}
+METRICS = ("mAP", "MAP", "P@1", "P@3", "P@5")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of one table."""
+
+    paper: str  # a key of CITATIONS
+    table: str
+    dataset: str
+    setting: str
+    method: str
+    metric: str
+    value: float
+    std: float | None
+
+    @property
+    def share(self) -> float:
+        """A score as one between 0 and 1."""
+        return self.value if "P@" in self.metric else self.value / 100
+
+
+@cache
+def figures() -> tuple[Figure, ...]:
+    """All of them, paper by paper in the order of the tables."""
+    text = resources.files("partly.comparison").joinpath("papers.csv").read_text("utf-8")
+    _, *rows = csv.reader(text.splitlines())
+    return tuple(
+        Figure(paper, table, dataset, setting, method, metric, float(value), float(std) if std else None)
+        for paper, table, dataset, setting, method, metric, value, std in rows
+    )
+
+
+def find(
+    paper: str | None = None,
+    table: str | None = None,
+    method: str | None = None,
+    metric: str | None = None,
+    dataset: str | None = None,
+    setting: str | None = None,
+) -> list[Figure]:
+    """The figures of which all that is given here is true; names as the paper spells them."""
+    wanted = {
+        "paper": paper,
+        "table": table,
+        "method": method,
+        "metric": metric,
+        "dataset": dataset,
+        "setting": setting,
+    }
+    wanted = {name: value for name, value in wanted.items() if value is not None}
+    return [one for one in figures() if all(getattr(one, name) == value for name, value in wanted.items())]
+
+
+def beside(data: str, scenario: str, method: str) -> Iterator[Figure]:
+    """mAP or P@k that papers report for this method on the same pictures with labels hidden in the same way.
+
+    What papers call a method, its file says in `IN_PAPERS`.
+    """
+    info = methods.discover().get(method)
+    names: tuple[str, ...] = getattr(info.module, "IN_PAPERS", ()) if info else ()
+    for one in figures():
+        here = DATA.get(one.dataset), SCENARIOS.get(one.setting)
+        if one.method in names and one.metric in METRICS and here == (data, scenario):
+            yield one

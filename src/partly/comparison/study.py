@@ -1,0 +1,279 @@
+"""What is the best way to spend a budget of labels? Ways to annotate side by side, at equal numbers of right labels.
+
+Paper: T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
+CVPR 2019. Sections 4.1, A.4 and A.5: plain cross-entropy on the known entries, over shares of right labels.
+
+A study is a comparison whose scenarios are the ways at every share; this module plans it and reads its result lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from partly.comparison import Experiment, protocol, runner
+from partly.comparison.lines import Line
+from partly.comparison.plan import FULL, Cell
+from partly.comparison.statistics import Mean, Scores, mean, not_worse
+from partly.comparison.tables import escaped, number
+from partly.files import write_file
+from partly.report import plots
+
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+WAYS = {
+    "uniform": "some labels of every item",
+    "dense": "all labels of some items",
+    "noisy": "all labels of all items, some of them wrong",
+    "noisy-plus": "one yes of every item, and all else called no",
+}
+SINGLE = ("noisy-plus", "single-positive")  # they take no share
+NOTES = (
+    "Test mAP of `bce`, mean over seeds ± half of the 95 % interval (Student's t). Share: of the labels, known and "
+    "right; in brackets where it is another one, since it is a whole number of labels or items. "
+    "**Bold**: highest; ≈: not shown to be worse."
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One way to annotate, at one share."""
+
+    way: str
+    share: float | None  # as asked for; None for a way that takes none
+    clean: float | None  # share of the entries that are known and right, as far as it was worked out
+    scores: Scores  # test mAP by seed
+
+    @property
+    def mean(self) -> Mean | None:
+        return mean(self.scores.values())
+
+
+@dataclass(frozen=True)
+class Study:
+    """The points of one data set and head."""
+
+    data: str
+    head: str
+    points: tuple[Point, ...]
+    full: Scores  # all labels known and right
+
+    def budgets(self) -> dict[float, dict[str, Point]]:
+        """Share -> way -> point, from the smallest share to the largest below all labels; points with scores only."""
+        shares = sorted({p.share for p in self.points if p.share is not None})
+        return {s: {p.way: p for p in self.points if p.share == s and p.scores} for s in shares}
+
+    def ways(self) -> list[str]:
+        """Those that take a share, as asked for."""
+        return list(dict.fromkeys(p.way for p in self.points if p.share is not None))
+
+    def singles(self) -> list[Point]:
+        """The points of ways that take no share."""
+        return [p for p in self.points if p.share is None and p.scores]
+
+
+def study(
+    data: str | Path,
+    shares: Sequence[float] = SHARES,
+    scenarios: Sequence[str] = tuple(WAYS),
+    *,
+    head: str = "mlp",
+    seeds: int = 3,
+    labels: str | Path | None = None,
+    recipe: dict[str, Any] | None = None,
+    name: str = "study",
+    out: str | Path = "results",
+    workers: int | None = None,
+    progress: bool = True,
+) -> Study:
+    """Run every way to annotate at every share; writes `<name>.md` and a picture beside the result lines in `out`.
+
+    data: as for `partly.compare`. What is there already is not run again. At a share of 1 all ways are one: the
+    full-label row, which always runs along.
+    """
+    below = [share for share in shares if share != 1]
+    texts = [[way] if way in SINGLE else [f"{way}:{share:g}" for share in below] for way in scenarios]
+    experiment = Experiment(
+        (str(data),),
+        ("bce",),
+        tuple(dict.fromkeys(chain(*texts))),
+        (head,),
+        seeds,
+        recipe=recipe or {},
+        labels=None if labels is None else str(labels),
+        naive=False,
+        name=name,
+    )
+    (found,) = run(experiment, Path(out), workers, progress)
+    return found
+
+
+def run(experiment: Experiment, out: Path, workers: int | None = None, progress: bool = True) -> list[Study]:
+    """Run what is not there yet, and write the page and the pictures."""
+    studies = gather(experiment, runner.run(experiment, out, workers, progress), right_shares(experiment))
+
+    def save(name: str, svg: bytes) -> str:
+        picture = out / f"{experiment.name}-{name}.svg"
+        write_file(picture, svg)
+        return picture.name
+
+    page = [f"# {experiment.title or 'How to spend a budget of labels'}", "", markdown(studies, 2, save)]
+    write_file(out / f"{experiment.name}.md", "\n".join(page).encode())
+    return studies
+
+
+def asked_by(experiment: Experiment) -> bool:
+    """Whether an experiment is a study: `bce` alone, and ways to annotate."""
+    ways = {text.partition(":")[0] for text in experiment.scenarios}
+    return experiment.methods == ("bce",) and not experiment.naive and ways <= {*WAYS, *SINGLE}
+
+
+def gather(
+    experiment: Experiment, lines: Iterable[Line], clean: Mapping[tuple[str, str], float] | None = None
+) -> list[Study]:
+    """The studies in the result lines of an experiment; only cells with plain cross-entropy count.
+
+    clean: (data, scenario) -> the share that is really known and right; as asked for, where it is not given.
+    """
+    scores: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
+    for line in lines:
+        if line["method"] == "bce":
+            found = scores.setdefault((line["data"], line["head"]), {}).setdefault(line["scenario"], {})
+            if line["test"]["mAP"] is not None:
+                found[line["seed"]] = line["test"]["mAP"]
+    clean = clean or {}
+    studies = []
+    for (data, head), ways in scores.items():
+        there = [text for text in experiment.scenarios if ways.get(text)]
+        points = tuple(_point(text, clean.get((data, text)), ways[text]) for text in there)
+        studies.append(Study(data, head, points, ways.get(FULL, {})))
+    return studies
+
+
+def _point(text: str, clean: float | None, scores: Scores) -> Point:
+    way, colon, number = text.partition(":")
+    share = float(number) if colon else None
+    return Point(way, share, share if clean is None else clean, scores)
+
+
+def right_shares(experiment: Experiment) -> dict[tuple[str, str], float]:
+    """(data, scenario) -> share of the truth that is known and right, with the first seed."""
+    found = {}
+    for name in experiment.data:
+        data = protocol.open_data(name, experiment.labels)
+        truth = data.labels.rows(slice(None))
+        for text in experiment.scenarios:
+            cell = Cell(name, text, "bce", "linear", "adamw", seed=0)
+            right = (protocol.mask(cell, data).rows(slice(None)) == truth) & (truth != 0)
+            found[Path(name).stem, text] = float(right.sum() / max(1, (truth != 0).sum()))
+    return found
+
+
+# ---------------------------------------------------------------- what comes out
+
+
+def markdown(studies: Sequence[Study], level: int, save: Callable[[str, bytes], str]) -> str:
+    """Answers, pictures and tables; `save` keeps a picture by its name and returns its address."""
+    parts = []
+    for one in studies:
+        picture = save(f"{one.data}-{one.head}", draw(one))
+        parts += [f"{'#' * level} {escaped(one.data)}, {escaped(one.head)}", "", answer(one), ""]
+        parts += [f"![Test mAP by share]({picture})", "", *table(one), ""]
+    return "\n".join([*parts, NOTES, ""])
+
+
+def answer(one: Study) -> str:
+    """What is the best way to spend a label budget, in a few sentences."""
+    won = {share: not_worse({way: p.scores for way, p in ways.items()}) for share, ways in one.budgets().items()}
+    firsts = [found[0] for found in won.values() if found]
+    if not firsts or len(one.ways()) < 2:
+        return "There is nothing to choose from."
+    best = max(one.ways(), key=firsts.count)
+    clearly = sum(found is not None and found[0] == best and not found[1] for found in won.values())
+    times = f"test mAP at {firsts.count(best)} of {len(firsts)} budgets"
+    if not clearly:
+        parts = [f"No way to spend a label budget is shown to be best; {_named(best)} has the highest {times}."]
+    else:
+        how = "every time" if clearly == firsts.count(best) else f"{clearly} times"
+        parts = [
+            f"The best way to spend a label budget is {_named(best)}: it has the highest {times}, {how} beyond chance."
+        ]
+    parts += [_lead(one, best, other) for other in one.ways() if other != best]
+    parts += [_beside(one, best, point) for point in one.singles()]
+    return " ".join(filter(None, parts))
+
+
+def _named(way: str) -> str:
+    return f"**{way}** ({WAYS[way]})" if way in WAYS else f"**{way}**"
+
+
+def _lead(one: Study, best: str, other: str) -> str:
+    """How far the best is ahead of another way, at the smallest and at the largest budget."""
+    both = {
+        share: a.value - b.value
+        for share, ways in one.budgets().items()
+        if best in ways and other in ways and (a := ways[best].mean) and (b := ways[other].mean)
+    }
+    if not both:
+        return ""
+    ends = list(dict.fromkeys((min(both), max(both))))
+    return f"Ahead of {other}: " + ", ".join(f"{both[share]:+.3f} at {share:.0%}" for share in ends) + "."
+
+
+def _beside(one: Study, best: str, point: Point) -> str:
+    """With how small a budget the best way is as good as a way that takes no share."""
+    assert point.mean is not None
+    enough = [
+        share
+        for share, ways in one.budgets().items()
+        if best in ways and (found := ways[best].mean) and found.value >= point.mean.value
+    ]
+    than = f"{best} is as good from {min(enough):.0%} on" if enough else f"{best} is nowhere as good"
+    return f"{_named(point.way)}{_right(point, ' of the labels')} has {point.mean.value:.3f}: {than}."
+
+
+def _right(point: Point, words: str = "") -> str:
+    return "" if point.clean is None else f", {point.clean:.1%}{words} right{',' * bool(words)}"
+
+
+def table(one: Study) -> list[str]:
+    """Markdown: a row a budget, a column a way."""
+    ways = one.ways()
+    lines = [f"| share | {' | '.join(ways)} |", "|---:" * (1 + len(ways)) + "|"]
+    for share, found in one.budgets().items():
+        best, level = not_worse({way: p.scores for way, p in found.items()}) or ("", set())
+        cells = [_cell(found[way], way == best, way in level) if way in found else "" for way in ways]
+        lines.append(f"| {share:.0%} | {' | '.join(cells)} |")
+    full = number(mean(one.full.values()))
+    lines += [f"| 100% | {' | '.join([full] * len(ways))} |", ""]
+    return lines + [f"{_named(point.way)}: {_cell(point)}{_right(point)}.\n" for point in one.singles()]
+
+
+def _cell(point: Point, best: bool = False, level: bool = False) -> str:
+    text = number(point.mean)
+    text = f"**{text}**" if best else f"{text} ≈" if level else text
+    other = point.share is not None and point.clean is not None and abs(point.share - point.clean) >= 0.005
+    return f"{text} ({point.clean:.1%})" if other else text
+
+
+def draw(one: Study) -> bytes:
+    """SVG: test mAP over the share of right labels, a line a way, with intervals; dashed: all labels."""
+    with plots.canvas(6.4, 3.8) as figure:
+        axes = figure.subplots()
+        full = mean(one.full.values())
+        for place, way in enumerate(dict.fromkeys(p.way for p in one.points)):
+            points = [(100 * p.clean, p.mean) for p in one.points if p.way == way and p.clean is not None]
+            points += [(100.0, full)] if way in one.ways() else []
+            shown = sorted((x, m.value, m.margin or 0.0) for x, m in points if m is not None)
+            if shown:
+                look = plots.look(place, privileged=False)
+                x, y, margin = zip(*shown, strict=True)
+                axes.errorbar(x, y, margin, color=look.colour, marker=look.marker, ms=5, capsize=2, label=way)
+        if full is not None:
+            axes.axhline(full.value, color=plots.PRIVILEGED, linestyle=(0, (5, 3)), lw=1.3, zorder=1)
+        axes.set(xlabel="labels that are known and right, %", ylabel="test mAP")
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(frameon=False)
+        return plots.svg(figure)

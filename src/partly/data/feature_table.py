@@ -1,0 +1,102 @@
+"""Features in a CSV or Parquet file: the column `item` holds the ids, all others numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from partly.data.dataset import Dataset, unlabelled
+from partly.data.matching import refuse_unwritable
+from partly.data.tables import SUFFIXES, Table, open_table, text, write_table
+from partly.data.wide import ID, label_columns, refuse_bad_ids
+from partly.errors import DataError, listing
+from partly.items import Arrays, features
+
+HOLDS = "items"
+BLOCK = 1 << 14  # rows written at a time
+
+
+def recognises(path: Path) -> bool:
+    return path.suffix.lower() in SUFFIXES
+
+
+def read(path: Path) -> Dataset:
+    items, ids = read_numbers(open_table(path))
+    return Dataset(items, unlabelled(ids))
+
+
+def write(data: Dataset, path: Path) -> None:
+    ids, items = data.labels.ids, data.items
+    names = items.names or tuple(f"feature {j}" for j in range(items.shape[0]))
+    if items.kind != "features":
+        raise DataError(f"{path}: a table holds features, and these items are {items.kind}.")
+    write_numbers(path, ids, names, (items.take(slice(i, i + BLOCK)).numpy() for i in range(0, len(items), BLOCK)))
+
+
+def write_numbers(path: Path, ids: Sequence[str], names: Sequence[str], blocks: Iterable[npt.NDArray[Any]]) -> None:
+    """A row per item, a column per name; blocks of rows."""
+    refuse_unwritable(ids, names, path)
+    if ID in names:
+        raise DataError(f"{path}: no column but that of the ids can be named {ID!r} here. Rename it.")
+    schema = pa.schema([(ID, pa.string()), *((name, pa.float32()) for name in names)])
+
+    def batches() -> Iterator[Any]:
+        start = 0
+        for block in blocks:
+            columns = map(pa.array, np.ascontiguousarray(block.T, np.float32))
+            yield pa.record_batch([pa.array(ids[start : start + len(block)], pa.string()), *columns], schema)
+            start += len(block)
+
+    write_table(path, schema, batches())
+
+
+def read_numbers(table: Table) -> tuple[Arrays, tuple[str, ...]]:
+    """Numbers [N, D], under the names of the columns, and ids."""
+    columns = label_columns(table)
+    ids: list[str] = []
+    blocks: list[npt.NDArray[np.float64]] = [np.empty((0, len(columns)))]
+    text_columns: dict[str, str] = {}
+    for batch in table.batches([ID, *columns]):
+        x = np.empty((batch.num_rows, len(columns)))
+        for j, (name, column) in enumerate(zip(columns, batch.columns[1:], strict=True)):
+            try:
+                x[:, j] = _numbers(column)
+            except pa.ArrowException:
+                text_columns.setdefault(name, f"column {name!r}, {table.place(len(ids) + _first_word(column))}")
+        ids += text(batch.column(0), ID, table.path).to_pylist()
+        blocks.append(x)
+    if text_columns:
+        raise DataError(
+            f"{table.path}: columns that are not numbers: {len(text_columns)}"
+            + listing(text_columns.values(), len(text_columns))
+        )
+    refuse_bad_ids(table, ids)
+
+    def place(i: int, j: int) -> str:
+        return f"{table.place(i)}: item {ids[i]!r}, column {columns[j]!r}"
+
+    return features(np.concatenate(blocks), str(table.path), tuple(columns), place), tuple(ids)
+
+
+def _numbers(column: Any) -> npt.NDArray[np.float64]:
+    """NaN where the cell is blank."""
+    if pa.types.is_string(column.type):
+        column = pc.if_else(pc.equal(column, ""), None, column)
+    numbers: npt.NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _first_word(column: Any) -> int:
+    """The first cell that is not a number."""
+    for i in range(len(column)):
+        try:
+            _numbers(column.slice(i, 1))
+        except pa.ArrowException:
+            return i
+    return 0

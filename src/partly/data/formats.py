@@ -1,0 +1,43 @@
+"""Formats are found, not listed: a file in this folder that defines `recognises(path)` is one.
+
+It says in HOLDS what it holds. "labels": `read(path, names) -> Labels` and `write(labels, path)`; "items": `read(path) ->
+Dataset` whose labels have no columns; "dataset": `read(path) -> Dataset`, and for both `write(data, path)`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from partly.errors import DataError
+
+
+@cache
+def formats(holds: str) -> dict[str, ModuleType]:
+    """Every format that holds this, by name (file name, `_` written `-`)."""
+    folder = importlib.import_module("partly.data")
+    stems = sorted(module.name for module in pkgutil.iter_modules(folder.__path__))
+    modules = {stem.replace("_", "-"): importlib.import_module(f"partly.data.{stem}") for stem in stems}
+    return {name: module for name, module in modules.items() if getattr(module, "HOLDS", None) == holds}
+
+
+def suffixes(*holds: str) -> tuple[str, ...]:
+    """All that files of these formats may end in."""
+    ends = (end for what in holds for one in formats(what).values() for end in getattr(one, "SUFFIXES", ()))
+    return tuple(dict.fromkeys(ends))
+
+
+def of(path: Path, holds: str) -> ModuleType | None:
+    """The format of this file, if it is one of those that hold this."""
+    return next((one for one in formats(holds).values() if one.recognises(path)), None)
+
+
+def by_suffix(path: Path, holds: str) -> ModuleType:
+    """The format in which such a file is written."""
+    for one in formats(holds).values():
+        if path.suffix.lower() in getattr(one, "SUFFIXES", ()) and hasattr(one, "write"):
+            return one
+    raise DataError(f"{path}: no format writes {holds} to such a file. There is: {', '.join(suffixes(holds))}.")

@@ -1,0 +1,50 @@
+"""Paths at the door: plain files only, formats by suffix."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from partly.errors import DataError, LabelError
+from partly.files import PathLike
+
+UNSAFE = (".pt", ".pth", ".pkl", ".pickle", ".joblib")
+
+
+def suffix_of(path: Path, known: Sequence[str]) -> str:
+    """The suffix in lower case, one of `known`."""
+    suffix = path.suffix.lower()
+    if suffix in UNSAFE:
+        raise DataError(
+            f"{path}: {suffix} files are not read, because reading one can execute code that it brings along. "
+            f"Save the arrays as one of {', '.join(known)}."
+        )
+    if suffix not in known:
+        raise DataError(f"{path}: the suffix {suffix!r} is not known here. There is: {', '.join(known)}.")
+    return suffix
+
+
+def plain_file(path: PathLike, known: Sequence[str]) -> Path:
+    """A file that exists, has a known suffix, and can be read without waiting for somebody."""
+    path = Path(path)
+    suffix_of(path, known)
+    try:
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
+            path.open("rb").close()  # may it be read?
+            return path
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from error
+    kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+    raise DataError(f"{path}: is {kind}, not a plain file.")
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Say which file the labels came from when they are refused."""
+    try:
+        yield
+    except LabelError as error:
+        raise DataError(f"{path}: {error}") from error

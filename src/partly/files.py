@@ -1,0 +1,151 @@
+"""Files: written whole or not at all, held by one process at a time, and told apart by their digests."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from partly.errors import CheckpointError, DataError
+
+PathLike = str | os.PathLike[str]
+BESIDE = ".partly-new"  # ends the name of a file that is not whole yet
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes its name only when it is whole and on the disk: after a crash it is the old or the new
+    one."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{BESIDE}")
+    try:
+        with beside.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Replace a file that a user asked for."""
+    with writing(path) as file:
+        file.write(content)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[BinaryIO]:
+    """`replacing`, where what goes wrong with the disk is told as an error of the data."""
+    try:
+        with replacing(path) as file:
+            yield file
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error}).") from error
+
+
+def leftovers(folder: Path) -> Iterator[Path]:
+    """What interrupted writing left behind in a folder."""
+    return folder.glob(f".*{BESIDE}")
+
+
+@contextmanager
+def disk_errors(folder: Path) -> Iterator[None]:
+    """What goes wrong with the disk in a run folder, told so that nobody fears for what was saved."""
+    try:
+        yield
+    except OSError as error:
+        raise CheckpointError(
+            f"{folder}: cannot write ({error.strerror or error}). What was saved before is intact. "
+            "Free space or choose another folder, then start again."
+        ) from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder: a second process that wants it is refused. The lock ends with the process, however it ends."""
+    with disk_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        file = open(folder / ".lock", "a")  # noqa: SIM115
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CheckpointError(
+                f"{folder}: another process is training in this folder. Wait for it, or use another folder."
+            ) from None
+        yield
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def write_json(path: Path, value: Any) -> None:
+    """JSON in a run folder."""
+    with disk_errors(path.parent), replacing(path) as file:
+        file.write((json.dumps(value, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def write_sealed(path: Path, value: dict[str, Any]) -> None:
+    """JSON that carries its own checksum."""
+    write_json(path, value | {"sha256": _seal(value)})
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """What `write_sealed` wrote, or an error where it is not that any more."""
+    try:
+        value: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: cannot be read ({error}). Restore it from a copy.") from None
+    if not isinstance(value, dict) or value.pop("sha256", None) != _seal(value):
+        raise CheckpointError(f"{path}: damaged or edited (its checksum does not match). Restore it from a copy.")
+    return value
+
+
+def _seal(value: dict[str, Any]) -> str:
+    return sha256(json.dumps(value).encode())
+
+
+# ---------------------------------------------------------------- digests
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def sha256_of(path: Path) -> str:
+    """Of a whole file, a piece at a time."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def write_npy(file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[Any], blocks: Iterable[npt.NDArray[Any]]) -> None:
+    """Blocks of rows as one array in a `.npy` file."""
+    header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    for block in blocks:
+        file.write(np.ascontiguousarray(block, dtype).data)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name != "posix":  # elsewhere a folder cannot be opened
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

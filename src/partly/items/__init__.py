@@ -1,0 +1,41 @@
+"""Items: what is learned from, behind one small protocol. Nobody else asks what an item is made of.
+
+`as_items` is the door: what a caller has becomes items, checked, or is refused with the place and the way out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from partly.items.arrays import Arrays, features, pictures
+from partly.items.mapped_files import map_npy
+from partly.items.protocol import Absent, Items, Kind, Statistics, absent
+from partly.items.sparse_rows import SparseRows, sparse_features
+
+__all__ = [
+    "Absent",
+    "Arrays",
+    "Items",
+    "Kind",
+    "SparseRows",
+    "Statistics",
+    "absent",
+    "as_items",
+    "features",
+    "map_npy",
+    "pictures",
+    "sparse_features",
+]
+
+
+def as_items(x: Any, where: str = "X") -> Items:
+    """Items as they are; features [N, D] from an array or a SciPy sparse matrix; pictures [N, H, W, C] of uint8."""
+    if isinstance(x, Items):
+        return x
+    if sp.issparse(x):
+        return sparse_features(x, where)
+    x = np.asarray(x)
+    return pictures(x, where) if x.ndim == 4 else features(x, where)

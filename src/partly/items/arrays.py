@@ -1,0 +1,171 @@
+"""Items that lie in one array, in memory or mapped from a file: features [N, D], or pictures [N, H, W, C] of uint8."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from partly.errors import DataError, listing
+from partly.items.protocol import Index, Kind, Positions, Statistics, narrowed
+from partly.labels.names import Names
+
+BLOCK = 1 << 22  # numbers worked on at a time: sums are in float64
+Place = Callable[[int, int], str]
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Rows of an array, all or some. What `features` and `pictures` below make is checked; so is, while its statistics
+    are measured, what is mapped from a file."""
+
+    array: npt.NDArray[Any]
+    kind: Kind = "features"
+    names: Names | None = None
+    rows: Positions | None = None  # None: all
+    file_digest: str | None = None  # where the array is that of a file that carries its own
+
+    def __len__(self) -> int:
+        return len(self.array) if self.rows is None else len(self.rows)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        rest = self.array.shape[1:]
+        return (rest[2], *rest[:2]) if self.kind == "pictures" else rest
+
+    def __getitem__(self, index: Index) -> Arrays:
+        rows = narrowed(self.rows, index, len(self))
+        return Arrays(self.array, self.kind, self.names, rows, self.file_digest)
+
+    def take(self, index: Tensor | slice) -> Tensor:
+        return self._tensor(self._part(index if isinstance(index, slice) else index.numpy()))
+
+    def _part(self, index: Index) -> npt.NDArray[Any]:
+        rows = index if self.rows is None else self.rows[index]
+        return self.array[rows] if isinstance(rows, slice) else self.array.take(rows, axis=0)
+
+    def _tensor(self, part: npt.NDArray[Any]) -> Tensor:
+        if self.kind == "pictures":
+            return torch.from_numpy(part).permute(0, 3, 1, 2)
+        return torch.from_numpy(part.astype(np.float32, copy=False))
+
+    # ---------------------------------------------------------------- one pass over all of them
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        sha = None if "_content_digest" in vars(self) or self.file_digest else self._sha()
+        sums = Sums()
+        for start, part in self._blocks():
+            sums.add(self._tensor(part))
+            if not sums.finite():
+                _refuse(part, f"item {start}", self.names)
+            if sha is not None:
+                sha.update(np.ascontiguousarray(part).data)
+        if sha is not None:
+            vars(self)["_content_digest"] = sha.hexdigest()
+        return sums.statistics()
+
+    def digest(self) -> str:
+        if self.file_digest is None:
+            return self._content_digest
+        if self.rows is None:
+            return self.file_digest
+        return hashlib.sha256(self.file_digest.encode() + self.rows.tobytes()).hexdigest()
+
+    @cached_property
+    def _content_digest(self) -> str:
+        sha = self._sha()
+        for _, part in self._blocks():
+            sha.update(np.ascontiguousarray(part).data)
+        return str(sha.hexdigest())
+
+    def _sha(self) -> Any:
+        return hashlib.sha256(f"{(len(self), *self.array.shape[1:])}{self.array.dtype.newbyteorder('<').str}".encode())
+
+    def _blocks(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
+        step = max(1, BLOCK // max(1, int(np.prod(self.array.shape[1:]))))
+        for start in range(0, len(self), step):
+            yield start, self._part(slice(start, start + step))
+
+
+class Sums:
+    """Mean and scale of block after block: each block about its own mean, and then all about their common one."""
+
+    def __init__(self) -> None:
+        self.count = 0.0
+        self.mean: Tensor | float = 0.0
+        self.squares: Tensor | float = 0.0  # sum of squared distances from the mean
+
+    def add(self, x: Tensor) -> None:
+        """x: [B, D], or [B, C, H, W]."""
+        x = x.contiguous()
+        dims = [d for d in range(x.ndim) if d != 1]
+        count = x.numel() / x.shape[1]
+        mean = x.sum(dim=dims, dtype=torch.float64) / count
+        shaped = mean.view(-1, *[1] * (x.ndim - 2))
+        self.merge(count, mean, ((x.double() - shaped) ** 2).sum(dim=dims))
+
+    def merge(self, count: float, mean: Tensor, squares: Tensor) -> None:
+        if not self.count:
+            self.count, self.mean, self.squares = count, mean, squares
+            return
+        total, apart = self.count + count, mean - self.mean
+        self.squares = self.squares + squares + apart**2 * (self.count * count / total)
+        self.mean = self.mean + apart * (count / total)
+        self.count = total
+
+    def finite(self) -> bool:
+        return bool(torch.as_tensor(self.mean).isfinite().all())
+
+    def statistics(self) -> Statistics:
+        mean, squares = torch.as_tensor(self.mean), torch.as_tensor(self.squares)
+        return Statistics(mean, (squares / self.count).sqrt())
+
+
+# ---------------------------------------------------------------- the door
+
+
+def features(x: Any, where: str = "X", names: Names | None = None, place: Place | None = None) -> Arrays:
+    """A matrix of finite numbers as items; copied only where it is not float32 already. `place(i, j)` says where a
+    number stands."""
+    x = np.asarray(x)
+    if x.ndim != 2 or x.dtype.kind not in "biuf":
+        raise DataError(f"{where}: features must be a matrix of numbers, items x features; got {x.dtype} {x.shape}.")
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is refused as such
+        result = np.require(x, np.float32, ["C", "W"])  # torch does not like memory that cannot be written to
+    if not np.isfinite(result).all():
+        _refuse(x, where, names, place, result)
+    return Arrays(result, "features", names)
+
+
+def pictures(x: npt.NDArray[Any], where: str = "X") -> Arrays:
+    """Pictures of one size."""
+    if x.ndim != 4 or x.dtype != np.uint8 or x.shape[3] not in (1, 3) or min(x.shape[1:3]) < 16 or not len(x):
+        raise DataError(
+            f"{where}: pictures must be uint8 [N, H, W, 1 or 3], at least 16 x 16; got {x.dtype} {list(x.shape)}."
+        )
+    return Arrays(np.require(x, requirements=["C", "W"]), "pictures")
+
+
+def _refuse(
+    x: npt.NDArray[Any],
+    where: str,
+    names: Names | None,
+    place: Place | None = None,
+    as_float32: npt.NDArray[np.float32] | None = None,
+) -> None:
+    with np.errstate(over="ignore"):
+        bad = np.argwhere(~np.isfinite(x.astype(np.float32) if as_float32 is None else as_float32))
+    place = place or (lambda i, j: f"item {i}, feature {names[j] if names else j}")
+    raise DataError(
+        f"{where}: {len(bad)} of {x.size} features are missing (NaN), infinite or too large for float32"
+        + listing((f"{place(i, j)}: {x[i, j]}" for i, j in bad.tolist()), len(bad))
+        + "\nFill them in (sklearn.impute) or leave these items out."
+    )

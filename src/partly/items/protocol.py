@@ -1,0 +1,116 @@
+"""What items are to everybody else: how many, of what kind and shape, a batch of them, and a fingerprint of them all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn, Protocol, Self, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from partly.labels.names import Names
+
+Kind = Literal["features", "pictures"]
+Index = slice | npt.NDArray[Any]  # a slice, positions or a boolean mask
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Mean and scale, in float64, of each feature (or colour channel): what the first layer of a network needs."""
+
+    mean: Tensor
+    scale: Tensor
+
+
+@runtime_checkable
+class Items(Protocol):
+    """Things to learn from. Frozen: nobody writes to them, and nobody asks for all of them at once."""
+
+    @property
+    def kind(self) -> Kind:
+        """What an item is."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one item, as `take` gives it: [D] features, or [C, H, W] of a picture."""
+
+    @property
+    def names(self) -> Names | None:
+        """What the features are called, where somebody said."""
+
+    @property
+    def statistics(self) -> Statistics:
+        """Measured in one pass, in which the digest is made too; refuses what is not finite."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Index) -> Items:
+        """Some of them: a view, nothing is read or copied."""
+
+    def take(self, index: Tensor | slice) -> Tensor:
+        """The items at these positions, in memory: [B, *shape]."""
+
+    def digest(self) -> str:
+        """SHA-256 of what they are."""
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Items that were there when a model was trained, of which kind, shape and number are known: all that it needs to
+    predict."""
+
+    kind: Kind
+    shape: tuple[int, ...]
+    count: int
+    names: Names | None = None
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def statistics(self) -> Statistics:
+        """Anything: what was measured comes with the weights."""
+        channels = self.shape[0]
+        return Statistics(torch.zeros(channels, dtype=torch.float64), torch.ones(channels, dtype=torch.float64))
+
+    def __getitem__(self, index: Index) -> Self:
+        return self._gone()
+
+    def take(self, index: Tensor | slice) -> Tensor:
+        return self._gone()
+
+    def digest(self) -> str:
+        return self._gone()
+
+    def _gone(self) -> NoReturn:
+        raise LookupError("A model does not hold on to the items it was trained on.")
+
+
+def absent(items: Items) -> Absent:
+    """What a model remembers of its training items."""
+    return Absent(items.kind, items.shape, len(items), items.names)
+
+
+def positions(index: Index, count: int) -> Positions | slice:
+    """Which of `count` items an index means."""
+    if isinstance(index, slice):
+        return index
+    chosen = np.asarray(index)
+    if chosen.dtype == bool and chosen.shape == (count,):
+        return np.flatnonzero(chosen)
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        raise IndexError(
+            f"Items are picked by a slice, positions or a mask of {count}; got {chosen.dtype} {chosen.shape}."
+        )
+    return chosen.astype(np.int64, copy=False)
+
+
+def narrowed(rows: Positions | None, index: Index, count: int) -> Positions | None:
+    """The rows of a view of a view; `rows` None stands for all `count`."""
+    chosen = positions(index, count)
+    if rows is None and isinstance(chosen, slice) and chosen == slice(None):
+        return None
+    return (np.arange(count) if rows is None else rows)[chosen]

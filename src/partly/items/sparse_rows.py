@@ -1,0 +1,98 @@
+"""Items that are rows of a SciPy CSR matrix, such as TF-IDF features. Only a batch of them is ever dense."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from partly.errors import DataError, listing
+from partly.items.arrays import Sums
+from partly.items.protocol import Index, Kind, Positions, Statistics, narrowed
+from partly.labels.names import Names
+
+BLOCK = 1 << 22  # stored numbers worked on at a time
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Rows of a canonical CSR matrix of float32, all or some."""
+
+    matrix: Any
+    names: Names | None = None
+    rows: Positions | None = None  # None: all
+    kind: Kind = "features"
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0]) if self.rows is None else len(self.rows)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (int(self.matrix.shape[1]),)
+
+    def __getitem__(self, index: Index) -> SparseRows:
+        return SparseRows(self.matrix, self.names, narrowed(self.rows, index, len(self)))
+
+    def take(self, index: Tensor | slice) -> Tensor:
+        return torch.from_numpy(self._part(index if isinstance(index, slice) else index.numpy()).toarray())
+
+    def _part(self, index: Index) -> Any:
+        return self.matrix[index if self.rows is None else self.rows[index]]
+
+    # ---------------------------------------------------------------- one pass over all of them
+
+    @property
+    def statistics(self) -> Statistics:
+        """A scale and no mean, so that what is 0 stays 0."""
+        return self._survey[0]
+
+    def digest(self) -> str:
+        return self._survey[1]
+
+    @cached_property
+    def _survey(self) -> tuple[Statistics, str]:
+        sha = hashlib.sha256(f"csr{(len(self), *self.shape)}".encode())
+        sums, width = Sums(), self.shape[0]
+        per_item = self.matrix.nnz / max(1, self.matrix.shape[0])
+        step = max(1, int(BLOCK / max(1.0, per_item)))
+        for start in range(0, len(self), step):
+            part = self._part(slice(start, start + step))
+            for values in (np.diff(part.indptr).astype("<i8"), part.indices.astype("<i4"), part.data):
+                sha.update(np.ascontiguousarray(values).data)
+            data, at, count = part.data.astype(np.float64), part.indices, part.shape[0]
+            mean = np.bincount(at, data, width) / count
+            zeros = count - np.bincount(at, minlength=width)
+            squares = np.bincount(at, (data - mean[at]) ** 2, width) + zeros * mean**2
+            sums.merge(count, torch.from_numpy(mean), torch.from_numpy(squares))
+        found = sums.statistics()
+        return Statistics(torch.zeros_like(found.mean), found.scale), sha.hexdigest()
+
+
+def sparse_features(x: Any, where: str = "X", names: Names | None = None) -> SparseRows:
+    """A sparse matrix of finite numbers as items."""
+    if x.ndim != 2 or x.dtype.kind not in "biuf":
+        raise DataError(f"{where}: features must be a matrix of numbers; got a sparse one of {x.dtype} {x.shape}.")
+    with np.errstate(over="ignore"):
+        matrix = sp.csr_array(x, dtype=np.float32)
+    if not matrix.has_canonical_format:
+        matrix = (
+            matrix.copy() if matrix.data is getattr(x, "data", None) else matrix
+        )  # it may share the caller's memory
+        matrix.sum_duplicates()
+    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    if len(bad):
+        item = np.searchsorted(matrix.indptr, bad, side="right") - 1
+        at = (
+            f"item {i}, feature {names[matrix.indices[k]] if names else matrix.indices[k]}: {matrix.data[k]}"
+            for i, k in zip(item, bad, strict=True)
+        )
+        raise DataError(
+            f"{where}: {len(bad)} features are missing (NaN), infinite or too large for float32" + listing(at, len(bad))
+        )
+    return SparseRows(matrix, names)

@@ -1,0 +1,8 @@
+"""Labels: items x labels, every entry yes, no or unknown; what is checked at their door, and what follows from a hierarchy."""
+
+from partly.labels.hierarchy import Hierarchy
+from partly.labels.intake import CONSTRUCTORS
+from partly.labels.matrix import Matrix, Ternary
+from partly.labels.three_valued import Labels, as_labels
+
+__all__ = ["CONSTRUCTORS", "Hierarchy", "Labels", "Matrix", "Ternary", "as_labels"]

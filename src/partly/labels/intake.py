@@ -1,0 +1,238 @@
+"""What Labels are made of is checked here: arrays, sparse matrices, tables and long lists, read exactly or refused.
+
+A refusal names the place, the value and the way out. Nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from partly.errors import LabelError, listing
+from partly.labels.matrix import Codes, Matrix, Ternary, gathered, scattered
+from partly.labels.names import Names, checked_ids, checked_names, is_missing
+
+Meaning = Mapping[int, int]  # the caller's number -> +1 yes, -1 no, 0 unknown
+
+CONSTRUCTORS = (
+    "Say what the numbers mean by the constructor: Labels.from_nan (1 yes, 0 no, NaN unknown), "
+    "Labels.from_ternary (+1 yes, -1 no, 0 unknown), Labels.from_positives (1 yes, 0 unknown), "
+    "Labels.from_full (1 yes, 0 no, nothing unknown) or Labels.from_entries (long form)."
+)
+
+
+def read(
+    a: Any,
+    meaning: Meaning,
+    where: str,
+    names: Iterable[object] | None,
+    ids: Iterable[object] | None,
+    missing: bool = False,
+) -> tuple[Matrix, Names, Names | None]:
+    """The ternary matrix, names and ids of what the caller gave. `missing`: NaN, None and NA are unknown."""
+    values, shape, own_names, own_ids = _opened(a, where)
+    names, ids = own_names if names is None else names, own_ids if ids is None else ids
+    names = checked_names(range(shape[1]) if names is None else names, shape[1])
+    ids = None if ids is None else checked_ids(ids, shape[0])
+    z, wrong = _understood(values, shape, meaning, missing, where, names)
+    if len(wrong) == 0:
+        return z, names, ids
+    words = {1: "yes", -1: "no", 0: "unknown"}
+    takes = ", ".join(f"{number} {words[entry]}" for number, entry in meaning.items())
+    columns = isinstance(values, list)
+    found = ((i, j, array(values[j], where)[i] if columns else values[i, j]) for i, j in wrong)
+    places = (f"{_place(i, j, names, ids)}: {_shown(value)}" for i, j, value in found)
+    raise LabelError(
+        f"{where} takes {takes}{', NaN unknown' if missing else ''}; {len(wrong)} entries are something else"
+        + listing(places, len(wrong))
+        + f"\n{CONSTRUCTORS}"
+    )
+
+
+def _understood(
+    values: Any, shape: tuple[int, int], meaning: Meaning, missing: bool, where: str, names: Names
+) -> tuple[Matrix, npt.NDArray[Any]]:
+    """(ternary matrix, places [K, 2] of the values that mean nothing)."""
+    if isinstance(values, sp.csr_array):
+        data, bad = ternary(values.data, meaning, missing)
+        at = np.flatnonzero(bad)
+        rows = np.searchsorted(values.indptr, at, side="right") - 1
+        return scattered(values, data, meaning[0]), np.column_stack([rows, values.indices[at]])
+    if not isinstance(values, list):
+        z, bad = ternary(values, meaning, missing)
+        return z, np.argwhere(bad)
+    z = np.empty(shape, np.int8)
+    wrong = [np.empty((0, 2), np.int64)]
+    for j, column in enumerate(values):
+        z[:, j], bad = ternary(array(column, f"{where}, label {names[j]!r}"), meaning, missing)
+        rows = np.flatnonzero(bad)
+        wrong.append(np.column_stack([rows, np.full_like(rows, j)]))
+    return z, np.concatenate(wrong)
+
+
+def read_entries(
+    rows: Codes,
+    columns: Codes,
+    values: Any,
+    shape: tuple[int, int],
+    names: Names,
+    ids: Names | None,
+) -> Matrix:
+    """The ternary matrix of long form, 1 yes and 0 no; dense where that is small or takes no more memory."""
+    values = array(values if hasattr(values, "__len__") else list(values), "Labels.from_entries")
+    if not values.shape == rows.shape == columns.shape:
+        raise LabelError(
+            f"Labels.from_entries: {len(rows)} items, {len(columns)} labels and {len(values)} values; "
+            "all three must be equally long."
+        )
+    z, bad = ternary(values, {1: 1, 0: -1}, missing=False)
+    wrong = np.flatnonzero(bad)
+    if len(wrong):
+        places = (f"entry {k} ({_place(rows[k], columns[k], names, ids)}): {_shown(values[k])}" for k in wrong)
+        raise LabelError(
+            f"Labels.from_entries: {len(wrong)} values are neither 1 (yes) nor 0 (no)"
+            + listing(places, len(wrong))
+            + "\nLeave out the entries that nobody checked: what is not listed is unknown."
+        )
+    said, clash = gathered(z, rows, columns, shape)
+    if len(clash[0]):
+        raise LabelError(
+            f"Labels.from_entries: {len(clash[0])} entries are said to be both yes and no"
+            + listing(map(_place, *clash, repeat(names), repeat(ids)), len(clash[0]))
+        )
+    return said
+
+
+def read_changes(
+    rows: npt.ArrayLike, columns: npt.ArrayLike, z: npt.ArrayLike, shape: tuple[int, int]
+) -> tuple[Codes, Codes, Ternary]:
+    """Entries to change, each once: rows, columns and what they are from now on, [K] each."""
+    where = [np.atleast_1d(np.asarray(part)) for part in (rows, columns, z)]
+    if (
+        len({part.shape for part in where}) > 1
+        or where[0].ndim > 1
+        or any(p.dtype.kind not in "iu" for p in where if p.size)
+    ):
+        raise LabelError(
+            "Labels.with_entries takes rows, columns and z as whole numbers, equally many of each; got "
+            + ", ".join(f"{part.dtype} {list(part.shape)}" for part in where)
+        )
+    row, column, value = (part.astype(np.int64, copy=False) for part in where)
+    for what, part, least, end in (("row", row, 0, shape[0]), ("column", column, 0, shape[1]), ("z", value, -1, 2)):
+        wrong = np.flatnonzero((part < least) | (part >= end))
+        if len(wrong):
+            places = (f"entry {k}: {what} {part[k]}" for k in wrong)
+            raise LabelError(
+                f"Labels.with_entries: {len(wrong)} of the {what}s are not from {least} to {end - 1}"
+                + listing(places, len(wrong))
+            )
+    flat, first = np.unique(row * shape[1] + column, return_index=True)
+    if len(flat) < len(row):
+        clash = np.flatnonzero(value != value[first[np.searchsorted(flat, row * shape[1] + column)]])
+        if len(clash):
+            places = (f"row {row[k]}, column {column[k]}" for k in clash)
+            raise LabelError(
+                f"Labels.with_entries: {len(clash)} entries are given two values" + listing(places, len(clash))
+            )
+    return row[first], column[first], value[first].astype(np.int8)
+
+
+def ternary(values: npt.NDArray[Any], meaning: Meaning, missing: bool) -> tuple[Ternary, npt.NDArray[np.bool_]]:
+    """(what the values mean, where they mean nothing), both of the shape of `values`."""
+    if values.dtype.kind == "O":
+        values = np.array([_number(value) for value in values.flat], float).reshape(values.shape)
+    z = np.zeros(values.shape, np.int8)
+    bad = ~np.isnan(values) if missing and values.dtype.kind == "f" else np.ones(values.shape, bool)
+    for number, entry in meaning.items():
+        here = values == number
+        z[here] = entry
+        bad &= ~here
+    return z, bad
+
+
+def array(a: Any, where: str) -> npt.NDArray[Any]:
+    """A NumPy array of numbers (missing ones NaN), or of objects where there is something else among them."""
+    try:
+        if isinstance(a, np.ma.MaskedArray):
+            values = np.array(a.data, dtype=float if a.dtype.kind in "biuf" else object)
+            values[np.ma.getmaskarray(a)] = np.nan
+        elif hasattr(a, "iloc") and not isinstance(a.dtype, np.dtype) and a.dtype.kind in "biuf":
+            values = a.to_numpy(dtype=float, na_value=np.nan)  # pandas' nullable numbers
+        elif hasattr(a, "to_numpy") and hasattr(a, "type"):  # Arrow
+            a = a.cast("int8") if str(a.type) == "bool" else a
+            values = a.to_numpy(zero_copy_only=False)
+        else:
+            values = np.asarray(a.detach().cpu() if hasattr(a, "detach") else a)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise LabelError(f"{where}: a {type(a).__name__} that cannot be read as numbers: {error}") from None
+    if values.dtype.kind in "biufO":
+        return values
+    if values.dtype.kind in "UST":
+        return values.astype(object)
+    raise LabelError(f"{where}: labels must be numbers; got dtype {values.dtype}.")
+
+
+def _place(i: int, j: int, names: Names, ids: Names | None) -> str:
+    return f"item {repr(ids[i]) if ids else i}, label {names[j]!r}"
+
+
+def _shown(value: Any) -> str:
+    if is_missing(value):
+        return "NaN (missing)"
+    return repr(value.item() if isinstance(value, np.generic) else value).removesuffix(".0")[:60]
+
+
+def _opened(a: Any, where: str) -> tuple[Any, tuple[int, int], Iterable[object] | None, Iterable[object] | None]:
+    """(values, shape, names, ids). Values: an array, a CSR array, or a list with the columns of a table."""
+    if sp.issparse(a):
+        values: Any = _without_duplicates(a, where)
+        return values, values.shape, None, None
+    if hasattr(a, "iloc") and hasattr(a, "columns"):  # pandas
+        counted = type(a.index).__name__ == "RangeIndex" and a.index.start == 0 and a.index.step == 1
+        columns = [a.iloc[:, j] for j in range(a.shape[1])]
+        return columns, a.shape, list(a.columns), None if counted else list(a.index)
+    if hasattr(a, "__arrow_c_stream__") and hasattr(a, "columns"):  # Arrow, and what speaks its protocol
+        import pyarrow as pa
+
+        table = pa.table(a)
+        return table.columns, table.shape, table.column_names, None
+    values = array(a, where)
+    if values.ndim != 2:
+        raise LabelError(
+            f"{where}: labels must be a matrix, items x labels; got {values.ndim} dimensions, shape {values.shape}."
+        )
+    return values, values.shape, None, None
+
+
+def _without_duplicates(a: Any, where: str) -> Any:
+    """A CSR array, one value an entry. SciPy would add up duplicates, and a yes and a no would be 'unknown'."""
+    if a.ndim != 2 or a.dtype.kind not in "biuf":
+        raise LabelError(
+            f"{where}: labels must be a matrix of numbers, items x labels; "
+            f"got a sparse one of shape {a.shape}, dtype {a.dtype}."
+        )
+    values = sp.csr_array(a)
+    if not values.has_canonical_format:
+        values = values.copy()  # it may share the caller's memory
+        values.sum_duplicates()
+    twice = a.nnz - values.nnz
+    if twice > 0 and a.format in ("coo", "csr", "csc"):
+        raise LabelError(
+            f"{where}: the sparse matrix holds {twice} values for entries that have one already. "
+            "Call its sum_duplicates() first if adding them up is right."
+        )
+    return values
+
+
+def _number(value: Any) -> float:
+    """An object as a number: NaN where it is missing, infinite where it means nothing in any constructor."""
+    if is_missing(value):
+        return np.nan
+    real = isinstance(value, numbers.Real | np.bool_)
+    return float(value) if real and -1 <= value <= 1 else np.inf

@@ -1,0 +1,176 @@
+"""The runs of a report, and what their scores say in honest words: which is best, by how much, and is it noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from markupsafe import Markup
+from scipy.special import stdtrit
+
+from partly import metrics
+from partly.labels import Labels
+from partly.report import plots
+
+GROUPS = 20  # of the jackknife, at most
+ENTRIES = 1 << 24  # of the evaluation items the jackknife looks at no more than this
+
+
+@dataclass(frozen=True, eq=False)
+class RunView:
+    """One trained model, as a report takes it."""
+
+    title: str
+    description: dict[str, Any]  # what was run on what, as `run.describe` says it
+    history: list[dict[str, Any]]
+    best_epoch: int | None = None
+    seconds: float = 0.0
+    reason: str = ""  # why this method
+    probabilities: npt.NDArray[Any] | None = None  # [M, L], of the evaluation items
+    privilege: str = ""  # what it saw and the others did not ("all labels"): an upper bound, never called the best
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A run with how it is drawn, and with its scores where there are evaluation items."""
+
+    view: RunView
+    look: plots.Look
+    scores: dict[str, float] | None = None  # of metrics.evaluate
+    ap: npt.NDArray[np.float64] | None = None  # [L]
+
+    @property
+    def mean_ap(self) -> float:
+        return math.nan if self.scores is None else self.scores["mAP"]
+
+
+def score(runs: Sequence[RunView], truth: Labels | None) -> list[Scored]:
+    """The runs, in their order."""
+    scored = []
+    for position, view in enumerate(runs):
+        look = plots.look(position, bool(view.privilege))
+        if truth is None or view.probabilities is None:
+            scored.append(Scored(view, look))
+        else:
+            scores, table = metrics.both(view.probabilities, truth)
+            scored.append(Scored(view, look, scores, table["AP"]))
+    return scored
+
+
+def best(runs: Sequence[Scored]) -> Scored | None:
+    """The run without privilege that has the highest mAP, the first of equals; None where no mAP is defined."""
+    able = [run for run in runs if not run.view.privilege and not math.isnan(run.mean_ap)]
+    return max(able, key=lambda run: run.mean_ap, default=None)
+
+
+def margin(truth: Labels, probabilities: npt.NDArray[Any], other: npt.NDArray[Any] | None = None) -> float:
+    """Half of a 95 % interval for the mAP, or for how much it differs from that of `other`, over evaluation items.
+
+    A jackknife: each time every 20th item is left out. That is cheap, and there is no chance in it. Of very many
+    items a part is looked at, and the margin scaled to all of them. NaN where there are too few items to tell.
+    """
+    step = max(1, math.ceil(truth.shape[0] * truth.shape[1] / ENTRIES))
+    items = np.arange(0, len(truth), step)
+    groups = min(GROUPS, len(items))
+    if groups < 2:
+        return math.nan
+    values = []
+    for group in range(groups):
+        kept = np.delete(items, slice(group, None, groups))
+        labels = truth[kept]
+        value = _mean_ap(probabilities[kept], labels)
+        values.append(value if other is None else value - _mean_ap(other[kept], labels))
+    error = math.sqrt((groups - 1) * float(np.var(values)) * len(items) / len(truth))
+    return float(stdtrit(groups - 1, 0.975)) * error
+
+
+def _mean_ap(probabilities: npt.NDArray[Any], labels: Labels) -> float:
+    ap = metrics.average_precision(probabilities, labels)
+    defined = ap[~np.isnan(ap)]
+    return float(defined.mean()) if len(defined) else math.nan
+
+
+# ---------------------------------------------------------------- words
+
+
+def number(value: float) -> str:
+    """Three digits, or the word where there is no number."""
+    return "undefined" if math.isnan(value) else f"{value:.3f}"
+
+
+def sentences(runs: Sequence[Scored], truth: Labels | None) -> list[Markup]:
+    """The verdict, its headline first."""
+    runs = [run for run in runs if run.scores is not None]
+    if truth is None or not runs:
+        return [Markup("No scores: this report was made without evaluation items.")]
+    first, words = best(runs), _reservations(runs, truth)
+    if first is None:
+        why = "no run saw only what was given"
+        if all(math.isnan(run.mean_ap) for run in runs):
+            why = "no label has both a known yes and a known no among the evaluation items"
+        return [Markup("No mAP to compare: {}.").format(why), *words]
+    words += [_below(first, run, truth) for run in runs if run.view.privilege]
+    guess = metrics.evaluate(np.full(truth.shape, 0.5), truth)["mAP"]
+    words.append(Markup("Guessing would give {}.").format(number(guess)))
+    words.append(
+        Markup("± is a margin of 95 % for the choice of evaluation items; another training seed adds its own.")
+    )
+    return [_headline(first, runs, truth), *words]
+
+
+def _reservations(runs: Sequence[Scored], truth: Labels) -> list[Markup]:
+    """What makes the scores look better than they are."""
+    words, evaluated = [], truth.digest()
+    if any(run.view.description["data"]["labels_sha256"] == evaluated for run in runs):
+        words.append(Markup("These scores are on the training items: they say little about new ones."))
+    if any((run.view.description["validation"] or {}).get("labels_sha256") == evaluated for run in runs):
+        words.append(Markup("The evaluation items also chose the best epoch, which flatters the scores a little."))
+    if not truth.counts()[1].any():
+        words.append(
+            Markup("No evaluation entry is known to be no: precision is 1 by construction, F1 and P@k flatter.")
+        )
+    return words
+
+
+def _headline(first: Scored, runs: Sequence[Scored], truth: Labels) -> Markup:
+    rivals = sorted((run for run in runs if run is not first and not run.view.privilege), key=lambda run: -run.mean_ap)
+    if not rivals:
+        return Markup("{}: mAP {}{}.").format(_name(first), number(first.mean_ap), _noise(margin(truth, _p(first))))
+    noise = {run: margin(truth, _p(first), _p(run)) for run in rivals}
+    level = [run for run in rivals if not first.mean_ap - run.mean_ap > noise[run]]  # NaN: too few items to tell
+    second = (level or rivals)[0]
+    gap = Markup("{}{}").format(number(first.mean_ap - second.mean_ap), _noise(noise[second]))
+    if not level:
+        words = Markup("{} is best: mAP {}, {} above {}.")
+        return words.format(_name(first), number(first.mean_ap), gap, _name(second))
+    words = Markup("{} and {} are within noise: mAP {} and {}, a difference of {}.{}")
+    more = f" So are {len(level) - 1} more." if level[1:] else ""
+    return words.format(_name(first), _name(second), number(first.mean_ap), number(second.mean_ap), gap, more)
+
+
+def _below(first: Scored, bound: Scored, truth: Labels) -> Markup:
+    gap, noise = bound.mean_ap - first.mean_ap, margin(truth, _p(bound), _p(first))
+    if gap > noise:
+        words = Markup("{} saw {} and reaches {}: {} is {}{} below this upper bound.")
+    elif gap < -noise:
+        words = Markup("{} saw {} and reaches only {}: {} is {}{} above what should be an upper bound.")
+    else:
+        words = Markup("{} saw {} and reaches {}, within noise of {}: a difference of {}{}.")
+    seen = Markup("<bdi>{}</bdi>").format(bound.view.privilege)
+    return words.format(_name(bound), seen, number(bound.mean_ap), _name(first), number(abs(gap)), _noise(noise))
+
+
+def _p(run: Scored) -> npt.NDArray[Any]:
+    return np.asarray(run.view.probabilities)
+
+
+def _noise(wide: float) -> str:
+    return "" if math.isnan(wide) else f" ± {wide:.3f}"
+
+
+def _name(run: Scored) -> Markup:
+    return Markup("<b><bdi>{}</bdi></b>").format(run.view.title)

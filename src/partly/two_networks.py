@@ -1,0 +1,82 @@
+"""Two networks that teach each other: what the methods with a pair of networks share."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from partly import losses, selection
+from partly.clock import Clock
+from partly.method import Method, Task
+from partly.pool import Batch
+
+Predict = Literal["mean", "f", "g"]
+
+
+class TwoNetworks(Method):
+    """Networks f and g start from different weights and see the same batches; `predict` says who is asked.
+
+    A subclass says in `loss` what the two learn from a batch.
+    """
+
+    def __init__(self, task: Task, predict: Predict) -> None:
+        super().__init__(task)
+        self.predict = predict
+        self.f, self.g = task.network("f"), task.network("g")
+        # It treats each weight by itself, so one optimiser for both networks does what two would.
+        self.optimiser = task.optimiser([*self.f.parameters(), *self.g.parameters()])
+
+    def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
+        """The sum of what both networks are to make small, from their logits; None where nothing is chosen."""
+        raise NotImplementedError(f"{type(self).__name__} does not define loss.")
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        loss = self.loss(self.f(batch.x, batch.z), self.g(batch.x, batch.z), batch.z, clock)
+        if loss is None:
+            return {"loss": 0.0}
+        self.step(loss, clock, self.optimiser)
+        return {"loss": loss.item() / 2}  # of one network, to be set beside those of other methods
+
+    def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
+        """Logits [B, L] of f, of g, or of the mean of their probabilities."""
+        if self.predict == "mean":
+            return mean_probability(self.f(x, z), self.g(x, z))
+        logits: Tensor = (self.f if self.predict == "f" else self.g)(x, z)
+        return logits
+
+
+def mean_probability(one: Tensor, other: Tensor) -> Tensor:
+    """The logit of the mean of two probabilities, from their logits: log p - log(1 - p), without ever making p."""
+    yes = torch.logaddexp(F.logsigmoid(one), F.logsigmoid(other))
+    no = torch.logaddexp(F.logsigmoid(-one), F.logsigmoid(-other))
+    return yes - no
+
+
+def mean_of(entries: Tensor, items: Tensor) -> Tensor | None:
+    """The mean over the chosen items, from entries [B, L] and a mask [B]; None where no item is chosen."""
+    return entries[items].mean() if items.any() else None
+
+
+def co_teaching_loss(f: Tensor, g: Tensor, z: Tensor, keep: float, among: Tensor | None = None) -> Tensor | None:
+    """The loss of co-teaching: each learns from the share `keep` of the items [B] that fits the other one best.
+
+    Unknown entries are taken for no; the loss of an item is the mean over its labels. None where no item is left.
+    """
+    f_losses, g_losses = (losses.assume_negative(logits, z).mean(dim=1) for logits in (f, g))
+    among = torch.ones_like(f_losses, dtype=torch.bool) if among is None else among
+    for_f, for_g = (selection.small_loss(peer, among, keep) for peer in (g_losses, f_losses))
+    return f_losses[for_f].mean() + g_losses[for_g].mean() if for_f.any() else None
+
+
+def disagree(f: Tensor, g: Tensor) -> Tensor:
+    """The items for which the two differ in at least one label at probability one half. [B]"""
+    return ((f > 0) != (g > 0)).any(dim=1)
+
+
+def ramp_up(clock: Clock, ramp: float) -> float:
+    """0 in the first epoch, and in equal steps up to 1, which is reached after the share `ramp` of all epochs."""
+    end = ramp * clock.epochs
+    return 1.0 if clock.epoch >= end else clock.epoch / end

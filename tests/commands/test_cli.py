@@ -1,0 +1,156 @@
+"""The command line: its words, its errors, and that help needs no torch."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import partly
+from partly import data
+from partly.commands import cli
+from partly.labels import Labels
+
+COMMANDS = ("demo", "train", "predict", "evaluate", "simulate", "compare", "methods")
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """features.csv and labels.csv of 200 items; the labels in another order than the features."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 5)).astype(np.float32)
+    truth = (x[:, :3] > 0).astype(float)
+    ids = [f"item {i}" for i in range(200)]
+    data.write_scores(tmp_path / "features.csv", x, ids, [f"f{j}" for j in range(5)])
+    known = np.where(rng.random(truth.shape) < 0.7, truth, np.nan)[::-1]
+    data.write_labels(Labels.from_nan(known, names=["a", "b", "c"], ids=ids[::-1]), tmp_path / "labels.csv")
+    data.write_labels(Labels.from_full(truth, names=["a", "b", "c"], ids=ids), tmp_path / "truth.csv")
+    return tmp_path
+
+
+def run(*words: object) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.app, [str(word) for word in words])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+def partly_command(*words: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "partly", *map(str, words)], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def test_help_names_every_command_and_needs_no_torch() -> None:
+    code = "import sys; from partly.commands.cli import app; app(['--help'], standalone_mode=False); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(f" {command} " in done.stdout for command in COMMANDS)
+    assert done.stdout.strip().endswith("False")
+
+
+def test_methods_lists_what_python_lists() -> None:
+    _, text = run("methods", "--json")
+    assert json.loads(text) == partly.methods()
+    _, text = run("methods", "partial-bce")
+    assert "Durand" in text
+    assert "gamma=1.0" in text
+
+
+def test_from_tables_to_scores(tables: Path) -> None:
+    run("train", tables / "features.csv", "--labels", tables / "labels.csv", "--head", "linear", "--epochs", 60,
+        "--lr", 0.05, "--run", tables / "run")  # fmt: skip
+    assert "<html" in (tables / "run/report.html").read_text("utf-8")
+    run("predict", tables / "run", tables / "features.csv", "--out", tables / "scores.parquet")
+    _, text = run("evaluate", tables / "scores.parquet", tables / "truth.csv", "--json")
+    scores = json.loads(text)
+    assert scores["entries_known"] == 600
+    assert scores["mAP"] > 0.9  # by chance it would be 0.5: ids were matched, the labels lie in another order
+
+
+def test_the_same_command_goes_on_and_another_is_refused(tables: Path) -> None:
+    words = ("train", tables / "features.csv", "--labels", tables / "labels.csv", "--head", "linear", "--epochs", 3)
+    run(*words, "--run", tables / "run")
+    before = (tables / "run/history.json").read_bytes()
+    run(*words, "--run", tables / "run")
+    assert (tables / "run/history.json").read_bytes() == before
+    with pytest.raises(partly.PartlyError, match=r"recipe\.seed: 0 there, 1 now"):
+        run(*words, "--run", tables / "run", "--seed", 1)
+
+
+def test_ctrl_c_saves_and_the_same_command_goes_on(tables: Path) -> None:
+    words = ["train", "features.csv", "--labels", "labels.csv", "--head", "linear", "--epochs", "1500", "--run", "run"]
+    child = subprocess.Popen(
+        [sys.executable, "-m", "partly", *words], cwd=tables, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    while child.poll() is None and not (tables / "run/run.json").exists():
+        time.sleep(0.05)
+    time.sleep(0.5)
+    child.send_signal(signal.SIGINT)
+    _, words_of_it = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "Start the same command again to go on" in words_of_it
+    done = partly_command(*words, cwd=tables)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads((tables / "run/history.json").read_text())) == 1500
+
+
+def test_errors_are_one_message(tables: Path) -> None:
+    done = partly_command("train", "features.csv", "--run", "run", cwd=tables)
+    assert done.returncode == 2
+    assert done.stderr.startswith("partly: features.csv: a table of features needs --labels")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--method", "partial-bec"], "Did you mean 'partial-bce'"),
+        (["--head", "mpl"], "Did you mean 'mlp'"),
+        (["--method", "partial-bce", "--setting", "gama=1"], "Did you mean 'gamma'"),
+        (["--setting", "gamma"], "name=value"),
+        (["--scenario", "unifrom:0.1"], "Did you mean 'uniform'"),
+        (["--hold-out", "1.5"], "below 1"),
+        (["--epochs", "0"], "epochs"),
+    ],
+)
+def test_wrong_words_get_a_suggestion(tables: Path, words: list[str], message: str) -> None:
+    with pytest.raises(partly.PartlyError, match=message):
+        run("train", tables / "features.csv", "--labels", tables / "labels.csv", "--run", tables / "r", *words)
+
+
+def test_items_that_are_not_in_the_features_are_named(tables: Path) -> None:
+    labels = Labels.from_full([[1, 0, 1]], names=["a", "b", "c"], ids=["item 999"])
+    data.write_labels(labels, tables / "other.csv")
+    with pytest.raises(partly.PartlyError, match=r"features.csv: 1 of the 1 items are not in it\n  'item 999'"):
+        run("train", tables / "features.csv", "--labels", tables / "other.csv", "--run", tables / "r")
+
+
+def test_simulate_hides_labels(tables: Path) -> None:
+    run("simulate", tables / "truth.csv", "--scenario", "single-positive", "--out", tables / "one.parquet")
+    observed = data.read_labels(tables / "one.parquet")
+    assert observed.counts()[1].sum() == 0
+    assert observed.known_per_item().max() == 1
+
+
+def test_a_small_demo(tmp_path: Path) -> None:
+    run("demo", "--out", tmp_path / "demo", "--items", 120)
+    text = (tmp_path / "demo/report.html").read_text("utf-8")
+    assert "all labels known" in text
+    assert {p.name for p in (tmp_path / "demo").iterdir()} == {
+        "bce",
+        "auto",
+        "all-labels-known",
+        "report.html",
+        "report.png",
+    }
+
+
+def test_names_may_hold_settings() -> None:
+    assert cli._names("a, b[c=1,d=2],e") == ["a", "b[c=1,d=2]", "e"]

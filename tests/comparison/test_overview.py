@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import base64
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from comparison.making import line, lines
+from partly.comparison import charts as pictures
+from partly.comparison import overview as page
+from partly.comparison.blocks import gather
+from partly.comparison.protocol import ProtocolError
+from partly.comparison.statistics import rank
+from partly.errors import DataError
+
+RACE = {
+    "full": [0.8, 0.9, 0.85],
+    "assume-negative": [0.40, 0.42, 0.41],
+    "bce": [0.61, 0.62, 0.63],
+    "partial-bce": [0.7, 0.71, 0.72],
+}
+
+
+class Text(HTMLParser):
+    """What a reader sees, and the tags around it."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_data(self, data: str) -> None:
+        self.seen.append(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.seen).split())
+
+
+def svgs(html: str) -> list[bytes]:
+    return [base64.b64decode(text) for text in re.findall(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)", html)]
+
+
+def test_the_winner_is_the_first_thing_said():
+    html = page.render(lines(RACE), "A title")
+    text = Text(html).words
+    assert "clear win" in text
+    assert (
+        text.index("partial-bce wins at uniform:0.5.") < text.index("mAP on the test part") < text.index("All numbers")
+    )
+
+
+def test_the_page_has_the_numbers_and_where_they_come_from():
+    text = Text(page.render(lines(RACE))).words
+    for word in (
+        "0.710 ± 0.025",
+        "bce, all labels",
+        "upper end",
+        "digest of tiny",
+        "tiny uniform:0.5 2",
+        "a machine",
+        "68 %",
+    ):
+        assert word in text
+    assert "3 methods in 1 race: 1 data set, 1 scenario, 1 head; 3 seeds, 12 cells in all." in text
+
+
+def test_the_page_needs_nothing_from_outside():
+    html = page.render(lines(RACE))
+    addresses = [v for _, attrs in Text(html).tags for k, v in attrs.items() if k in ("src", "href")]
+    assert addresses
+    assert all(address.startswith("data:") for address in addresses)
+    assert not [tag for tag, _ in Text(html).tags if tag in ("script", "link", "iframe")]
+    assert all(attrs.get("alt") for tag, attrs in Text(html).tags if tag == "img")
+
+
+def test_text_from_the_data_stays_text():
+    bad = "<script>alert(1)</script>"
+    made = lines({"bce": [0.5, 0.6], bad: [0.4, 0.45]}, data=bad, machine=bad)
+    html = page.render(made, bad)
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") > 4
+    for svg in svgs(html):
+        assert b"<script" not in svg
+        ElementTree.fromstring(svg)
+
+
+def test_every_picture_is_there_and_can_be_drawn_again_to_the_byte():
+    made = lines(RACE) + lines(RACE, head="mlp")
+    html = page.render(made)
+    assert len(svgs(html)) == 1 + 2  # ranks; a panel a block
+    assert page.render(made) == html
+
+
+def test_kinds_of_validation_are_told_apart():
+    made = lines(RACE) + lines({k: v for k, v in RACE.items() if k != "full"}, validation="partial")
+    text = Text(page.render(made)).words
+    assert "Epochs chosen on complete labels" in text
+    assert "Epochs chosen on labels as partly known as those of training" in text
+
+
+def test_undefined_scores_give_a_page_too():
+    text = Text(page.render(lines({"bce": [None], "assume-negative": [None]}))).words
+    assert "mAP is undefined on every test part" in text
+
+
+def test_nothing_to_report_is_refused():
+    with pytest.raises(DataError, match="no comparison"):
+        page.render(lines({"full": [0.5]}))
+    with pytest.raises(DataError, match="no comparison"):
+        page.render([])
+
+
+def test_lines_that_do_not_belong_together_are_refused(tmp_path):
+    with pytest.raises(ProtocolError):
+        page.write([line("bce"), line("assume-negative", partly="0.0.1")], tmp_path / "page.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_write_replaces_the_file_or_says_why_not(tmp_path):
+    page.write(lines(RACE), tmp_path / "page.html", title="Here")
+    assert "<title>Here</title>" in (tmp_path / "page.html").read_text("utf-8")
+    with pytest.raises(DataError, match="cannot be written"):
+        page.write(lines(RACE), tmp_path / "nowhere" / "page.html")
+
+
+# ---------------------------------------------------------------- pictures
+
+
+def drawn(svg: bytes) -> str:
+    return " ".join(ElementTree.fromstring(svg).itertext())
+
+
+def test_ranks_name_every_method_and_join_those_that_cannot_be_told_apart():
+    blocks = gather(lines(RACE))
+    styles = pictures.looks(blocks)
+    told = rank([blocks[0].race])
+    assert told.groups == []
+    words = drawn(pictures.ranks(told, styles))
+    for word in ("partial-bce", "assume-negative", "1.00", "3.00", "mean rank"):
+        assert word in words
+    level = rank([gather(lines({name: values[:1] for name, values in RACE.items()}))[0].race])
+    assert level.groups == [(0, 2)]
+    bar = b"stroke-width: 4"
+    assert bar in pictures.ranks(level, styles)
+    assert bar not in pictures.ranks(told, styles)
+
+
+def test_a_panel_shows_methods_and_both_ends():
+    (block,) = gather(lines(RACE))
+    svg = pictures.panel(block, ["partial-bce", "bce", "assume-negative"], pictures.looks([block]))
+    words = drawn(svg)
+    assert words.index("partial-bce") < words.index("assume-negative")
+    assert "0.710 ±0.025" in words
+    assert svg.count(b"stroke-dasharray") == 2
+    (without,) = gather(lines({"bce": [0.5, 0.6]}))
+    assert b"stroke-dasharray" not in pictures.panel(without, [], pictures.looks([without]))
+
+
+def test_a_scenario_in_one_picture_names_its_blocks():
+    blocks = gather(lines(RACE) + lines(RACE, head="mlp") + lines(RACE, data="other"))
+    words = drawn(pictures.scenario(blocks, [], pictures.looks(blocks)))
+    assert [title in words for title in ("tiny, linear", "tiny, mlp", "other, linear")] == [True] * 3

@@ -1,0 +1,143 @@
+"""The study of ways to annotate: the answer from made-up lines, and a small one from end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from comparison.making import line, write_split
+from partly.commands import cli
+from partly.comparison import Experiment, lines, study, tables
+from partly.comparison.study import Point, Study
+from partly.errors import SettingError
+
+FULL = {0: 0.90, 1: 0.91, 2: 0.92}
+
+
+def around(centre: float, spread: float = 0.01) -> dict[int, float]:
+    return {0: centre - spread, 1: centre, 2: centre + spread}
+
+
+def made(scores: dict[str, dict[float, float]], spread: float = 0.01, single: float | None = None) -> Study:
+    """Scores of ways by share; the seeds of all move together, so that their differences are sure."""
+    points = [Point(w, s, s, around(v, spread)) for w, row in scores.items() for s, v in row.items()]
+    points += [] if single is None else [Point("noisy-plus", None, 0.971, around(single))]
+    return Study("voc", "mlp", tuple(points), FULL)
+
+
+WORKED = {"uniform": {0.1: 0.7, 0.5: 0.85}, "dense": {0.1: 0.6, 0.5: 0.84}, "noisy": {0.1: 0.1, 0.5: 0.2}}
+
+
+def test_the_answer_names_the_best_way_its_leads_and_what_a_single_point_is_worth() -> None:
+    assert study.answer(made(WORKED, single=0.8)) == (
+        "The best way to spend a label budget is **uniform** (some labels of every item): it has the highest test mAP "
+        "at 2 of 2 budgets, every time beyond chance. Ahead of dense: +0.100 at 10%, +0.010 at 50%. "
+        "Ahead of noisy: +0.600 at 10%, +0.650 at 50%. **noisy-plus** (one yes of every item, and all else called no), "
+        "97.1% of the labels right, has 0.800: uniform is as good from 50% on."
+    )
+    assert "uniform is nowhere as good" in study.answer(made(WORKED, single=0.95))
+
+
+def test_the_answer_counts_who_is_first() -> None:
+    turned = {"dense": {0.1: 0.5, 0.3: 0.8, 0.5: 0.9}, "uniform": {0.1: 0.6, 0.3: 0.7, 0.5: 0.8}}
+    said = study.answer(made(turned))
+    assert "is **dense** (all labels of some items): it has the highest test mAP at 2 of 3 budgets" in said
+    assert "Ahead of uniform: -0.100 at 10%, +0.100 at 50%." in said
+
+
+def test_no_way_is_best_where_seeds_disagree() -> None:
+    rows = {"uniform": {0: 0.7, 1: 0.5, 2: 0.6}, "dense": {0: 0.5, 1: 0.7, 2: 0.59}}
+    one = Study("voc", "mlp", tuple(Point(way, 0.1, 0.1, scores) for way, scores in rows.items()), FULL)
+    said = study.answer(one)
+    assert said.startswith("No way to spend a label budget is shown to be best; **uniform**")
+    assert "≈" in "\n".join(study.table(one))
+
+
+@pytest.mark.parametrize("scores", [{}, {"uniform": {0.1: 0.5}}])
+def test_one_way_alone_is_no_choice(scores: dict[str, dict[float, float]]) -> None:
+    assert study.answer(made(scores)) == "There is nothing to choose from."
+
+
+def test_the_table() -> None:
+    one = made(WORKED, spread=0.0, single=0.8)
+    points = (*one.points, Point("dense", 0.9, 0.9, {}), Point("uniform", 0.9, 0.8333, {0: 0.87}))
+    assert study.table(Study("voc", "mlp", points, {0: 0.9})) == [
+        "| share | uniform | dense | noisy |",
+        "|---:|---:|---:|---:|",
+        "| 10% | **0.700 ± 0.000** | 0.600 ± 0.000 | 0.100 ± 0.000 |",
+        "| 50% | **0.850 ± 0.000** | 0.840 ± 0.000 | 0.200 ± 0.000 |",
+        "| 90% | **0.870** (83.3%) |  |  |",
+        "| 100% | 0.900 | 0.900 | 0.900 |",
+        "",
+        "**noisy-plus** (one yes of every item, and all else called no): 0.800 ± 0.025, 97.1% right.\n",
+    ]
+
+
+def test_the_picture_is_drawn_whatever_is_missing() -> None:
+    one = made(WORKED, single=0.8)
+    assert study.draw(one).startswith(b"<svg")
+    assert study.draw(one) == study.draw(one)
+    assert study.draw(one) != study.draw(made(WORKED))
+    empty = Study("voc", "mlp", (Point("dense", 0.1, 0.1, {}),), {})
+    assert study.draw(empty).startswith(b"<svg")
+
+
+def test_lines_become_points_with_the_share_that_is_right(tmp_path: Path) -> None:
+    """Four labels: a tenth of them is none, a third one (25 %). 120 items: 12, and 40."""
+    path = write_split(tmp_path / "tiny.npz")
+    texts = ("uniform:0.1", "uniform:0.33", "dense:0.1", "noisy:0.9", "noisy-plus")
+    asked = Experiment((str(path),), ("bce",), texts, ("linear",), 2, naive=False)
+    found = [line("bce", seed, 0.5 + seed / 10, scenario=text) for text in (*texts, "full") for seed in range(2)]
+    found += [line("partial-bce", 0, 0.99, scenario="uniform:0.33"), line("bce", 2, None, scenario="noisy-plus")]
+    (one,) = study.gather(asked, found, study.right_shares(asked))
+    assert (one.data, one.head, one.full) == ("tiny", "linear", {0: 0.5, 1: 0.6})
+    assert all(point.scores == {0: 0.5, 1: 0.6} for point in one.points)
+    clean = {(p.way, p.share): p.clean for p in one.points}
+    y = np.load(path)["labels_train"]
+    assert clean["uniform", 0.1] == 0.0
+    assert clean["uniform", 0.33] == 0.25
+    assert clean["dense", 0.1] == 0.1
+    assert clean["noisy", 0.9] == pytest.approx(0.9, abs=0.03)
+    (nominal,) = study.gather(asked, found)  # from the lines alone, without the data
+    assert [p.clean for p in nominal.points] == [p.share for p in nominal.points]
+    assert clean["noisy-plus", None] == pytest.approx(1 - np.maximum(y.sum(axis=1) - 1, 0).sum() / y.size)
+
+
+def test_a_study_from_end_to_end_is_not_run_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_split(tmp_path / "tiny.npz")
+    settings: dict[str, Any] = {"head": "linear", "seeds": 2, "recipe": {"epochs": 2}, "progress": False, "workers": 1}
+    asked = {"shares": (0.5, 1.0), "scenarios": ("uniform", "dense", "noisy-plus"), **settings}
+    one = study.study(path, **asked, out=tmp_path / "out")
+    there = lines.read(tmp_path / "out" / "study.jsonl")
+    assert {(one["scenario"], one["method"]) for one in there} == {
+        (text, "bce") for text in ("uniform:0.5", "dense:0.5", "noisy-plus", "full")
+    }
+    assert len(there) == 2 * 4
+    assert [(p.way, p.share, len(p.scores)) for p in one.points] == [
+        ("uniform", 0.5, 2), ("dense", 0.5, 2), ("noisy-plus", None, 2)
+    ]  # fmt: skip
+    page = (tmp_path / "out" / "study.md").read_text()
+    assert study.answer(one) in page
+    assert (tmp_path / "out" / "study-tiny-linear.svg").read_bytes() == study.draw(one)
+    assert tables.markdown(there)  # the same lines as a comparison: one method, no naive row
+    written = (tmp_path / "out" / "study.jsonl").read_bytes()
+    assert study.study(path, **asked, out=tmp_path / "out") == one
+    assert (tmp_path / "out" / "study.jsonl").read_bytes() == written
+    experiment = tmp_path / "study.toml"  # of the same name, so that all its cells are there already
+    experiment.write_text(
+        'data = "tiny.npz"\nmethods = ["bce"]\nscenarios = ["uniform:0.5", "dense:0.5"]\nheads = ["linear"]\n'
+        "seeds = 2\nnaive = false\nrecipe = {epochs = 2}\n"
+    )
+    cli.study(str(experiment), out=tmp_path / "out", workers=1)
+    assert "| 50% |" in capsys.readouterr().out
+    assert (tmp_path / "out" / "study.jsonl").read_bytes() == written
+    assert "noisy-plus" not in (tmp_path / "out" / "study.md").read_text()
+
+
+@pytest.mark.parametrize("shares", ["0.1;0.2", "10", "-0.1"])
+def test_impossible_shares_are_refused(tmp_path: Path, shares: str) -> None:
+    with pytest.raises(SettingError, match="from 0 to 1"):
+        cli.study(str(write_split(tmp_path / "tiny.npz")), shares=shares, out=tmp_path)

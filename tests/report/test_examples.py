@@ -1,0 +1,74 @@
+"""Which items and labels an example shows, worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partly.labels import Labels
+from partly.report import examples
+from partly.report.examples import Examples, Line, cards, spread
+
+NAMES = ("a", "b", "c", "d")
+
+
+def test_lines_are_what_is_worth_a_look() -> None:
+    p = np.array([[0.9, 0.2, 0.6, 0.1]])
+    truth = Labels.from_ternary([[1, 1, -1, -1]], names=NAMES, ids=["it"])
+    given = Labels.from_ternary([[0, 0, 0, 0]], names=NAMES, ids=["it"])
+    (card,) = cards(Examples((p,), truth, given), NAMES)
+    assert card.lines == (Line("a", 0.9, 0, 1), Line("c", 0.6, 0, -1), Line("b", 0.2, 0, 1))
+    assert [line.wrong for line in card.lines] == [False, True, True]
+    assert (card.id, card.words, card.surprising) == ("it", "wrong: 2 of 4 known", False)
+
+
+def test_what_was_given_is_shown_and_counts_where_there_is_no_truth() -> None:
+    p = np.array([[0.9, 0.2, 0.3, 0.1]])
+    given = Labels.from_ternary([[-1, -1, 0, 0]], names=NAMES)
+    (card,) = cards(Examples((p,), given=given), NAMES)
+    assert [(line.name, line.wrong) for line in card.lines] == [("a", True), ("b", False)]
+    assert card.words == "wrong: 1 of 2 known"
+    (card,) = cards(Examples((p,)), NAMES)
+    assert (card.id, card.words) == ("0", "nothing known")
+    assert not any(line.wrong for line in card.lines)
+
+
+def test_truth_goes_before_what_was_given() -> None:
+    line = Line("a", 0.9, given=-1, truth=1)  # people may be wrong, where a simulation makes them so
+    assert not line.wrong
+
+
+def test_of_too_many_lines_the_wrong_ones_stay() -> None:
+    names = tuple(f"{j}" for j in range(40))
+    truth = np.ones((1, 40), np.int8)
+    p = np.linspace(0.95, 0.55, 40)[None]
+    truth[0, 38], p[0, 39] = -1, 0.05
+    (card,) = cards(Examples((p,), Labels.from_ternary(truth, names=names)), names)
+    assert [line.name for line in card.lines] == [*map(str, range(examples.LINES - 2)), "38", "39"]
+    assert card.words == "wrong: 2 of 40 known"
+
+
+def test_a_fair_sample_then_the_surprises_among_what_nobody_gave() -> None:
+    items = 50
+    truth = np.full((items, 4), -1, np.int8)
+    given = np.zeros_like(truth)
+    p = np.full((items, 4), 0.1)
+    p[3, 0], p[4, 1], p[5, 2], p[6, 3] = 0.9, 0.95, 0.99, 0.45  # the last one is right
+    given[5, 2] = -1  # and this one was no secret
+    found = cards(
+        Examples((p,), Labels.from_ternary(truth, names=NAMES), Labels.from_ternary(given, names=NAMES)), NAMES
+    )
+    fair = [round(k * 49 / 7) for k in range(8)]
+    assert [card.item for card in found] == [*fair, 4, 3]
+    assert [card.surprising for card in found] == [False] * 8 + [True] * 2
+
+
+@given(st.integers(1, 500), st.integers(1, 60))
+def test_spread_is_even_and_has_both_ends(count: int, most: int) -> None:
+    found = spread(count, most)
+    assert len(found) == min(count, most)
+    assert found[0] == 0
+    assert found[-1] == (count - 1 if most > 1 else 0)
+    steps = np.diff(found)
+    assert not len(steps) or steps.max() - steps.min() <= 1

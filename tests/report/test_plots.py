@@ -1,0 +1,75 @@
+"""Pictures as bytes: shapes that tell yes, no and unknown apart without colour, SVG without outside addresses."""
+
+from __future__ import annotations
+
+import io
+import xml.etree.ElementTree as ElementTree
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from partly.report import plots
+
+
+def test_yes_no_and_unknown_differ_in_ink_and_not_only_in_colour() -> None:
+    z = np.array([[1, -1, 0], [0, 1, -1]], np.int8)
+    with Image.open(io.BytesIO(plots.matrix(z))) as image:
+        alpha = np.asarray(image)[:, :, 3]
+    height, width = alpha.shape[0] // 2, alpha.shape[1] // 3
+    ink = alpha.reshape(2, height, 3, width).mean(axis=(1, 3)) / 255
+    assert ink[0, 0] == ink[1, 1] > 2 * ink[0, 1] > 20 * ink[0, 2] > 0
+    assert ink[0, 1] == ink[1, 2]
+    assert ink[0, 2] == ink[1, 0]
+
+
+@pytest.mark.parametrize("shape", [(400, 300, 3), (32, 32, 1), (32, 32, 3)])
+def test_thumbnails_are_small_and_keep_their_proportions(shape: tuple[int, int, int]) -> None:
+    picture = np.full(shape, 7, np.uint8)
+    with Image.open(io.BytesIO(plots.thumbnail(picture))) as image:
+        assert max(image.size) == min(max(shape[:2]), plots.THUMBNAIL)
+        assert image.size[0] / image.size[1] == pytest.approx(shape[1] / shape[0], rel=0.02)
+        assert np.asarray(image).ravel()[0] == 7
+
+
+def test_runs_differ_in_more_than_colour() -> None:
+    looks = [plots.look(position, False) for position in range(30)]
+    assert len({(look.colour, look.marker) for look in looks}) == 30
+    assert all(a.marker != b.marker and a.colour != b.colour for a, b in pairwise(looks))
+    assert plots.look(2, True).dashed
+    assert not plots.look(2, False).dashed
+
+
+@pytest.mark.parametrize("best", [None, 2])
+def test_svg_is_well_formed_and_follows_the_scheme(best: int | None) -> None:
+    look = plots.look(0, False)
+    svg = plots.curves(
+        [plots.Curve(look, [1, 2, 3], [0.1, 0.5, 0.3], best), plots.Curve(plots.look(1, True), [1], [0.2])]
+    )
+    text = svg.decode()
+    ElementTree.fromstring(text)
+    assert "prefers-color-scheme:dark" in text
+    assert plots.INK not in text.replace(f"color:{plots.INK}", "")
+    addresses = set(filter(lambda word: "://" in word, text.replace('"', " ").split()))
+    assert addresses == {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}  # names of XML, never fetched
+
+
+def test_the_ring_is_drawn_around_the_best_epoch_only() -> None:
+    look = plots.look(0, False)
+    plain, ringed, elsewhere = (
+        plots.curves([plots.Curve(look, [1, 2, 3], [0.1, 0.5, 0.3], best)]) for best in (None, 2, 9)
+    )
+    assert plain == elsewhere != ringed
+
+
+def test_scatter_leaves_out_what_is_undefined() -> None:
+    known = np.array([0, 5, 100])
+    with_hole = plots.scatter(known, [(plots.look(0, False), np.array([0.2, np.nan, 0.9]))])
+    without = plots.scatter(known, [(plots.look(0, False), np.array([0.2, 0.5, 0.9]))])
+    assert without.count(b"<use") == with_hole.count(b"<use") + 1
+
+
+def test_words_in_a_drawing_are_plain() -> None:
+    assert plots.plain("a\u202eb\nc\x00") == "ab c"
+    assert plots.plain("x" * 30, 10) == "x" * 9 + "…"
