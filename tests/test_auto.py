@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from partly import Labels, catalogue
+from partly import Labels, methods
 from partly.auto import choose
 
 nan = np.nan
@@ -39,7 +39,7 @@ def test_the_reason_is_true(values: np.ndarray) -> None:
     if np.isnan(values).all():  # refused before anybody asks
         return
     method, reason = choose(Labels.from_nan(values))
-    assert method in catalogue.discover()
+    assert method in methods.discover()
     yes, no = int((values == 1).sum()), int((values == 0).sum())
     numbers = [int(number) for number in re.findall(r"\d+", reason)]
     if method == "bce":

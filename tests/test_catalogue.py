@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 import partly
-from partly import catalogue, losses
+from partly import catalogue, losses, methods
 from partly.errors import SettingError
+from partly.items import as_items
 from partly.method import LossMethod, Method, Task
 
-TASK = Task(torch.randn(4, 3), items=4, labels=2, head="linear")
+TASK = Task(as_items(torch.randn(4, 3)), labels=2, head="linear")
 WORDS = """A line
 over two lines.
 
@@ -64,31 +65,31 @@ class Some(Method):
 
 
 def test_words_of_a_file() -> None:
-    entry = catalogue.read(module(loss=loss))
-    assert entry.name == "some-method"
-    assert entry.summary == "A line over two lines."
-    assert entry.citation == "A. Author. Title. Somewhere 2020. B. Author. Second title."
-    assert entry.words()["settings"] == {"rate": 0.5, "count": 3, "fast": False, "name": None, "kind": "soft"}
+    info = methods.read(module(loss=loss))
+    assert (info.what, info.name) == ("method", "some-method")
+    assert info.summary == "A line over two lines."
+    assert info.citation == "A. Author. Title. Somewhere 2020. B. Author. Second title."
+    assert info.words()["settings"] == {"rate": 0.5, "count": 3, "fast": False, "name": None, "kind": "soft"}
 
 
 def test_a_file_without_words() -> None:
-    entry = catalogue.read(module(doc=None, loss=loss))
-    assert (entry.summary, entry.citation) == ("", "")
+    info = methods.read(module(doc=None, loss=loss))
+    assert (info.summary, info.citation) == ("", "")
 
 
 def test_a_loss_becomes_a_method() -> None:
-    entry = catalogue.read(module(loss=loss))
-    method = entry.build(TASK, {"rate": 2})
-    assert entry.kind is type(method) is LossMethod
+    info = methods.read(module(loss=loss))
+    method = info.build(TASK, info.complete({"rate": 2}))
+    assert info.kind is type(method) is LossMethod
     assert method.settings == {"rate": 2, "count": 3, "fast": False, "name": None, "kind": "soft"}
     assert method.loss is loss
 
 
 def test_a_class_is_a_method() -> None:
-    entry = catalogue.read(module(Some=Some, Method=LossMethod))
-    assert entry.kind is type(entry.build(TASK)) is Some
-    assert entry.build(TASK).rate == 0.5
-    assert entry.build(TASK, {"rate": 0.1}).rate == 0.1
+    info = methods.read(module(Some=Some, Method=LossMethod))
+    assert info.kind is type(info.build(TASK, info.complete({}))) is Some
+    assert info.build(TASK, info.complete({})).rate == 0.5
+    assert info.build(TASK, info.complete({"rate": 0.1})).rate == 0.1
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_a_class_is_a_method() -> None:
 )
 def test_a_file_is_one_method(contents: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingError, match=f"some_method.py: a method file defines either .*{said}"):
-        catalogue.read(module(**contents))
+        methods.read(module(**contents))
 
 
 # -------------------------------------------------------------------- settings
@@ -112,7 +113,9 @@ def test_a_file_is_one_method(contents: dict[str, Any], said: str) -> None:
     [{"rate": 1}, {"rate": -0.5}, {"count": 0}, {"fast": True}, {"name": None}, {"name": "x"}, {"kind": "hard"}, {}],
 )
 def test_settings_that_fit(settings: dict[str, Any]) -> None:
-    assert catalogue.read(module(loss=loss)).checked(settings) == settings
+    """They stay as they are, and the defaults of all others come with them."""
+    defaults = {"rate": 0.5, "count": 3, "fast": False, "name": None, "kind": "soft"}
+    assert methods.read(module(loss=loss)).complete(settings) == defaults | settings
 
 
 @pytest.mark.parametrize(
@@ -128,16 +131,27 @@ def test_settings_that_fit(settings: dict[str, Any]) -> None:
         ({"fast": 1}, r"setting fast = 1 should be of type bool"),
         ({"name": 3}, r"setting name = 3 should be of type str \| None"),
         ({"kind": "firm"}, r"setting kind = 'firm' should be one of 'hard', 'soft'"),
-        ({"rat": 1.0}, r"some-method has no setting 'rat'\. Did you mean 'rate'\?"),
+        ({"rat": 1.0}, r"The method some-method has no setting 'rat'\. Did you mean 'rate'\?"),
         ({"logits": 1.0}, r"some-method has no setting 'logits'\. There is: rate, count, fast, name, kind"),
     ],
 )
 def test_settings_that_do_not_fit(settings: dict[str, Any], said: str) -> None:
-    entry = catalogue.read(module(loss=loss))
     with pytest.raises(SettingError, match=said):
-        entry.checked(settings)
-    with pytest.raises(SettingError, match=said):
-        entry.build(TASK, settings)
+        methods.read(module(loss=loss)).complete(settings)
+
+
+def test_files_of_another_kind() -> None:
+    """What a file makes, and what that is called, is up to the folder; a file that makes nothing is none of them."""
+
+    def maker(file: types.ModuleType) -> Any:
+        return getattr(file, "loss", None)
+
+    info = catalogue.read(module(loss=loss), "query", maker, catalogue.Info)
+    assert type(info) is catalogue.Info
+    assert (info.what, info.make) == ("query", loss)
+    with pytest.raises(SettingError, match="The query some-method has no setting 'rat'"):
+        info.complete({"rat": 1.0})
+    assert catalogue.read(module(), "query", maker, catalogue.Info) is None
 
 
 # -------------------------------------------------------------------- the folder
@@ -146,29 +160,29 @@ def test_settings_that_do_not_fit(settings: dict[str, Any], said: str) -> None:
 def test_every_file_of_the_folder_is_a_method() -> None:
     files = (Path(partly.__file__).parent / "methods").glob("*.py")
     names = {path.stem.replace("_", "-") for path in files} - {"--init--"}
-    assert {"bce", "assume-negative", "partial-bce"} <= names <= set(catalogue.discover())
+    assert {"bce", "assume-negative", "partial-bce"} <= names <= set(methods.discover())
 
 
 def test_methods_can_be_called_before_and_after_the_package_is_imported() -> None:
     import partly.methods
 
-    assert partly.methods() == catalogue.methods()
-    assert partly.methods()["bce"] == catalogue.find("bce").words()
+    assert partly.methods() == methods.methods()
+    assert partly.methods()["bce"] == methods.find("bce").words()
     assert partly.methods()["partial-bce"]["settings"]["p0"] == 0.1
 
 
 def test_an_unknown_method_is_refused_with_the_nearest() -> None:
     with pytest.raises(SettingError, match=r"There is no method 'BCE2'\. Did you mean 'bce'\?"):
-        catalogue.find("BCE2")
+        methods.find("BCE2")
 
 
 def test_a_method_is_found_by_its_other_names() -> None:
     for name in ("logistic", "masked-bce"):
-        assert catalogue.find(name) is catalogue.find("bce")
-        assert name not in catalogue.discover()  # listed once
-        assert name in catalogue.methods()["bce"]["summary"]
+        assert methods.find(name) is methods.find("bce")
+        assert name not in methods.discover()  # listed once
+        assert name in methods.methods()["bce"]["summary"]
     with pytest.raises(SettingError, match=r"Did you mean 'masked-bce'\?"):
-        catalogue.find("masked_bce")
+        methods.find("masked_bce")
 
 
 DROPPED = '''"""A method that was dropped into a folder.

@@ -20,7 +20,7 @@ import pytest
 import torch
 
 import partly
-from partly import checkpoint
+from partly import checkpoint, files
 from partly.errors import CheckpointError
 
 
@@ -122,7 +122,8 @@ def test_what_is_forced_to_disk_when(two: Path, monkeypatch: pytest.MonkeyPatch)
     fsync, replace, unlink = os.fsync, os.replace, Path.unlink
 
     def name_of(handle: int) -> str:
-        return Path(os.readlink(f"/proc/self/fd/{handle}")).name
+        name = Path(os.readlink(f"/proc/self/fd/{handle}")).name
+        return re.sub(r"[0-9a-f]{8}(?=\.partly-new)", "?", name)  # drawn by chance
 
     monkeypatch.setattr(os, "fsync", lambda h: (trace.append(f"sync {name_of(h)}"), fsync(h))[1])
     monkeypatch.setattr(os, "replace", lambda a, b: (trace.append(f"name {b.name}"), replace(a, b))[1])
@@ -131,12 +132,12 @@ def test_what_is_forced_to_disk_when(two: Path, monkeypatch: pytest.MonkeyPatch)
     )
     save(two, 3)
     new, old = "checkpoint-000003", "checkpoint-000001"
-    beside = checkpoint.BESIDE
+    beside = files.BESIDE
     assert trace == [
-        f"sync .{new}.safetensors{beside}",
+        f"sync .{new}.safetensors.?{beside}",
         f"name {new}.safetensors",
         f"sync {two.name}",
-        f"sync .{new}.json{beside}",
+        f"sync .{new}.json.?{beside}",
         f"name {new}.json",
         f"sync {two.name}",
         f"drop {old}.json",
@@ -191,12 +192,12 @@ def test_a_missing_tensor_file_is_noticed(two: Path) -> None:
 
 def test_a_record_of_another_format_is_not_read(two: Path) -> None:
     path = two / "checkpoint-000002.json"
-    body = path.read_bytes()[: -len(checkpoint._sealed(b""))].replace(b'"format": 1', b'"format": 99')
+    body = path.read_bytes()[: -len(checkpoint._sealed(b""))].replace(b'"format": 2', b'"format": 99')
     path.write_bytes(checkpoint._sealed(body))
     found = checkpoint.load(two)
     assert found is not None
     assert found[1]["step"] == 1
-    assert "has format 99; this version reads 1" in found[2][0]
+    assert "has format 99; this version reads 2" in found[2][0]
 
 
 def test_both_damaged_is_an_error_and_changes_nothing(two: Path) -> None:
@@ -216,7 +217,7 @@ def test_both_damaged_is_an_error_and_changes_nothing(two: Path) -> None:
 
 def test_clean_drops_leftovers_sets_damage_aside_and_leaves_the_rest(two: Path) -> None:
     mine = {"notes.txt": b"n", "checkpoint-best.safetensors": b"b", "checkpoint-list.json": b"{}", ".keep": b""}
-    leftovers = [f".checkpoint-000003.safetensors{checkpoint.BESIDE}", f".run.json{checkpoint.BESIDE}"]
+    leftovers = [f".checkpoint-000003.safetensors{files.BESIDE}", f".run.json{files.BESIDE}"]
     for name, content in (mine | dict.fromkeys([*leftovers, "checkpoint-000003.safetensors"], b"half")).items():
         (two / name).write_bytes(content)
     damaged = two / "checkpoint-000002.json"
@@ -249,13 +250,13 @@ def test_the_write_after_a_crash_works_and_never_costs_the_whole_one(two: Path) 
 
 
 class Disk:
-    """Stands between `checkpoint` and the disk, counts the calls and fails at one of them."""
+    """Stands between `files` and the disk, counts the calls and fails at one of them."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, fail_at: int, error: int) -> None:
         self.calls, self.fail_at, self.error = 0, fail_at, error
         for name in ("fsync", "replace"):
-            monkeypatch.setattr(checkpoint.os, name, self.counted(getattr(os, name)))
-        monkeypatch.setattr(checkpoint, "open", self.opened, raising=False)
+            monkeypatch.setattr(files.os, name, self.counted(getattr(os, name)))
+        monkeypatch.setattr(files, "open", self.opened, raising=False)
 
     def counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def counting(*arguments: Any) -> Any:
@@ -282,7 +283,7 @@ class Disk:
         return Halfway(path, mode)
 
 
-CALLS_OF_A_SAVE = 10  # open, write, sync, rename, sync the folder; twice
+CALLS_OF_A_SAVE = 13  # open, write (of tensors four times), sync, rename, sync the folder; twice
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EROFS, errno.EIO, errno.EDQUOT])
@@ -300,7 +301,7 @@ def test_a_disk_that_refuses_costs_no_earlier_checkpoint(
     assert os.strerror(error) in str(caught.value)
     after = contents(two)
     assert {name: after[name] for name in earlier} == earlier
-    assert not list(two.glob(f".*{checkpoint.BESIDE}"))
+    assert not list(two.glob(f".*{files.BESIDE}"))
     # Only where the very last call failed, the folder's own sync, is the new one there already.
     assert loaded(two) == (3 if fail_at == CALLS_OF_A_SAVE else 2)
     save(two, 4)
@@ -330,19 +331,19 @@ def test_a_file_system_that_takes_only_a_part(two: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     for folder in (tmp_path / "file" / "run", tmp_path / "file"):
-        with pytest.raises(CheckpointError, match="cannot write") as caught, checkpoint.locked(folder):
+        with pytest.raises(CheckpointError, match="cannot write") as caught, files.locked(folder):
             pass
         assert str(folder) in str(caught.value)
 
 
 def test_write_json_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.json"
-    checkpoint.write_json(path, {"a": "ü"})
+    files.write_json(path, {"a": "ü"})
     for fail_at in range(1, 5):
         with monkeypatch.context() as patch:
             Disk(patch, fail_at, errno.ENOSPC)
             with pytest.raises(CheckpointError, match="No space left"):
-                checkpoint.write_json(path, {"a": "other"})
+                files.write_json(path, {"a": "other"})
         assert json.loads(path.read_text("utf-8")) == {"a": "ü"}
         assert set(contents(tmp_path)) == {"run.json"}
 
@@ -352,18 +353,18 @@ def test_write_json_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_folder_has_one_trainer_at_a_time(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "run"
-    with checkpoint.locked(folder):
-        with pytest.raises(CheckpointError, match="another process is training") as caught, checkpoint.locked(folder):
+    with files.locked(folder):
+        with pytest.raises(CheckpointError, match="another process is training") as caught, files.locked(folder):
             pass
         assert str(folder) in str(caught.value)
-    with checkpoint.locked(folder):
+    with files.locked(folder):
         pass  # free again
 
 
 def test_the_lock_ends_with_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="inside"), checkpoint.locked(tmp_path):
+    with pytest.raises(RuntimeError, match="inside"), files.locked(tmp_path):
         raise RuntimeError("inside")
-    with checkpoint.locked(tmp_path):
+    with files.locked(tmp_path):
         pass
 
 

@@ -94,14 +94,15 @@ class Parent:
     """Forks trainers and watches them. `steps` is shared memory: a trainer writes how many steps it has made."""
 
     def __init__(self, folder: Path) -> None:
+        import numpy as np
         import torch
 
         from partly import run
+        from partly.items import as_items
 
         torch.set_num_threads(1)  # threads do not survive a fork
-        run.Recipe("bce", "linear").build(
-            torch.zeros(2, 2), 2, 2
-        )  # an optimiser imports more, once instead of each time
+        # An optimiser imports more, once instead of each time.
+        run.Recipe("bce", "linear").build(as_items(np.zeros((2, 2))), 2)
         self.folder = folder
         self.shared = mmap.mmap(-1, 8)
 
@@ -131,14 +132,14 @@ class Parent:
 
     def train(self, folder: Path, head: str, save_seconds: float) -> None:
         import numpy as np
-        import torch
 
         from partly import run, training
         from partly.clock import Clock
+        from partly.items import as_items
         from partly.labels import Labels
 
         rng = np.random.default_rng(0)
-        x = torch.from_numpy(rng.normal(size=(48, 6)).astype(np.float32))
+        x = as_items(rng.normal(size=(48, 6)).astype(np.float32))
         labels = Labels.from_nan(rng.choice([1.0, 0.0, np.nan], size=(48, 3)))
 
         def watch(clock: Clock, _: dict[str, float]) -> None:
@@ -256,7 +257,7 @@ def killed_at_disk_calls(parent: Parent) -> dict[str, Any]:
 
 def kill_at(call: int) -> None:
     """Make this process die at its n-th disk call; in the middle of a write, where that is one."""
-    from partly import checkpoint
+    from partly import files
 
     left = call
 
@@ -281,7 +282,7 @@ def kill_at(call: int) -> None:
             count()
             return super().write(content[len(content) // 2 :])
 
-    checkpoint.open = dying(lambda path, mode: (Dying if mode == "wb" else open)(path, mode))  # type: ignore[attr-defined]
+    files.open = dying(lambda path, mode: (Dying if mode == "xb" else open)(path, mode))  # type: ignore[attr-defined]
     os.fsync = dying(lambda _: None)  # type: ignore[assignment]
     os.replace = dying(os.replace)
     Path.unlink = dying(Path.unlink)  # type: ignore[method-assign]

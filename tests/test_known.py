@@ -15,6 +15,7 @@ from partly.commands.cli import app
 from partly.data.scenes import scenes
 from partly.data.scores import read_scores
 from partly.errors import DataError, LabelError, SettingError
+from partly.items import as_items
 
 NAMES = ("a", "b", "c")
 
@@ -42,7 +43,7 @@ def test_what_is_known_of_one_label_tells_of_the_others(model: Classifier) -> No
 
 
 def test_batches_hear_of_their_own_items(model: Classifier) -> None:
-    x = torch.zeros(7, 2)
+    x = as_items(torch.zeros(7, 2))
     known = Labels.from_ternary(np.array([[1, 0, 0], [0, 0, 0], [-1, 0, 0]])[[0, 1, 2, 0, 1, 2, 0]])
     method = model.fitted_.method
     whole = training.predict(method, x, known=known)
@@ -77,10 +78,10 @@ def test_on_the_command_line(model: Classifier, tmp_path: Path) -> None:
     words = ["predict", str(tmp_path / "run"), str(tmp_path / "features.csv"), "--out", str(tmp_path / "scores.csv")]
     done = CliRunner().invoke(app, [*words, "--known", str(tmp_path / "known.csv")])
     assert done.exit_code == 0, done.output
-    scores, ids, names = read_scores(tmp_path / "scores.csv")
-    assert (tuple(ids), tuple(names)) == (("x", "y", "z"), NAMES)
+    scores = read_scores(tmp_path / "scores.csv")
+    assert (scores.ids, scores.names) == (("x", "y", "z"), NAMES)
     known = Labels.from_ternary([[1, 0, 0], [0, 0, 0], [0, 0, 1]], names=NAMES)
-    np.testing.assert_allclose(scores, model.predict_proba(np.zeros((3, 2)), known), atol=1e-6)
+    np.testing.assert_allclose(scores.values, model.predict_proba(np.zeros((3, 2)), known), atol=1e-6)
     for column, wrong in (("item", "w"), ("label", "d")):
         table = pd.DataFrame({"item": ["z"], "label": ["c"], "value": [1]}).assign(**{column: wrong})
         table.to_csv(tmp_path / "wrong.csv", index=False)
@@ -91,10 +92,12 @@ def test_on_the_command_line(model: Classifier, tmp_path: Path) -> None:
 
 def test_half_of_the_labels_of_scenes_sharpen_the_other_half() -> None:
     """Fine and coarse labels, on pictures of 8 x 8, which leave something for the labels to tell of each other."""
-    split = scenes(train=600, test=300, coarse=True)
-    x, test_x = (p.reshape(-1, 8, 4, 8, 4, 3).mean(axis=(2, 4)).reshape(-1, 192) for p in (split.train_x, split.test_x))
-    model = Classifier("bce", head="c-tran", epochs=15, lr=2e-3, progress=False).fit(x, split.train)
-    z, given = split.test.rows(slice(None)), np.random.default_rng(0).random(split.test.shape) < 0.5
-    known, other = (Labels.from_ternary(np.where(p, z, 0), names=split.test.names) for p in (given, ~given))
+    data = scenes(train=600, test=300, coarse=True)
+    truth = data.test.labels
+    pictures = (part.items.array for part in (data, data.test))
+    x, test_x = (p.reshape(-1, 8, 4, 8, 4, 3).mean(axis=(2, 4)).reshape(-1, 192) for p in pictures)
+    model = Classifier("bce", head="c-tran", epochs=15, lr=2e-3, progress=False).fit(x, data.labels)
+    z, given = truth.rows(slice(None)), np.random.default_rng(0).random(truth.shape) < 0.5
+    known, other = (Labels.from_ternary(np.where(p, z, 0), names=truth.names) for p in (given, ~given))
     alone, told = (metrics.evaluate(model.predict_proba(test_x, k), other)["mAP"] for k in (None, known))
     assert told > alone + 0.02

@@ -12,6 +12,7 @@ from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from partly import networks
+from partly.items import as_items
 from partly.lookahead import pseudo_label_gradient
 from partly.losses import bce, cross_entropy
 
@@ -74,7 +75,7 @@ NETWORKS = {
     "frozen": frozen,
     "batch norm": normalised,
     **{
-        f"head {head}": lambda head=head: networks.build(head, torch.randn(20, WIDTH), LABELS)
+        f"head {head}": lambda head=head: networks.build(as_items(torch.randn(20, WIDTH)), LABELS, head)
         for head in networks.heads()
     },
 }

@@ -12,6 +12,7 @@ from torch import Tensor
 from partly import losses
 from partly.clock import Clock
 from partly.errors import SettingError
+from partly.items import Absent, absent, as_items
 from partly.labels import Labels
 from partly.method import LossMethod, Method, Task
 from partly.pool import Batch, Pool
@@ -19,7 +20,7 @@ from partly.pool import Batch, Pool
 X = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
 Z = torch.tensor([[1, -1], [0, 1], [-1, 0]] * 3, dtype=torch.int8)
 BATCH = Batch(X, Z, torch.arange(9))
-TASK = Task(X, items=9, labels=2, head="linear")
+TASK = Task(as_items(X), labels=2, head="linear", observed=Labels.from_ternary(Z.numpy()))
 
 
 def step_by_hand(method: LossMethod, times: int = 3) -> None:
@@ -67,7 +68,7 @@ def test_first_weights_follow_seed_and_role_alone() -> None:
     torch.rand(3)
     weights = first(TASK)
     assert torch.equal(weights, first(TASK))
-    assert torch.equal(weights, first(dataclasses.replace(TASK, items=99, lr=9.0)))
+    assert torch.equal(weights, first(dataclasses.replace(TASK, items=as_items(X[:4] + 1), observed=None, lr=9.0)))
     assert not torch.equal(weights, first(TASK, "other"))
     assert not torch.equal(weights, first(dataclasses.replace(TASK, seed=1)))
 
@@ -169,7 +170,7 @@ def test_loaded_state_is_a_copy() -> None:
 
 def test_weights_are_parameters_and_buffers() -> None:
     method = LossMethod(TASK, losses.bce, {})
-    names = {"features.0.mean", "features.0.rate", "head.weight", "head.bias"}
+    names = {"features.0.mean", "features.0.inverse_scale", "head.weight", "head.bias"}
     assert set(method.weights()) == {f"method.network.{name}" for name in names}
 
 
@@ -178,14 +179,103 @@ def test_optimisers_are_found_by_attribute() -> None:
     assert method.optimisers() == {"optimiser": method.optimiser}
 
 
+# -------------------------------------------------------------------- state of the training entries
+
+
+class Keeping(LossMethod):
+    """A number for each entry, and how often each item was seen."""
+
+    entry_bytes, working_bytes = 2, 3
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+        self.keep("believed", 0.5, torch.float16)
+        self.keep("visits", dtype=torch.int64, per_label=False)
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        self.visits[batch.index] += 1
+        self.believed[batch.index] = batch.z.half()
+        return super().update(batch, clock)
+
+
+def test_what_is_kept_is_an_attribute_of_its_size() -> None:
+    method = Keeping(TASK)
+    assert (method.believed.dtype, method.visits.dtype) == (torch.float16, torch.int64)
+    assert method.believed.tolist() == [[0.5, 0.5]] * 9
+    assert method.visits.tolist() == [0] * 9
+    entries = method.entries()
+    assert list(entries) == ["entries.believed", "entries.visits"]
+    assert entries["entries.believed"] is method.believed
+    assert Keeping.memory(9, 2, {}) == (36, 54)
+    assert method.believed.nbytes == 36
+
+
+def test_what_is_kept_is_state_and_not_the_model() -> None:
+    method = Keeping(TASK)
+    assert method.weights().keys() == LossMethod(TASK, losses.bce, {}).weights().keys()
+    step_by_hand(method)
+    kinds = {name.split(".")[0] for name in method.state()}
+    assert kinds == {"method", "entries", "optimiser"}
+    again = Keeping(TASK)
+    again.load_state({name: tensor.clone() for name, tensor in method.state().items()})
+    assert torch.equal(again.believed, Z.half())
+    assert again.visits.tolist() == [3] * 9
+
+
+def test_what_is_not_given_stays_as_it_is() -> None:
+    """From the weights alone, training state is that of the beginning; with entries, theirs."""
+    method = Keeping(TASK)
+    step_by_hand(method)
+    again = Keeping(TASK)
+    again.load_state(method.weights())
+    assert torch.equal(again.network.head.weight, method.network.head.weight)
+    assert again.visits.tolist() == [0] * 9
+    assert not again.optimiser.state
+    again.load_state(method.weights() | method.entries())
+    assert again.visits.tolist() == [3] * 9
+
+
+def test_who_only_predicts_keeps_nothing() -> None:
+    method = Keeping(TASK)
+    step_by_hand(method)
+    loaded = Keeping(dataclasses.replace(TASK, items=absent(TASK.items), observed=None))
+    assert (loaded.believed.shape, loaded.visits.shape) == ((0, 2), (0,))
+    loaded.load_state(method.weights())
+    assert torch.equal(loaded(X), method(X))
+
+
+def test_a_finished_method_lets_go_of_what_was_there_to_train() -> None:
+    method = Keeping(TASK)
+    step_by_hand(method)
+    expected, weights = method(X), {name: tensor.clone() for name, tensor in method.weights().items()}
+    method.finish()
+    assert {name: tensor.shape for name, tensor in method.entries().items()} == {
+        "entries.believed": (0, 2),
+        "entries.visits": (0,),
+    }
+    assert method.entries()["entries.believed"].untyped_storage().nbytes() == 0  # and not a view of what was there
+    assert method.optimisers() == {}
+    assert method.task.items == Absent("features", (3,), 9)
+    assert method.task.observed is None
+    assert not method.training
+    assert torch.equal(method(X), expected)
+    assert all(torch.equal(weights[name], tensor) for name, tensor in method.state().items() if name in weights)
+
+
+def test_what_is_known_of_some_items() -> None:
+    assert torch.equal(LossMethod(TASK, losses.bce, {}).observed(slice(2, 5)), Z[2:5])
+
+
 # -------------------------------------------------------------------- the bare contract
 
 
 def test_what_a_bare_method_does() -> None:
     method = Method(TASK)
-    pool = Pool(X, Labels.from_ternary(Z.numpy()), batch_size=4)
+    pool = Pool(as_items(X), Labels.from_ternary(Z.numpy()), batch_size=4)
     assert method.beliefs() is None
-    assert (Method.needs_truth, Method.entry_bytes) == (False, 0)
+    assert (Method.needs_truth, Method.entry_bytes, Method.working_bytes) == (False, 0, 0)
+    assert Method.memory(9, 2, {}) == (0, 0)
+    assert method.entries() == method.weights() == method.state() == {}
     method.begin_epoch(pool, Clock(0))
     with pytest.raises(NotImplementedError, match="Method defines neither update nor epoch"):
         next(method.epoch(pool, Clock(0)))
@@ -198,6 +288,6 @@ def test_an_epoch_is_an_update_a_batch() -> None:
         def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
             return {"loss": float(len(batch.x))}
 
-    pool = Pool(X, Labels.from_ternary(Z.numpy()), batch_size=4)
+    pool = Pool(as_items(X), Labels.from_ternary(Z.numpy()), batch_size=4)
     assert [logs["loss"] for logs in Counting(TASK).epoch(pool, Clock(0, steps=3))] == [4, 4, 1]
     assert [logs["loss"] for logs in Counting(TASK).epoch(pool, Clock(0, steps=3, step=2))] == [1]

@@ -40,7 +40,8 @@ def test_the_wheel_holds_what_it_needs_and_no_more(tmp_path: Path) -> None:
     inside = {name.removeprefix("partly/") for name in names if name.startswith("partly/")}
     on_disk = {str(p.relative_to(ROOT / "src/partly")) for p in (ROOT / "src/partly").rglob("*.py")}
     assert on_disk <= inside
-    assert {"py.typed", "templates/report.html", "templates/comparison.html"} <= inside
+    assert {"py.typed", "report/templates/report.html", "report/templates/comparison.html"} <= inside
+    assert "comparison/papers.csv" in inside
     assert sum(info.file_size for info in zipfile.ZipFile(wheel).infolist()) < 1_000_000
 
 

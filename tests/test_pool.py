@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partly.clock import Clock
+from partly.items import as_items
 from partly.labels import Labels
 from partly.pool import Batch, Pool
 
@@ -19,7 +20,7 @@ from partly.pool import Batch, Pool
 def make(items: int = 10, batch_size: int = 4, sparse: bool = False) -> Pool:
     z = np.random.default_rng(0).integers(-1, 2, (items, 3)).astype(np.int8)
     x = torch.arange(items * 2, dtype=torch.float32).view(items, 2)
-    return Pool(x, Labels.from_ternary(sp.csr_array(z) if sparse else z), batch_size)
+    return Pool(as_items(x), Labels.from_ternary(sp.csr_array(z) if sparse else z), batch_size)
 
 
 def order(pool: Pool, clock: Clock) -> list[int]:
@@ -33,13 +34,13 @@ def same(a: Batch, b: Batch) -> bool:
 @given(st.integers(0, 30), st.integers(1, 12), st.integers(0, 3), st.booleans())
 def test_every_item_once(items: int, batch_size: int, epoch: int, sparse: bool) -> None:
     pool = make(items, batch_size, sparse)
-    z = pool.labels.rows(slice(None))
+    x, z = pool.items.take(slice(None)), pool.labels.rows(slice(None))
     batches = list(pool.batches(Clock(0, epoch=epoch)))
     assert len(batches) == pool.steps
     assert [len(batch.x) for batch in batches[:-1]] == [batch_size] * (pool.steps - 1 if items else 0)
     assert sorted(order(pool, Clock(0, epoch=epoch))) == list(range(items))
     for batch in batches:
-        assert torch.equal(batch.x, pool.x[batch.index])
+        assert torch.equal(batch.x, x[batch.index])
         assert batch.z.tolist() == z[batch.index.numpy()].tolist()
 
 
@@ -88,16 +89,16 @@ def test_a_batch_is_x_z_index_and_no_more() -> None:
 def test_writing_into_a_batch_does_not_reach_the_pool(sparse: bool) -> None:
     pool = make(sparse=sparse)
     before = pool.take(torch.arange(10))
-    x = pool.x.clone()
+    x = pool.items.take(slice(None)).clone()
     for batch in (*pool.batches(Clock(0)), *pool.in_order()):
         batch.x.fill_(-7)
         batch.z.fill_(1)
     assert same(before, pool.take(torch.arange(10)))
-    assert torch.equal(pool.x, x)
+    assert torch.equal(pool.items.take(slice(None)), x)
 
 
 def test_pictures_stay_bytes() -> None:
-    pool = Pool(torch.zeros(4, 3, 16, 16, dtype=torch.uint8), Labels.from_ternary(np.zeros((4, 2), np.int8)))
+    pool = Pool(as_items(np.zeros((4, 16, 16, 3), np.uint8)), Labels.from_ternary(np.zeros((4, 2), np.int8)))
     assert next(pool.in_order()).x.dtype == torch.uint8
 
 
@@ -105,4 +106,13 @@ def test_pictures_stay_bytes() -> None:
 def test_items_that_are_wholly_known(sparse: bool) -> None:
     z = np.array([[1, -1], [0, 1], [-1, -1], [0, 0]], np.int8)
     labels = Labels.from_ternary(sp.csr_array(z) if sparse else z)
-    assert Pool(torch.zeros(4, 3), labels).whole.tolist() == [0, 2]
+    assert Pool(as_items(torch.zeros(4, 3)), labels).whole.tolist() == [0, 2]
+
+
+@given(st.integers(1, 12), st.integers(1, 5))
+def test_items_of_every_kind_give_the_same_batches(items: int, batch_size: int) -> None:
+    pool = make(items, batch_size)
+    x = pool.items.take(slice(None))
+    for others in (as_items(sp.csr_array(x)), as_items(torch.cat([x, x]))[items:]):
+        other = dataclasses.replace(pool, items=others)
+        assert all(same(*pair) for pair in zip(pool.batches(Clock(0)), other.batches(Clock(0)), strict=True))

@@ -23,21 +23,22 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from partly import checkpoint, metrics, training
-from partly.catalogue import find
 from partly.clock import Clock
 from partly.errors import CheckpointError, PartlyError, Stopped
+from partly.items import Items, as_items
 from partly.labels import Labels
 from partly.method import Method, Task
+from partly.methods import find
 from partly.pool import Batch, Pool
 
 ITEMS, FEATURES, LABELS, BATCH, EPOCHS = 44, 5, 4, 8, 3
 
 
-def data(seed: int = 0, share: float = 0.6) -> tuple[Tensor, Labels]:
+def data(seed: int = 0, share: float = 0.6) -> tuple[Items, Labels]:
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(ITEMS, FEATURES)).astype(np.float32)
     yes = x @ np.random.default_rng(1).normal(size=(FEATURES, LABELS)) > 0
-    return torch.from_numpy(x), Labels.from_nan(np.where(rng.random(yes.shape) < share, yes, np.nan))
+    return as_items(x), Labels.from_nan(np.where(rng.random(yes.shape) < share, yes, np.nan))
 
 
 class Believer(Method):
@@ -51,7 +52,7 @@ class Believer(Method):
         self.first, self.second = (self._network(role) for role in ("first", "second"))
         self.fast = task.optimiser(self.first.parameters())
         self.slow = task.optimiser(self.second.parameters(), factor=0.1)
-        self.register_buffer("held", torch.full((task.items, task.labels), 0.5))
+        self.keep("held", 0.5)
         self.register_buffer("moved", torch.zeros((), dtype=torch.int64))
 
     def _network(self, role: str) -> nn.Module:
@@ -74,23 +75,23 @@ class Believer(Method):
     def forward(self, x: Tensor) -> Tensor:
         return (self.first(x) + self.second(x)) / 2
 
-    def beliefs(self) -> Tensor:
-        return self.held
+    def beliefs(self, rows: slice = slice(None)) -> Tensor:
+        return self.held[rows]
 
 
 def make(kind: str = "believer", seed: int = 0, epochs: int = EPOCHS) -> tuple[Method, Pool, Clock]:
     x, labels = data()
     head = "linear" if kind == "believer" else "mlp"
-    task = Task(x, ITEMS, LABELS, head=head, lr=0.01, seed=seed)
+    task = Task(x, LABELS, head=head, lr=0.01, seed=seed, observed=labels)
     pool = Pool(x, labels, BATCH)
-    method = Believer(task) if kind == "believer" else find(kind).build(task)
+    method = Believer(task) if kind == "believer" else find(kind).build(task, find(kind).complete({}))
     return method, pool, Clock(seed, epochs, pool.steps)
 
 
 def digest(method: Method) -> str:
     """Of every bit that belongs to a method."""
     sha = hashlib.sha256()
-    for name, tensor in sorted(method.state_dict().items()):
+    for name, tensor in sorted((method.weights() | method.entries()).items()):
         sha.update(name.encode() + tensor.contiguous().numpy().tobytes())
     return sha.hexdigest()
 
@@ -175,7 +176,7 @@ def test_a_watcher_that_draws_random_numbers_and_predicts_changes_no_weight() ->
         torch.rand(7)
         np.random.rand(3)  # noqa: NPY002
         random.random()
-        training.predict(method, pool.x)
+        training.predict(method, pool.items)
 
     training.train(method, pool, clock, watch=nosy)
     assert digest(method) == trained("partial-bce")[0]
@@ -187,7 +188,7 @@ def test_a_progress_bar_changes_no_weight(monkeypatch: pytest.MonkeyPatch) -> No
     from partly.report.bar import watcher
 
     monkeypatch.setattr(Console, "is_terminal", property(lambda _: True))
-    with watcher("title", EPOCHS) as watch:
+    with watcher("method", "head", EPOCHS, kept=0) as watch:
         assert watch is not None
         shown, _ = trained("partial-bce", watch=watch)
     assert shown == trained("partial-bce")[0]
@@ -246,8 +247,8 @@ class Scripted(Method):
 
 
 def scripted(scale: list[float], labels: Labels, logs: list[dict[str, float]] | None = None) -> Any:
-    x = torch.from_numpy(np.where(labels.rows(slice(None)) == 1, 1.0, -1.0)).float()
-    method = Scripted(Task(x, len(labels), LABELS), scale, logs)
+    x = as_items(np.where(labels.rows(slice(None)) == 1, 1.0, -1.0))
+    method = Scripted(Task(x, LABELS), scale, logs)
     clock = Clock(0, len(scale), len(logs) if logs else 2)
     progress = training.train(method, Pool(x, labels), clock, validation=training.Validation(x, labels))
     return method, progress
@@ -275,8 +276,8 @@ def test_of_equal_epochs_the_first_is_kept() -> None:
 
 def test_without_validation_the_last_epoch_is_kept() -> None:
     labels = full()
-    x = torch.zeros(30, LABELS)
-    method = Scripted(Task(x, 30, LABELS), [1.0] * 3)
+    x = as_items(np.zeros((30, LABELS)))
+    method = Scripted(Task(x, LABELS), [1.0] * 3)
     progress = training.train(method, Pool(x, labels), Clock(0, 3, 2))
     assert int(method.age) == 3
     assert progress.best_epoch is None
@@ -296,7 +297,7 @@ def test_validation_with_only_yes_goes_by_its_own_name() -> None:
     truth = full()
     only_yes = Labels.from_positives(truth.rows(slice(None)) == 1)
     scores = np.random.default_rng(1).random(truth.shape)
-    name, score = training.Validation(torch.zeros(30, 1), only_yes).score(scores)
+    name, score = training.Validation(as_items(np.zeros((30, 1))), only_yes).score(scores)
     assert name == "mAP_unknown_as_no"
     assert score == metrics.evaluate(scores, truth)["mAP"]
 
@@ -304,7 +305,7 @@ def test_validation_with_only_yes_goes_by_its_own_name() -> None:
 def test_validation_on_partly_known_labels_counts_the_known_entries() -> None:
     labels = data(seed=3)[1]
     scores = np.random.default_rng(1).random(labels.shape)
-    name, score = training.Validation(torch.zeros(ITEMS, 1), labels).score(scores)
+    name, score = training.Validation(as_items(np.zeros((ITEMS, 1))), labels).score(scores)
     assert name == "mAP"
     assert score == pytest.approx(metrics.evaluate(scores, labels)["mAP"], abs=1e-12)
 
@@ -330,15 +331,15 @@ def test_predicting_has_no_side_effects(mode: bool) -> None:
     method, pool, _ = make("partial-bce")
     method.train(mode)
     before = digest(method), torch.random.get_rng_state()
-    first = training.predict(method, pool.x)
+    first = training.predict(method, pool.items)
     assert first.shape == (ITEMS, LABELS)
-    assert (training.predict(method, pool.x) == first).all()  # no dropout
+    assert (training.predict(method, pool.items) == first).all()  # no dropout
     assert method.training is mode
     assert digest(method) == before[0]
     assert torch.equal(torch.random.get_rng_state(), before[1])
-    np.testing.assert_allclose(training.predict(method, pool.x, batch_size=7), first, rtol=1e-5)
-    np.testing.assert_allclose(1 / (1 + np.exp(-training.logits(method, pool.x).astype(float))), first, rtol=1e-5)
-    assert training.predict(method, pool.x[:0]).shape == (0, LABELS)
+    np.testing.assert_allclose(training.predict(method, pool.items, batch_size=7), first, rtol=1e-5)
+    np.testing.assert_allclose(1 / (1 + np.exp(-training.logits(method, pool.items).astype(float))), first, rtol=1e-5)
+    assert training.predict(method, pool.items[:0]).shape == (0, LABELS)
 
 
 # -------------------------------------------------------------------- run folders
@@ -346,13 +347,15 @@ def test_predicting_has_no_side_effects(mode: bool) -> None:
 
 @pytest.mark.usefixtures("quick_disk")
 def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
-    whole, progress = trained(folder=tmp_path)
+    first, pool, clock = make()
+    progress = training.train(first, pool, clock, folder=tmp_path)
 
     def never(*_: object) -> None:
         raise AssertionError("a step was made")
 
-    again, loaded = trained(folder=tmp_path, watch=never)
-    assert again == whole
+    again, pool, clock = make()
+    loaded = training.train(again, pool, clock, folder=tmp_path, watch=never)
+    assert all(torch.equal(tensor, again.weights()[name]) for name, tensor in first.weights().items())
     assert loaded.finished
     assert loaded.history == progress.history
 
@@ -398,14 +401,14 @@ def test_a_full_disk_stops_training_and_freeing_it_lets_it_go_on(
 ) -> None:
     interrupted(tmp_path, after=9)
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "write_file", _full)
+        patch.setattr(checkpoint, "replacing", _full)
         method, pool, clock = make()
         with pytest.raises(CheckpointError, match=re.escape(f"{tmp_path}: cannot write (No space left on device)")):
             training.train(method, pool, clock, folder=tmp_path, save_seconds=0)
     assert trained(folder=tmp_path)[0] == trained()[0]
 
 
-def _full(path: Path, content: bytes) -> None:
+def _full(path: Path) -> None:
     raise OSError(28, os.strerror(28))
 
 
@@ -433,7 +436,7 @@ def test_saving_happens_no_more_often_than_asked(tmp_path: Path, monkeypatch: py
         now[0] += 1.0
 
     trained(folder=tmp_path, save_seconds=5.0, watch=tick)
-    assert saved == [5, 10, 15, 18]  # 18 steps; the last is the finished model
+    assert saved == [5, 10, 15, 18, 18]  # 18 steps; the last two are the finished model
 
 
 # -------------------------------------------------------------------- stopping
@@ -498,11 +501,12 @@ import sys, tempfile
 from pathlib import Path
 import numpy as np, psutil, torch
 from partly import run, training
+from partly.items import as_items
 from partly.labels import Labels
 
 torch.set_num_threads(1)
 rng = np.random.default_rng(0)
-x = torch.from_numpy(rng.normal(size=(2000, 64)).astype(np.float32))
+x = as_items(rng.normal(size=(2000, 64)).astype(np.float32))
 labels = Labels.from_nan(np.where(rng.random((2000, 20)) < 0.3, rng.integers(0, 2, (2000, 20)), np.nan))
 resident = {}
 

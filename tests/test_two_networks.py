@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from conformance.bench import differing, logits_of, make_clock, make_pool, make_task
+from conformance.bench import differing, logits_of, make_clock, make_pool, make_task, x_of
 from losses.cases import inputs, no, sigmoid, yes
-from partly import losses
-from partly import two_networks as peers
+from partly import losses, two_networks
 from partly.clock import Clock
 from partly.networks import Network
-from partly.two_networks import TwoNetworks, Predict
+from partly.two_networks import Predict, TwoNetworks
 
 
 class Alone(TwoNetworks):
@@ -29,7 +28,7 @@ class Alone(TwoNetworks):
 
 @given(st.floats(-30, 30), st.floats(-30, 30))
 def test_mean_probability(one: float, other: float) -> None:
-    found = peers.mean_probability(*torch.tensor([one, other], dtype=torch.float64)).item()
+    found = two_networks.mean_probability(*torch.tensor([one, other], dtype=torch.float64)).item()
     yes, no = sigmoid(one) + sigmoid(other), sigmoid(-one) + sigmoid(-other)
     assert found == pytest.approx(math.log(yes / no), rel=1e-9, abs=1e-9)
 
@@ -38,7 +37,7 @@ def test_mean_probability_of_the_sure() -> None:
     one = torch.tensor([1e4, -1e4, 1e4, 0.0, 100.0])
     other = torch.tensor([1e4, -1e4, -1e4, 0.0, -1e4])
     # Half of almost 1 is a little less than one half; two that are equal stay what they are.
-    assert peers.mean_probability(one, other).tolist() == pytest.approx([1e4, -1e4, 0.0, 0.0, 0.0], abs=1e-6)
+    assert two_networks.mean_probability(one, other).tolist() == pytest.approx([1e4, -1e4, 0.0, 0.0, 0.0], abs=1e-6)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
@@ -73,7 +72,7 @@ def test_nothing_changes_where_nothing_is_chosen() -> None:
 
 @pytest.mark.parametrize("predict", ["mean", "f", "g"])
 def test_each_can_be_asked(predict: Predict) -> None:
-    x = make_pool().x
+    x = x_of(make_pool().items)
     made = Alone(make_task(make_pool()), predict).eval()
     f, g = made.f(x), made.g(x)
     assert not torch.allclose(f, g)
@@ -122,13 +121,13 @@ def test_a_pair_without_a_loss_is_refused() -> None:
 def test_the_rise_epoch_by_epoch(epochs: int, ramp: float, values: list[float]) -> None:
     for epoch, value in enumerate(values):
         for step in (0, 6):  # the same for all steps of an epoch
-            assert peers.ramp_up(Clock(0, epochs, 7, epoch, step), ramp) == pytest.approx(value)
+            assert two_networks.ramp_up(Clock(0, epochs, 7, epoch, step), ramp) == pytest.approx(value)
 
 
 def test_disagreement_is_in_any_label_at_one_half() -> None:
     f = torch.tensor([[1.0, -1.0, 2.0], [0.1, -1.0, 0.2], [-3.0, -3.0, -3.0], [5.0, 5.0, 5.0]])
     g = torch.tensor([[9.0, -0.1, 0.5], [0.1, -1.0, -0.2], [-0.1, -4.0, -9.0], [-1.0, -1.0, -1.0]])
-    assert peers.disagree(f, g).tolist() == [False, True, False, True]
+    assert two_networks.disagree(f, g).tolist() == [False, True, False, True]
 
 
 @given(inputs(), st.sampled_from([1.0, 0.75, 0.5, 0.0]), st.booleans())
@@ -143,7 +142,7 @@ def test_cross_selection_against_loops(case: tuple[Tensor, Tensor], keep: float,
         for rows in (list(zip(logits.tolist(), z.tolist(), strict=True)) for logits in (f, g))
     )
     count = int(keep * len(items) + 1e-9)
-    found = peers.co_teaching_loss(f, g, z, keep, mask)
+    found = two_networks.co_teaching_loss(f, g, z, keep, mask)
     if count == 0:
         assert found is None
         return

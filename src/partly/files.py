@@ -27,7 +27,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     one."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{BESIDE}")
     try:
-        with beside.open("xb") as file:
+        with open(beside, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -11,6 +11,7 @@ import os
 import platform
 import sys
 import time
+import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
@@ -38,6 +39,7 @@ from partly.training import BELIEFS, Progress, Validation, Watch
 IDS = "items.json"  # of the training items, beside their beliefs
 MEMORY_SHARE = 0.6  # of RAM that what is kept for entries may take
 SCORE_BYTES = 5  # per validation entry: probabilities, and which order they are in
+OPEN = ("epochs", "batch_size", "lr", "weight_decay", "backbone", "settings", "head_settings", "backbone_settings")
 NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe may be: type, least, in words
     "epochs": (Integral, 1, "a whole number, 1 or more"),
     "batch_size": (Integral, 1, "a whole number, 1 or more"),
@@ -106,8 +108,8 @@ class Recipe:
 
 
 def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Recipe, str]:
-    """A recipe from what a caller asked for (None: left open), and why it is that method."""
-    asked = {name: value for name, value in asked.items() if value is not None}
+    """A recipe from what a caller asked for, and why it is that method. What may be left open is None."""
+    asked = {name: value for name, value in asked.items() if value is not None or name not in OPEN}
     method, reason = auto.choose(labels) if asked["method"] == "auto" else (asked["method"], "asked for")
     if items.kind == "features" and "backbone" in asked:
         raise SettingError(f"backbone = {asked['backbone']!r}: features need none. Leave it out.")
@@ -237,7 +239,8 @@ def load(folder: Path) -> Fitted:
     description, tensors, progress = _finished(folder)
     recipe, data = Recipe(**description["recipe"]), description["data"]
     count, *shape = data["shape"]
-    method = recipe.build(Absent(data["kind"], tuple(shape), count), len(description["labels"]))
+    names = None if description["features"] is None else tuple(description["features"])
+    method = recipe.build(Absent(data["kind"], tuple(shape), count, names), len(description["labels"]))
     method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
     method.finish()
     return Fitted(recipe, method, progress, description, read_beliefs(folder))
@@ -274,6 +277,8 @@ def _finished(folder: Path) -> tuple[dict[str, Any], Mapping[str, Tensor], Progr
     if found is None or not found[1]["progress"]["finished"]:
         damage = "".join(f"\n  {problem}" for problem in (found[2] if found else ()))
         raise CheckpointError(f"{folder}: training has not finished. Start the same command again to go on.{damage}")
+    if found[2]:
+        warnings.warn(f"{folder}: took an older copy of the model: {'; '.join(found[2])}", stacklevel=3)
     return description, found[0], Progress(**found[1]["progress"])
 
 

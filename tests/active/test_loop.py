@@ -14,11 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partly import Classifier, Hierarchy, Labels, active, checkpoint, run
+from partly import Classifier, Dataset, Hierarchy, Labels, active, run
 from partly.active import Loop, Plan
 from partly.active.simulation import against, from_truth
 from partly.comparison import Experiment
 from partly.errors import CheckpointError, DataError, LabelError, SettingError
+from partly.items import as_items
 
 NAMES = ("top", "left", "right", "alone")
 HIERARCHY = Hierarchy({"left": "top", "right": "top"})
@@ -42,7 +43,10 @@ def world(seed: int = 0, items: int = 16) -> tuple[np.ndarray, Labels, Labels]:
 def loop(folder: Path, plan: Plan | None = None, seed: int = 0, items: int = 16, **more: Any) -> Loop:
     x, truth, known = world(seed, items)
     model = Classifier("bce", head="linear", epochs=1, batch_size=8, lr=0.1, device="cpu", progress=False)
-    more = {"hierarchy": HIERARCHY, "measure": against(x, truth, x, truth)} | more
+    more = {
+        "hierarchy": HIERARCHY,
+        "measure": against(Dataset(as_items(x), known, truth, Dataset(as_items(x), truth))),
+    } | more
     return Loop(model, x, known, folder, plan or Plan("uncertainty", 4, restart=2), **more)
 
 
@@ -144,7 +148,7 @@ def test_rounds_train_on_and_start_anew(tmp_path: Path) -> None:
         seeds.add(description["recipe"]["seed"])
         if began[-1]:
             assert description["start"] == {name: run.digest(weight) for name, weight in before.items()}
-        before = {name: weight.clone() for name, weight in asking.model.fitted_.method.state_dict().items()}
+        before = {name: weight.clone() for name, weight in asking.model.fitted_.method.weights().items()}
         asking.ask()
         asking.answer([True] * 2)
     assert began == [False, True, False, True]
@@ -173,15 +177,15 @@ class Killed(BaseException):
 
 def killed_at(monkeypatch: pytest.MonkeyPatch, call: int) -> Callable[[], int]:
     """Die before the so-many-th write to the disk; how many there were."""
-    calls, write = [0], checkpoint.write_file
+    calls, replace = [0], os.replace
 
-    def dying(path: Path, content: bytes) -> None:
+    def dying(beside: Path, path: Path) -> None:
         calls[0] += 1
         if calls[0] == call:
             raise Killed
-        write(path, content)
+        replace(beside, path)
 
-    monkeypatch.setattr(checkpoint, "write_file", dying)
+    monkeypatch.setattr(os, "replace", dying)
     return lambda: calls[0]
 
 
@@ -223,10 +227,12 @@ def test_another_loop_in_the_folder_is_refused(unbroken: Path) -> None:
         loop(unbroken, seed=1)
 
 
-@pytest.mark.parametrize("name", ["answers-001.json", "questions-000.json", "round-001.json"])
+@pytest.mark.parametrize("name", ["answers-001.json", "questions-001.json", "round-001.json", "known-002.json"])
 def test_damage_is_noticed(unbroken: Path, tmp_path: Path, name: str) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(unbroken, folder)
+    if not name.startswith(("known", "round")):  # else the newest snapshot tells all that there is to know
+        (folder / "known-002.json").unlink()
     text = (folder / name).read_text()
     (folder / name).write_text(text.replace("true", "false", 1) if "true" in text else text.replace("1", "2", 1))
     with pytest.raises(CheckpointError, match=f"{name}: damaged or edited"):
@@ -301,3 +307,23 @@ def test_the_loop_has_no_truth(tmp_path: Path) -> None:
     """Without a measure nothing is noted but what is known."""
     assert loop(tmp_path, measure=None).run(lambda q: [None] * len(q), 1)[0]["scores"] == {}
     assert active.Plan().query == "look-ahead"
+
+
+def test_opening_does_not_replay_the_rounds(unbroken: Path, tmp_path: Path) -> None:
+    """The newest snapshot is enough: what was asked and answered before it need not be there any more."""
+    folder = tmp_path / "copy"
+    shutil.copytree(unbroken, folder)
+    for path in (*folder.glob("answers-*.json"), *folder.glob("questions-*.json"), folder / "known-001.json"):
+        path.unlink()
+    found, expected = loop(folder), loop(unbroken)
+    assert found.labels == expected.labels
+    assert (found.round, found.answered, found.given) == (ROUNDS, expected.answered, expected.given)
+    first, again = (one.ask() for one in (expected, found))
+    assert (first.rows.tolist(), first.columns.tolist()) == (again.rows.tolist(), again.columns.tolist())
+
+
+def test_a_refused_loop_claims_no_folder(tmp_path: Path) -> None:
+    wrong = Hierarchy({"top": "alone", "left": "top"})
+    with pytest.raises(LabelError, match="are yes below a label that is no"):
+        loop(tmp_path / "run", hierarchy=wrong)
+    assert not (tmp_path / "run").exists()

@@ -153,7 +153,7 @@ def test_an_error_in_a_cell_leaves_the_finished_ones(experiment, here, tmp_path,
 
 
 def test_two_at_once_in_one_folder_are_refused(experiment, here, tmp_path):
-    with checkpoint.locked(tmp_path / "out"), pytest.raises(CheckpointError, match="another process"):
+    with files.locked(tmp_path / "out"), pytest.raises(CheckpointError, match="another process"):
         runner.run(experiment, tmp_path / "out", progress=False)
 
 

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import inspect
 import random
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from partly import catalogue, training
-from partly.catalogue import Entry
-from partly.clock import Clock, seed_for
+from partly import methods, training
+from partly.clock import Clock
+from partly.items import Items, Statistics, as_items
 from partly.labels import Labels
 from partly.method import Method, Task
-from partly.networks import Network, Standardise, mlp
+from partly.methods import MethodInfo
 from partly.pool import Batch, Pool
 
 ITEMS, LABELS, FEATURES, BATCH, EPOCHS = 22, 5, 6, 8, 2  # three steps an epoch, the last one smaller
 
 
-def entry_of(path: Path) -> Entry:
+def info_of(path: Path) -> MethodInfo:
     """A method file that lies anywhere."""
     name = f"{path.parent.name}.{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
@@ -35,7 +36,7 @@ def entry_of(path: Path) -> Entry:
     assert spec.loader is not None
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return catalogue.read(module)
+    return methods.read(module)
 
 
 # -------------------------------------------------------------------- data
@@ -62,9 +63,14 @@ def features(items: int = ITEMS, labels: int = LABELS, width: int = FEATURES) ->
     return torch.from_numpy(x.astype(np.float32))
 
 
-def make_pool(z: np.ndarray | None = None, x: Tensor | None = None, batch_size: int = BATCH) -> Pool:
+def make_pool(z: np.ndarray | None = None, items: Items | None = None, batch_size: int = BATCH) -> Pool:
     z = observed() if z is None else z
-    return Pool(features(*z.shape) if x is None else x, Labels.from_ternary(z), batch_size)
+    return Pool(as_items(features(*z.shape)) if items is None else items, Labels.from_ternary(z), batch_size)
+
+
+def x_of(items: Items) -> Tensor:
+    """All of them at once, as nobody but a test may ask for them; a copy. [N, ...]"""
+    return items.take(torch.arange(len(items)))
 
 
 @dataclass(frozen=True)
@@ -79,27 +85,60 @@ class WatchedPool(Pool):
         return batch
 
 
+@dataclass(frozen=True, eq=False)
+class OnDisk:
+    """Items that are never in memory together: each is read from a file, and at most a batch of them at a time."""
+
+    path: Path
+    shape: tuple[int, ...]
+    statistics: Statistics
+    known_digest: str
+    rows: np.ndarray
+    kind: str = "features"
+    names: None = None
+
+    @classmethod
+    def written(cls, items: Items, path: Path) -> OnDisk:
+        """The same items, in a file."""
+        path.write_bytes(x_of(items).numpy().tobytes())
+        return cls(path, items.shape, items.statistics, items.digest(), np.arange(len(items)))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: slice | np.ndarray) -> OnDisk:
+        return replace(self, rows=self.rows[index], known_digest=f"{self.known_digest} {self.rows[index].tolist()}")
+
+    def take(self, index: Tensor | slice) -> Tensor:
+        rows = self.rows[index if isinstance(index, slice) else index.numpy()]
+        if len(rows) > BATCH:
+            raise MemoryError(f"{len(rows)} items are asked for at once, but {BATCH} are a batch")
+        x = np.empty((len(rows), *self.shape), np.float32)
+        with self.path.open("rb") as file:
+            for place, row in enumerate(rows.tolist()):
+                file.seek(row * x[0].nbytes)
+                x[place] = np.frombuffer(file.read(x[0].nbytes), np.float32).reshape(self.shape)
+        return torch.from_numpy(x)
+
+    def digest(self) -> str:
+        return self.known_digest
+
+
 # -------------------------------------------------------------------- runs
 
 
-@dataclass(frozen=True)
-class SmallTask(Task):
-    """A task whose networks are small unless another head is asked for; with dropout, as the real ones."""
+def make_task(pool: Pool, **changes: Any) -> Task:
+    """A task with small networks unless another head is asked for; with dropout, as the real ones.
 
-    head: str = "small"
-
-    def network(self, role: str = "network") -> Network:
-        if self.head != "small":
-            return super().network(role)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed_for(self.seed, "weights", role))
-            trunk, last = mlp.head(self.x.shape[1], self.labels, hidden=(16,))
-        return Network(nn.Sequential(Standardise(self.x), trunk), last)
+    It has items of its own, so that nothing but the pool leads to the pool's.
+    """
+    small = {} if "head" in changes else {"head_settings": {"hidden": 16}}
+    return Task(copy.deepcopy(pool.items), pool.labels.shape[1], **{"observed": pool.labels, **small, **changes})
 
 
-def make_task(pool: Pool, **changes: Any) -> SmallTask:
-    """The task has items of its own, so that nothing but the pool leads to the pool's."""
-    return SmallTask(pool.x.clone(), *pool.labels.shape, **changes)
+def built(info: MethodInfo, task: Task) -> Method:
+    """The method, untrained, with its default settings."""
+    return info.build(task, info.complete({}))
 
 
 def make_clock(pool: Pool, seed: int = 0, epochs: int = EPOCHS) -> Clock:
@@ -107,16 +146,16 @@ def make_clock(pool: Pool, seed: int = 0, epochs: int = EPOCHS) -> Clock:
 
 
 @contextmanager
-def in_case(entry: Entry, case: str) -> Iterator[None]:
+def in_case(info: MethodInfo, case: str) -> Iterator[None]:
     """Whatever a method throws becomes a rejection that says in which case."""
     try:
         yield
     except Exception as error:
-        raise AssertionError(f"{entry.name}, {case}: {type(error).__name__}: {error}") from error
+        raise AssertionError(f"{info.name}, {case}: {type(error).__name__}: {error}") from error
 
 
 def trained(
-    entry: Entry,
+    info: MethodInfo,
     pool: Pool | None = None,
     case: str = "training",
     *,
@@ -127,8 +166,8 @@ def trained(
 ) -> Method:
     """The method after a short run on the real loop."""
     pool = make_pool() if pool is None else pool
-    with in_case(entry, case):
-        method = entry.build(make_task(pool, seed=seed, **task))
+    with in_case(info, case):
+        method = built(info, make_task(pool, seed=seed, **task))
         training.train(method, pool, make_clock(pool, seed, epochs), watch=watch)
     return method
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -12,17 +13,33 @@ from pathlib import Path
 
 import torch
 
-from conformance.bench import bits, entry_of, trained
-from partly import catalogue
-from partly.catalogue import Entry
+from conformance.bench import bits, info_of, trained
+from partly import methods
+from partly.methods import MethodInfo
 
 TESTS = Path(__file__).parents[1]
 FAULTS = sorted((TESTS / "faults").glob("*.py"))
 
+Digests = dict[str, str]  # by file
+
+shared: Path | None = None  # a folder of this session of tests, the same for all of its processes; see conftest.py
+
 
 @cache
-def in_other_processes() -> tuple[dict[str, str], dict[str, str]]:
-    """Digests by file, from two new processes with different hash seeds."""
+def in_other_processes() -> list[Digests]:
+    """Digests from two new processes with different hash seeds; who comes first leaves them in the shared folder."""
+    if shared is None:
+        return computed()
+    path = shared / "digests.json"
+    with (shared / "digests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # until it is closed
+        if not path.exists():
+            path.write_text(json.dumps(computed()))
+    found: list[Digests] = json.loads(path.read_text())
+    return found
+
+
+def computed() -> list[Digests]:
     paths = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
     children = [
         subprocess.Popen(
@@ -32,14 +49,13 @@ def in_other_processes() -> tuple[dict[str, str], dict[str, str]]:
         )
         for seed in (1, 2)
     ]
-    one, other = (json.loads(child.communicate()[0]) for child in children)
-    return one, other
+    return [json.loads(child.communicate()[0]) for child in children]
 
 
-def digest(entry: Entry) -> str:
+def digest(info: MethodInfo) -> str:
     sha = hashlib.sha256()
     try:
-        for name, tensor in sorted(trained(entry).state().items()):
+        for name, tensor in sorted(trained(info).state().items()):
             sha.update(repr((name, *bits(tensor))).encode())
     except AssertionError as error:
         return str(error)
@@ -48,5 +64,5 @@ def digest(entry: Entry) -> str:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    entries = [*catalogue.discover().values(), *map(entry_of, FAULTS)]
-    print(json.dumps({entry.module.__file__: digest(entry) for entry in entries}))
+    every = [*methods.discover().values(), *map(info_of, FAULTS)]
+    print(json.dumps({info.module.__file__: digest(info) for info in every}))

@@ -1,7 +1,8 @@
 """The conformance kit: what every method promises, one small check a promise.
 
-A check takes an entry of the catalogue and raises AssertionError where the method breaks the promise. The checks
-are in order: each takes for granted what those above it hold, so the first that rejects a method says what is wrong.
+A check takes what the catalogue says of a method and raises AssertionError where the method breaks the promise, or
+DoesNotApply where it is none that such a method makes. The checks are in order: each takes for granted what those above
+it hold, so the first that rejects a method says what is wrong.
 """
 
 # Long because it is one list of independent checks, in the order in which each relies on those above it.
@@ -25,12 +26,12 @@ from torch import Tensor
 from conformance.bench import (
     BATCH,
     EPOCHS,
-    FEATURES,
     ITEMS,
     LABELS,
-    SmallTask,
+    OnDisk,
     WatchedPool,
     bits,
+    built,
     copied,
     differing,
     features,
@@ -48,18 +49,24 @@ from conformance.bench import (
     size,
     trained,
     truth,
+    x_of,
 )
 from conformance.digests import in_other_processes
 from partly import networks, training
-from partly.catalogue import Entry
 from partly.clock import Clock
 from partly.errors import SettingError, Stopped
+from partly.items import absent, as_items
 from partly.labels import Labels
-from partly.method import OPTIMISERS, Method
-from partly.networks import Network
+from partly.method import OPTIMISERS, Method, Task
+from partly.methods import MethodInfo
+from partly.networks import Network, predicting
 from partly.pool import Batch, Pool
 
-Check = Callable[[Entry], None]
+Check = Callable[[MethodInfo], None]
+
+
+class DoesNotApply(Exception):
+    """There is nothing here that the method could keep or break."""
 
 
 def checks() -> dict[str, Check]:
@@ -70,133 +77,130 @@ def checks() -> dict[str, Check]:
 # -------------------------------------------------------------------- the file
 
 
-def check_docstring(entry: Entry) -> None:
+def check_docstring(info: MethodInfo) -> None:
     """The file opens with a line about itself, the citation, what becomes of a known no, and what differs."""
-    assert entry.summary.endswith("."), (
-        f"{entry.name}: the docstring must open with a one-line summary and a full stop."
-    )
-    parts = inspect.cleandoc(entry.module.__doc__ or "").split("\n\n")
+    assert info.summary.endswith("."), f"{info.name}: the docstring must open with a one-line summary and a full stop."
+    parts = inspect.cleandoc(info.module.__doc__ or "").split("\n\n")
     for heading in ("Paper:", "Known no:", "Differs:"):
         said = [part for part in parts if part.startswith(heading) and part.removeprefix(heading).strip()]
-        assert said, f"{entry.name}: the docstring needs a paragraph that starts with '{heading}'."
+        assert said, f"{info.name}: the docstring needs a paragraph that starts with '{heading}'."
 
 
-def check_settings(entry: Entry) -> None:
+def check_settings(info: MethodInfo) -> None:
     """Settings are keyword-only, annotated and have a default that fits; a wrong name or type is refused by name."""
-    given = {"task"} if isinstance(entry.make, type) else {"logits", "z", "clock"}
-    signature = inspect.signature(entry.make, eval_str=True)
+    given = {"task"} if isinstance(info.make, type) else {"logits", "z", "clock"}
+    signature = inspect.signature(info.make, eval_str=True)
     for parameter in (value for name, value in signature.parameters.items() if name not in given):
-        say = f"{entry.name}: setting {parameter.name}"
+        say = f"{info.name}: setting {parameter.name}"
         assert parameter.kind is parameter.KEYWORD_ONLY, f"{say} must be keyword-only (put it behind a *)."
         assert parameter.default is not parameter.empty, f"{say} needs a default."
         assert parameter.annotation is not parameter.empty, f"{say} needs a type."
-        with in_case(entry, f"default of {parameter.name}"):
-            entry.checked({parameter.name: parameter.default})
-        _refuses(entry, parameter.name, object())
-    _refuses(entry, "no_such_setting", 1)
+        with in_case(info, f"default of {parameter.name}"):
+            info.complete({parameter.name: parameter.default})
+        _refuses(info, parameter.name, object())
+    _refuses(info, "no_such_setting", 1)
 
 
-def _refuses(entry: Entry, name: str, value: object) -> None:
+def _refuses(info: MethodInfo, name: str, value: object) -> None:
     said = ""
-    with in_case(entry, f"setting {name} = {value!r}"):
+    with in_case(info, f"setting {name} = {value!r}"):
         try:
-            entry.checked({name: value})
+            info.complete({name: value})
         except SettingError as error:
             said = str(error)
-    assert name in said, f"{entry.name}: {name} = {value!r} is not refused by name; said was {said!r}."
+    assert name in said, f"{info.name}: {name} = {value!r} is not refused by name; said was {said!r}."
 
 
 # -------------------------------------------------------------------- the same bits
 
 
-def check_same_seed_same_bits(entry: Entry) -> None:
+def check_same_seed_same_bits(info: MethodInfo) -> None:
     """Two runs in one process, with the global generators and the time at different places."""
     runs = []
     for elsewhere in (1, 2):
         with global_randomness(elsewhere):
-            runs.append(trained(entry).state())
+            runs.append(trained(info).state())
     differ = differing(*runs)
-    assert not differ, f"{entry.name}: the same seed gives other bits in {differ}. Take all randomness from the clock."
+    assert not differ, f"{info.name}: the same seed gives other bits in {differ}. Take all randomness from the clock."
 
 
-def check_same_bits_in_other_processes(entry: Entry) -> None:
+def check_same_bits_in_other_processes(info: MethodInfo) -> None:
     """Two processes with different hash seeds (which is where sets and `hash` of texts get their order from)."""
-    one, other = (run[str(entry.module.__file__)] for run in in_other_processes())
-    assert one == other, f"{entry.name}: another process gives other bits. Use clock.rng, not `hash` or a set's order."
+    one, other = (run[str(info.module.__file__)] for run in in_other_processes())
+    assert one == other, f"{info.name}: another process gives other bits. Use clock.rng, not `hash` or a set's order."
 
 
-def check_other_seed_other_weights(entry: Entry) -> None:
+def check_other_seed_other_weights(info: MethodInfo) -> None:
     """Both the first weights and the trained ones follow the seed."""
     for epochs, what in ((0, "first"), (EPOCHS, "trained")):
-        one, other = (trained(entry, seed=seed, epochs=epochs).weights() for seed in (0, 1))
-        assert differing(one, other), f"{entry.name}: the {what} weights are the same for seeds 0 and 1."
+        one, other = (trained(info, seed=seed, epochs=epochs).weights() for seed in (0, 1))
+        assert differing(one, other), f"{info.name}: the {what} weights are the same for seeds 0 and 1."
 
 
 # -------------------------------------------------------------------- what is left alone
 
 
-def check_pool_is_left_alone(entry: Entry) -> None:
+def check_pool_is_left_alone(info: MethodInfo) -> None:
     """Items, labels, batches and the task's items stay as they are, and nobody keeps a view of them."""
     plain_pool = make_pool()
-    pool = WatchedPool(plain_pool.x, plain_pool.labels, BATCH)
-    before = bits(pool.x), pool.labels.digest()
-    method = trained(entry, pool)
-    assert (bits(pool.x), pool.labels.digest()) == before, f"{entry.name}: training changes the pool."
-    assert bits(method.task.x) == before[0], f"{entry.name}: training changes the items of the task."
+    pool = WatchedPool(plain_pool.items, plain_pool.labels, BATCH)
+    before = bits(x_of(pool.items)), pool.labels.digest()
+    method = trained(info, pool)
+    assert (bits(x_of(pool.items)), pool.labels.digest()) == before, f"{info.name}: training changes the pool."
+    assert bits(x_of(method.task.items)) == before[0], f"{info.name}: training changes the items of the task."
     batches = [(getattr(a, k), getattr(b, k)) for a, b in pool.given for k in ("x", "z", "index")]
-    assert all(bits(a) == bits(b) for a, b in batches), f"{entry.name}: training writes into a batch. Clone first."
+    assert all(bits(a) == bits(b) for a, b in batches), f"{info.name}: training writes into a batch. Clone first."
     again = pool.take(torch.arange(len(pool)))
-    assert bits(again.z) == bits(torch.from_numpy(observed())), f"{entry.name}: training changes the pool's labels."
-    theirs = {part.untyped_storage().data_ptr() for part in (pool.x, *(a for a, _ in batches))}
+    assert bits(again.z) == bits(torch.from_numpy(observed())), f"{info.name}: training changes the pool's labels."
+    view = pool.items.take(slice(None))
+    theirs = {part.untyped_storage().data_ptr() for part in (view, *(a for a, _ in batches))}
     kept = [p for p, leaf in leaves(method) if isinstance(leaf, Tensor) and leaf.untyped_storage().data_ptr() in theirs]
-    assert not kept, f"{entry.name}: {kept} are views of the pool. Clone what has to be kept."
+    assert not kept, f"{info.name}: {kept} are views of the pool. Clone what has to be kept."
 
 
-def check_global_randomness_is_left_alone(entry: Entry) -> None:
+def check_global_randomness_is_left_alone(info: MethodInfo) -> None:
     """Building and training leave the generators of torch, numpy and random where they were, and never seed them."""
     pool = make_pool()
     with global_randomness(3):
         before = randomness()
-        trained(entry, pool)
+        trained(info, pool)
         after = randomness()
         moved = [name for name in before if before[name] != after[name]]
-        assert not moved, (
-            f"{entry.name}: moves the global generator of {moved}. Draw from clock.rng or clock.generator."
-        )
-        with in_case(entry, "one epoch by hand"):
-            method = entry.build(make_task(pool))
+        assert not moved, f"{info.name}: moves the global generator of {moved}. Draw from clock.rng or clock.generator."
+        with in_case(info, "one epoch by hand"):
+            method = built(info, make_task(pool))
             method.train()
             torch.manual_seed(4)
             clock = make_clock(pool)
             method.begin_epoch(pool, clock)
             for _ in method.epoch(pool, clock):
                 clock.tick()
-        assert torch.initial_seed() == 4, f"{entry.name}: calls torch.manual_seed. The loop seeds every step."
+        assert torch.initial_seed() == 4, f"{info.name}: calls torch.manual_seed. The loop seeds every step."
 
 
-def check_forward_has_no_side_effects(entry: Entry) -> None:
+def check_forward_has_no_side_effects(info: MethodInfo) -> None:
     """Scoring changes no state, no mode, no generator, no item."""
     pool = make_pool()
-    method = trained(entry, pool)
+    method = trained(info, pool)
     for mode in (True, False):
         method.train(mode)
-        x = pool.x.clone()
-        before = copied(method.state()), _unsaved(entry, method), randomness()
-        with in_case(entry, "scoring"):
-            training.predict(method, x)
-        assert not differing(before[0], method.state()), f"{entry.name}: forward changes the method's state."
-        after = _unsaved(entry, method)
+        items = as_items(x_of(pool.items))
+        before = copied(method.state()), _unsaved(info, method), randomness()
+        with in_case(info, "scoring"), predicting(method), torch.inference_mode():
+            method(items.take(slice(None)))
+        assert not differing(before[0], method.state()), f"{info.name}: forward changes the method's state."
+        after = _unsaved(info, method)
         changed = [path for path in sorted({*before[1], *after}) if before[1].get(path) != after.get(path)]
-        assert not changed, f"{entry.name}: forward changes {changed}."
-        assert before[2] == randomness(), f"{entry.name}: forward draws random numbers (dropout that is always on?)."
-        assert bits(x) == bits(pool.x), f"{entry.name}: forward writes into its items."
+        assert not changed, f"{info.name}: forward changes {changed}."
+        assert before[2] == randomness(), f"{info.name}: forward draws random numbers (dropout that is always on?)."
+        assert bits(x_of(items)) == bits(x_of(pool.items)), f"{info.name}: forward writes into its items."
 
 
-def check_scores_do_not_depend_on_batching(entry: Entry) -> None:
+def check_scores_do_not_depend_on_batching(info: MethodInfo) -> None:
     """Logits are [B, L] floats; an item's are the same alone, in any company, and in any order."""
     x = features()
-    method = trained(entry)
-    with in_case(entry, "scoring in pieces"):
+    method = trained(info)
+    with in_case(info, "scoring in pieces"):
         whole = logits_of(method, x)
         assert whole.shape == (ITEMS, LABELS), f"logits of shape {list(whole.shape)}, not [{ITEMS}, {LABELS}]"
         assert whole.is_floating_point(), f"logits are {whole.dtype}"
@@ -209,46 +213,61 @@ def check_scores_do_not_depend_on_batching(entry: Entry) -> None:
 # -------------------------------------------------------------------- what has to be kept
 
 
-def check_sparse_labels_same_bits(entry: Entry) -> None:
+def check_sparse_labels_same_bits(info: MethodInfo) -> None:
     """Sparse labels are the same labels: a method sees them through batches only."""
     z = observed()
-    sparse = Pool(features(), Labels.from_ternary(sp.csr_array(z)), BATCH)
-    differ = differing(trained(entry).state(), trained(entry, sparse, "sparse labels").state())
-    assert not differ, f"{entry.name}: sparse labels give other bits in {differ}."
+    sparse = Pool(as_items(features()), Labels.from_ternary(sp.csr_array(z)), BATCH)
+    differ = differing(trained(info).state(), trained(info, sparse, "sparse labels").state())
+    assert not differ, f"{info.name}: sparse labels give other bits in {differ}."
 
 
-def check_truth_is_not_in_the_room(entry: Entry) -> None:
+def check_items_from_disk(info: MethodInfo) -> None:
+    """Items that lie in a file are the same items: a method asks for a batch of them at most, and never for all."""
+    pool = make_pool()
+    with tempfile.TemporaryDirectory() as folder, in_case(info, "items on disk"):
+        items = OnDisk.written(pool.items, Path(folder) / "items")
+        method = trained(info, Pool(items, pool.labels, BATCH))
+        scores = training.logits(method, items, BATCH)
+    in_memory = trained(info, pool)
+    differ = differing(in_memory.state(), method.state())
+    assert not differ, f"{info.name}: items on disk give other bits in {differ}."
+    same = np.array_equal(scores, training.logits(in_memory, pool.items, BATCH))
+    assert same, f"{info.name}: items on disk have other logits."
+
+
+def check_truth_is_not_in_the_room(info: MethodInfo) -> None:
     """A batch holds x, z and index and no more; what hides under an unknown entry changes nothing."""
-    if entry.kind.needs_truth:
-        return  # an oracle that says so
+    if info.kind.needs_truth:
+        raise DoesNotApply("an oracle, and it says so")
     assert [field.name for field in dataclasses.fields(Batch)] == ["x", "z", "index"], "Batch has other fields."
     runs = []
     for hidden in (truth(), np.where(observed() == 0, -truth(), truth())):
         pool = make_pool()
         for name in ("truth", "full_labels", "targets", "y"):
             object.__setattr__(pool, name, torch.from_numpy(hidden))
-        runs.append(trained(entry, pool).state())
+        runs.append(trained(info, pool).state())
     differ = differing(*runs)
-    assert not differ, f"{entry.name}: the truth behind unknown entries changes {differ}. Use the batch's z only."
+    assert not differ, f"{info.name}: the truth behind unknown entries changes {differ}. Use the batch's z only."
 
 
-def check_resume_same_bits(entry: Entry) -> None:
+def check_resume_same_bits(info: MethodInfo) -> None:
     """A run that is stopped and started anew at every safe point, through real files, ends in the same bits."""
     pool = make_pool()
-    whole = entry.build(make_task(pool))
+    whole = built(info, make_task(pool))
     expected = training.train(whole, pool, make_clock(pool))
-    with tempfile.TemporaryDirectory() as folder, in_case(entry, "resuming"):
+    with tempfile.TemporaryDirectory() as folder, in_case(info, "resuming"):
         for _ in range(EPOCHS * pool.steps):
             try:
-                training.train(entry.build(make_task(pool)), pool, make_clock(pool), folder=Path(folder), watch=_stop)
+                again = built(info, make_task(pool))
+                training.train(again, pool, make_clock(pool), folder=Path(folder), watch=_stop)
             except Stopped:
                 continue
             raise AssertionError("the loop did not stop when it was asked to")
-        method = entry.build(make_task(pool))
+        method = built(info, make_task(pool))
         progress = training.train(method, pool, make_clock(pool), folder=Path(folder))
     differ = differing(whole.state(), method.state())
-    assert not differ, f"{entry.name}: resuming at safe points gives other bits in {differ}."
-    assert progress.history == expected.history, f"{entry.name}: resuming gives another history."
+    assert not differ, f"{info.name}: resuming at safe points gives other bits in {differ}."
+    assert progress.history == expected.history, f"{info.name}: resuming gives another history."
 
 
 def _stop(clock: Clock, logs: dict[str, float]) -> None:
@@ -256,110 +275,138 @@ def _stop(clock: Clock, logs: dict[str, float]) -> None:
     signal.raise_signal(signal.SIGTERM)
 
 
-def check_all_state_is_saved(entry: Entry) -> None:
-    """What training changes is a parameter, a buffer or an optimiser: never a plain attribute or a global."""
+def check_all_state_is_saved(info: MethodInfo) -> None:
+    """What training changes is a parameter, a buffer, kept for entries, or an optimiser: never a plain attribute or a
+    global."""
     pool = make_pool()
-    with in_case(entry, "training"):
-        method = entry.build(make_task(pool))
-        before = _unsaved(entry, method)
+    with in_case(info, "training"):
+        method = built(info, make_task(pool))
+        before = _unsaved(info, method)
         training.train(method, pool, make_clock(pool))
         method.train()
-        after = _unsaved(entry, method)
+        after = _unsaved(info, method)
     changed = [path for path in sorted({*before, *after}) if before.get(path) != after.get(path)]
     assert not changed, (
-        f"{entry.name}: training changes {changed}, which is not in state(). Make it a buffer (register_buffer) "
-        "or an optimiser that is an attribute of the method, or compute it from the clock."
+        f"{info.name}: training changes {changed}, which is not in state(). Make it a buffer (register_buffer), "
+        "state of the entries (keep) or an optimiser that is an attribute of the method, or compute it from the clock."
     )
 
 
-def _unsaved(entry: Entry, method: Method) -> dict[str, object]:
+def _unsaved(info: MethodInfo, method: Method) -> dict[str, object]:
     """Everything that the method and its file hold, except what goes into a checkpoint."""
-    saved = {id(tensor) for tensor in method.state_dict(keep_vars=True).values()}
+    saved = {id(tensor) for tensor in (*method.state_dict(keep_vars=True).values(), *method.entries().values())}
     saved |= {id(optimiser) for optimiser in method.optimisers().values()}
     groups = [
         {k: v for k, v in group.items() if k not in ("params", "lr")}  # lr is set from the clock at every step
         for optimiser in method.optimisers().values()
         for group in optimiser.param_groups
     ]
-    root = {"method": method, "groups": groups, "file": _globals(entry)}
+    root = {"method": method, "groups": groups, "file": _globals(info)}
     return {path: plain(value) for path, value in leaves(root, saved)}
 
 
-def _globals(entry: Entry) -> dict[str, object]:
-    names = {name: value for name, value in vars(entry.module).items() if not name.startswith("__")}
-    own = [value for value in names.values() if isinstance(value, type) and value.__module__ == entry.module.__name__]
+def _globals(info: MethodInfo) -> dict[str, object]:
+    names = {name: value for name, value in vars(info.module).items() if not name.startswith("__")}
+    own = [value for value in names.values() if isinstance(value, type) and value.__module__ == info.module.__name__]
     return names | {f"class {kind.__name__}": dict(vars(kind)) for kind in own}
 
 
-def check_loads_from_weights_alone(entry: Entry) -> None:
-    """A finished model is its weights: rebuilt without the training items it gives the same logits."""
+def check_loads_from_weights_alone(info: MethodInfo) -> None:
+    """A finished model is its weights: rebuilt without items and labels, or rid of them, it gives the same logits."""
     pool = make_pool()
-    method = trained(entry, pool)
-    with in_case(entry, "loading"):
-        again = entry.build(dataclasses.replace(make_task(pool), x=torch.zeros(2, FEATURES)))
+    method = trained(info, pool)
+    before = bits(logits_of(method, x_of(pool.items)))
+    with in_case(info, "loading"):
+        again = built(info, _only_to_predict(pool))
         again.load_state(copied(method.weights()))
-    same = bits(logits_of(method, pool.x)) == bits(logits_of(again, pool.x))
+        same = bits(logits_of(again, x_of(pool.items))) == before
     assert same, (
-        f"{entry.name}: a rebuilt model with the same weights gives other logits. Keep what it needs in buffers."
+        f"{info.name}: a rebuilt model with the same weights gives other logits. Keep what it needs in buffers."
     )
+    with in_case(info, "finished"):
+        method.finish()
+        same = bits(logits_of(method, x_of(pool.items))) == before
+    assert same, f"{info.name}: without what was there to train it gives other logits."
+
+
+def check_model_is_without_training_state(info: MethodInfo) -> None:
+    """What is kept for training entries is no part of the model, and is not there where there is only to predict."""
+    weights, held = [], []
+    for items in (ITEMS, 2 * ITEMS):
+        pool = make_pool(observed(items))
+        weights.append(trained(info, pool, epochs=1).weights())
+        with in_case(info, "only to predict"):
+            method = built(info, _only_to_predict(pool))
+        held.append(sum(size(leaf) for _, leaf in leaves(method)))
+        there = {name: list(kept.shape) for name, kept in method.entries().items() if len(kept)}
+        assert not there, f"{info.name}: {there} are kept for training items that are not there."
+    one, other = ({name: (tensor.dtype, tensor.shape) for name, tensor in some.items()} for some in weights)
+    grown = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
+    assert not grown, f"{info.name}: {grown} of the model depend on the number of items. Use `keep`."
+    assert held[0] == held[1], f"{info.name}: to predict, it holds {held} bytes for {ITEMS} and {2 * ITEMS} items."
+
+
+def _only_to_predict(pool: Pool) -> Task:
+    """The task of a model that was trained on these items, and is loaded."""
+    return dataclasses.replace(make_task(pool), items=absent(pool.items), observed=None)
 
 
 # -------------------------------------------------------------------- learning
 
 
-def check_heads(entry: Entry) -> None:
+def check_heads(info: MethodInfo) -> None:
     """Every head that there is."""
     for head in networks.heads():
-        _stays_finite(entry, make_pool(), f"head {head}", head=head)
+        _stays_finite(info, make_pool(), f"head {head}", head=head)
 
 
-def check_pictures(entry: Entry) -> None:
+def check_pictures(info: MethodInfo) -> None:
     """Small colour pictures instead of features."""
-    pictures = np.random.default_rng(5).integers(0, 256, (ITEMS, 3, 16, 16), dtype=np.uint8)
-    _stays_finite(entry, make_pool(x=torch.from_numpy(pictures)), "pictures", head="mlp")
+    pictures = np.random.default_rng(5).integers(0, 256, (ITEMS, 16, 16, 3), dtype=np.uint8)
+    _stays_finite(info, make_pool(items=as_items(pictures)), "pictures", head="mlp")
 
 
-def check_logs(entry: Entry) -> None:
+def check_logs(info: MethodInfo) -> None:
     """Every safe point reports numbers, the loss among them, and there are as many as the pool has batches."""
     seen: list[dict[str, Any]] = []
-    trained(entry, watch=lambda clock, logs: seen.append(logs))
-    assert len(seen) == EPOCHS * make_pool().steps, f"{entry.name}: {len(seen)} safe points in {EPOCHS} epochs."
+    trained(info, watch=lambda clock, logs: seen.append(logs))
+    assert len(seen) == EPOCHS * make_pool().steps, f"{info.name}: {len(seen)} safe points in {EPOCHS} epochs."
     for logs in seen:
-        assert "loss" in logs, f"{entry.name}: update reports no 'loss' but {sorted(logs)}."
+        assert "loss" in logs, f"{info.name}: update reports no 'loss' but {sorted(logs)}."
         wrong = {name: value for name, value in logs.items() if type(value) is not float}
-        assert not wrong, f"{entry.name}: update must report floats (use .item()); got {wrong}."
+        assert not wrong, f"{info.name}: update must report floats (use .item()); got {wrong}."
 
 
-def check_known_labels_matter(entry: Entry) -> None:
+def check_known_labels_matter(info: MethodInfo) -> None:
     """Turning every known yes into a no, or every known no into a yes, changes the weights."""
     z = observed()
-    as_is = trained(entry).weights()
+    as_is = trained(info).weights()
     for value, word in ((1, "yes"), (-1, "no")):
-        turned = trained(entry, make_pool(np.where(z == value, -z, z), features())).weights()
-        assert differing(as_is, turned), f"{entry.name}: turning every known {word} changes nothing."
+        turned = trained(info, make_pool(np.where(z == value, -z, z), as_items(features()))).weights()
+        assert differing(as_is, turned), f"{info.name}: turning every known {word} changes nothing."
 
 
-def check_learns(entry: Entry) -> None:
+def check_learns(info: MethodInfo) -> None:
     """With every entry known and an easy task, what is yes ends above what is no."""
     z = truth()
-    method = trained(entry, make_pool(z), head="linear", epochs=10, lr=0.05)
+    method = trained(info, make_pool(z), head="linear", epochs=10, lr=0.05)
     logits = logits_of(method, features()).numpy()
     yes, no = logits[z == 1].mean(), logits[z == -1].mean()
-    assert yes > no, f"{entry.name}: after training yes scores {yes:.3f} and no {no:.3f} on average."
+    assert yes > no, f"{info.name}: after training yes scores {yes:.3f} and no {no:.3f} on average."
 
 
-def check_optimisers(entry: Entry) -> None:
+def check_optimisers(info: MethodInfo) -> None:
     """Every optimiser works, and the learning rate is the task's: at 0 no network changes."""
     pool = make_pool()
     for name in OPTIMISERS:
         first, last, still = (
-            copied(_network_weights(trained(entry, pool, name, optimizer=name, epochs=epochs, lr=lr)))
+            copied(_network_weights(trained(info, pool, name, optimizer=name, epochs=epochs, lr=lr)))
             for epochs, lr in ((0, 1e-3), (1, 1e-3), (1, 0.0))
         )
-        assert differing(first, last), f"{entry.name}: {name} changes no network."
-        assert not not_finite(last), f"{entry.name}: {name} makes {not_finite(last)} infinite."
+        assert differing(first, last), f"{info.name}: {name} changes no network."
+        assert not not_finite(last), f"{info.name}: {name} makes {not_finite(last)} infinite."
         moved = [key for key in first if not torch.allclose(first[key], still[key], rtol=1e-5)]
-        assert not moved, f"{entry.name}: at learning rate 0 {name} changes {moved}. Take optimisers from the task."
+        assert not moved, f"{info.name}: at learning rate 0 {name} changes {moved}. Take optimisers from the task."
 
 
 def _network_weights(method: Method) -> dict[str, Tensor]:
@@ -367,29 +414,43 @@ def _network_weights(method: Method) -> dict[str, Tensor]:
     return {f"{name}.{key}": value for name, net in nets.items() for key, value in net.named_parameters()}
 
 
-def check_beliefs(entry: Entry) -> None:
-    """Beliefs are N x L in [0, 1], and equal what was observed where something was, at every safe point."""
+def check_beliefs(info: MethodInfo) -> None:
+    """Beliefs are N x L in [0, 1], and equal what was observed where something was, at every safe point and at the end;
+    some rows of them are rows of all."""
     pool = make_pool()
-    z = torch.from_numpy(observed())
-    with in_case(entry, "beliefs"):
-        method = entry.build(make_task(pool))
+    seen: list[Tensor] = []
+    with in_case(info, "beliefs"):
+        method = built(info, make_task(pool))
 
         def look(clock: Clock, logs: dict[str, float]) -> None:
             beliefs = method.beliefs()
-            if beliefs is None:
-                return
-            assert beliefs.shape == z.shape, f"shape {list(beliefs.shape)}, not {list(z.shape)}"
-            assert ((beliefs >= 0) & (beliefs <= 1)).all(), "some are not in [0, 1]"
-            assert (beliefs[z == 1] == 1).all(), "some contradict an observed yes"
-            assert (beliefs[z == -1] == 0).all(), "some contradict an observed no"
+            seen.extend([] if beliefs is None else [beliefs.clone()])
 
         training.train(method, pool, make_clock(pool), watch=look)
+        in_blocks = list(training.believed(method))
+    if not seen and not in_blocks:
+        raise DoesNotApply("it believes nothing")
+    with in_case(info, "beliefs"):
+        assert len(seen) == EPOCHS * pool.steps, f"they are there at {len(seen)} of {EPOCHS * pool.steps} safe points"
+        last = torch.from_numpy(np.concatenate(in_blocks))
+        for beliefs in (*seen, last):
+            _sound(beliefs, torch.from_numpy(observed()))
+        for rows in (slice(None), slice(3, 9), slice(0, 0)):
+            torch.testing.assert_close(method.beliefs(rows), last[rows])
+
+
+def _sound(beliefs: Tensor, z: Tensor) -> None:
+    assert beliefs.shape == z.shape, f"shape {list(beliefs.shape)}, not {list(z.shape)}"
+    assert beliefs.is_floating_point(), f"they are {beliefs.dtype}"
+    assert ((beliefs >= 0) & (beliefs <= 1)).all(), "some are not in [0, 1]"
+    assert (beliefs[z == 1] == 1).all(), "some contradict an observed yes"
+    assert (beliefs[z == -1] == 0).all(), "some contradict an observed no"
 
 
 # -------------------------------------------------------------------- awkward input
 
 
-def check_finite_when_little_is_known(entry: Entry) -> None:
+def check_finite_when_little_is_known(info: MethodInfo) -> None:
     """Rows, columns, batches and whole pools of which nothing is known, or only yes, or only no."""
     z = observed()
     row, column, no_yes, no_no, half = (z.copy() for _ in range(5))
@@ -409,10 +470,10 @@ def check_finite_when_little_is_known(entry: Entry) -> None:
     }
     for case, labels in cases.items():
         # Small batches, so that some hold nothing that is known.
-        _stays_finite(entry, make_pool(labels, features(), batch_size=BATCH // 2), case)
+        _stays_finite(info, make_pool(labels, as_items(features()), BATCH // 2), case)
 
 
-def check_finite_on_small_pools(entry: Entry) -> None:
+def check_finite_on_small_pools(info: MethodInfo) -> None:
     """A batch of one, a last batch of one, one item, one label."""
     cases = {
         "batches of one": make_pool(batch_size=1),
@@ -422,31 +483,28 @@ def check_finite_on_small_pools(entry: Entry) -> None:
         "one label": make_pool(observed(labels=1)),
     }
     for case, pool in cases.items():
-        _stays_finite(entry, pool, case)
+        _stays_finite(info, pool, case)
 
 
-def check_finite_on_extreme_features(entry: Entry) -> None:
+def check_finite_on_extreme_features(info: MethodInfo) -> None:
     """Huge, tiny and constant features, and one item far from all others."""
     scales = torch.tensor([1e30, 1e-30, 1e6, 1e-6, 0.0, 1.0])
     outlier = features()
     outlier[0] = 1e20
     for case, x in {"features of every scale": features() * scales, "an outlier of 1e20": outlier}.items():
-        _stays_finite(entry, make_pool(x=x), case)
+        _stays_finite(info, make_pool(items=as_items(x)), case)
 
 
-def check_finite_for_extreme_logits(entry: Entry) -> None:
+def check_finite_for_extreme_logits(info: MethodInfo) -> None:
     """Losses start from logits, so that even a network gone wild has a finite loss and gradient."""
     pool = make_pool()
-    with in_case(entry, "logits of 1e4"):
-        task = make_task(pool)
-        method = entry.build(_Loud(**vars(task)))
+    with in_case(info, "logits of 1e4"):
+        method = built(info, _Loud(**vars(make_task(pool))))
         training.train(method, pool, make_clock(pool))
-    assert not not_finite(method.weights()), (
-        f"{entry.name}: logits of 1e4 make {not_finite(method.weights())} infinite."
-    )
+    assert not not_finite(method.weights()), f"{info.name}: logits of 1e4 make {not_finite(method.weights())} infinite."
 
 
-class _Loud(SmallTask):
+class _Loud(Task):
     """Networks whose first logits are in the ten thousands."""
 
     def network(self, role: str = "network") -> Network:
@@ -457,41 +515,45 @@ class _Loud(SmallTask):
         return network
 
 
-def _stays_finite(entry: Entry, pool: Pool, case: str, **task: Any) -> None:
-    method = trained(entry, pool, case, epochs=1, **task)
-    with in_case(entry, case):
-        logits = logits_of(method, pool.x)
-    assert logits.shape == pool.labels.shape, f"{entry.name}, {case}: logits of shape {list(logits.shape)}."
+def _stays_finite(info: MethodInfo, pool: Pool, case: str, **task: Any) -> None:
+    method = trained(info, pool, case, epochs=1, **task)
+    with in_case(info, case):
+        logits = logits_of(method, x_of(pool.items))
+    assert logits.shape == pool.labels.shape, f"{info.name}, {case}: logits of shape {list(logits.shape)}."
     wrong = not_finite(method.weights() | {"logits": logits})
-    assert not wrong, f"{entry.name}, {case}: {wrong} not finite. Select known entries before computing on them."
+    assert not wrong, f"{info.name}, {case}: {wrong} not finite. Select known entries before computing on them."
 
 
 # -------------------------------------------------------------------- memory
 
 
-def check_entry_bytes(entry: Entry) -> None:
-    """What grows with items x labels is declared in `entry_bytes`, so that a run can be refused in time."""
-    held = {}
-    for items in (ITEMS, 2 * ITEMS):
-        for labels in (LABELS, 2 * LABELS):
-            method = trained(entry, make_pool(observed(items, labels)), epochs=1, head="linear")
-            held[items, labels] = sum(size(leaf) for _, leaf in leaves({"method": method, "file": _globals(entry)}))
-    # What depends on items alone, on labels alone or on neither falls out of the mixed difference.
-    mixed = held[2 * ITEMS, 2 * LABELS] - held[2 * ITEMS, LABELS] - held[ITEMS, 2 * LABELS] + held[ITEMS, LABELS]
-    needed = mixed / (ITEMS * LABELS)
-    declared = entry.kind.entry_bytes
-    assert needed <= declared, f"{entry.name}: keeps {needed:g} bytes an entry, entry_bytes says {declared}."
-    assert needed or not declared, f"{entry.name}: entry_bytes says {declared}, but nothing grows with the entries."
+def check_entry_bytes(info: MethodInfo) -> None:
+    """What is kept for items x labels is what `memory` declares, so that a run can be refused in time."""
+    held, said = {}, {}
+    for shape in ((n, m) for n in (ITEMS, 2 * ITEMS) for m in (LABELS, 2 * LABELS)):
+        pool = make_pool(observed(*shape))
+        method = trained(info, pool, epochs=1, head="linear")
+        root = {"method": method, "file": _globals(info)}
+        held[shape] = sum(size(leaf) for _, leaf in leaves(root, [id(pool.labels)]))  # the labels are no copy
+        said[shape] = info.kind.memory(*shape, info.complete({}))[0]
+    kept, declared = (_per_entry(of_shape) for of_shape in (held, said))
+    assert kept == declared, f"{info.name}: keeps {kept:g} bytes per entry, but declares {declared:g}."
 
 
-def check_memory_does_not_grow(entry: Entry) -> None:
+def _per_entry(of_shape: dict[tuple[int, int], int]) -> float:
+    """Bytes per entry: what depends on items alone, on labels alone or on neither falls out of the mixed difference."""
+    one, wide, long, both = (of_shape[n, m] for n in (ITEMS, 2 * ITEMS) for m in (LABELS, 2 * LABELS))
+    return (both - wide - long + one) / (ITEMS * LABELS)
+
+
+def check_memory_does_not_grow(info: MethodInfo) -> None:
     """As many tensors and other things are alive after the fourth epoch as after the second."""
     pool = make_pool()
     counts: dict[int, tuple[int, int]] = {}
     gc.freeze()  # what is there already need not be looked through
     try:
-        with in_case(entry, "four epochs"):
-            method = entry.build(make_task(pool))
+        with in_case(info, "four epochs"):
+            method = built(info, make_task(pool))
 
             def count(clock: Clock, logs: dict[str, float]) -> None:
                 if clock.step == clock.steps:
@@ -503,51 +565,53 @@ def check_memory_does_not_grow(entry: Entry) -> None:
     finally:
         gc.unfreeze()
     assert counts[4] == counts[2], (
-        f"{entry.name}: {counts[2]} tensors and things held after two epochs, {counts[4]} after four."
+        f"{info.name}: {counts[2]} tensors and things held after two epochs, {counts[4]} after four."
     )
 
 
 # -------------------------------------------------------------------- methods that are a loss function
 
 
-def check_loss_is_pure(entry: Entry) -> None:
+def check_loss_is_pure(info: MethodInfo) -> None:
     """A loss function changes neither logits nor z, and says the same twice."""
-    if isinstance(entry.make, type):
-        return
+    _must_be_a_loss(info)
     logits, z = _loss_input()
     given = logits.clone(), z.clone()
-    first, again = _loss(entry, *given), _loss(entry, *given)
-    assert (bits(given[0]), bits(given[1])) == (bits(logits), bits(z)), f"{entry.name}: loss writes into its input."
-    assert bits(first) == bits(again), f"{entry.name}: loss gives two values for the same input."
+    first, again = _loss(info, *given), _loss(info, *given)
+    assert (bits(given[0]), bits(given[1])) == (bits(logits), bits(z)), f"{info.name}: loss writes into its input."
+    assert bits(first) == bits(again), f"{info.name}: loss gives two values for the same input."
 
 
-def check_loss_is_equivariant(entry: Entry) -> None:
+def check_loss_is_equivariant(info: MethodInfo) -> None:
     """Items and labels in another order: the same loss, and the same entries in that order."""
-    if isinstance(entry.make, type):
-        return
+    _must_be_a_loss(info)
     logits, z = _loss_input()
     rows, columns = (torch.from_numpy(np.random.default_rng(6).permutation(n)) for n in logits.shape)
-    loss, mixed = _loss(entry, logits, z), _loss(entry, logits[rows][:, columns], z[rows][:, columns])
-    with in_case(entry, "items and labels in another order"):
+    loss, mixed = _loss(info, logits, z), _loss(info, logits[rows][:, columns], z[rows][:, columns])
+    with in_case(info, "items and labels in another order"):
         torch.testing.assert_close(mixed.mean(), loss.mean(), rtol=1e-9, atol=1e-9)
         if loss.shape == logits.shape:
             torch.testing.assert_close(mixed, loss[rows][:, columns], rtol=1e-9, atol=1e-9)
 
 
-def check_loss_does_not_leak_what_it_ignores(entry: Entry) -> None:
+def check_loss_does_not_leak_what_it_ignores(info: MethodInfo) -> None:
     """Where the logits of unknown entries do not count, not even NaN there reaches the value or the gradient."""
-    if isinstance(entry.make, type):
-        return
+    _must_be_a_loss(info)
     logits, z = _loss_input()
-    value, gradient = _value_and_gradient(entry, logits, z)
-    if bits(_value_and_gradient(entry, torch.where(z == 0, 3.0, logits), z)[0]) != bits(value):
-        return  # unknown entries count here
+    value, gradient = _value_and_gradient(info, logits, z)
+    if bits(_value_and_gradient(info, torch.where(z == 0, 3.0, logits), z)[0]) != bits(value):
+        raise DoesNotApply("unknown entries count")
     for hidden in (float("nan"), float("inf")):
-        leaked = _value_and_gradient(entry, torch.where(z == 0, hidden, logits), z)
+        leaked = _value_and_gradient(info, torch.where(z == 0, hidden, logits), z)
         same = bits(leaked[0]) == bits(value) and bits(leaked[1]) == bits(gradient)
         assert same, (
-            f"{entry.name}: a logit of {hidden} under an unknown entry leaks. Select, do not multiply by a mask."
+            f"{info.name}: a logit of {hidden} under an unknown entry leaks. Select, do not multiply by a mask."
         )
+
+
+def _must_be_a_loss(info: MethodInfo) -> None:
+    if isinstance(info.make, type):
+        raise DoesNotApply("more than a loss function")
 
 
 def _loss_input() -> tuple[Tensor, Tensor]:
@@ -555,17 +619,17 @@ def _loss_input() -> tuple[Tensor, Tensor]:
     return torch.from_numpy(logits), torch.from_numpy(observed())
 
 
-def _loss(entry: Entry, logits: Tensor, z: Tensor) -> Tensor:
+def _loss(info: MethodInfo, logits: Tensor, z: Tensor) -> Tensor:
     clock = (
-        (Clock(0, epochs=4, steps=3, epoch=2, step=1),) if "clock" in inspect.signature(entry.make).parameters else ()
+        (Clock(0, epochs=4, steps=3, epoch=2, step=1),) if "clock" in inspect.signature(info.make).parameters else ()
     )
-    with in_case(entry, "the loss function by itself"):
-        return entry.make(logits, z, *clock)
+    with in_case(info, "the loss function by itself"):
+        return info.make(logits, z, *clock)
 
 
-def _value_and_gradient(entry: Entry, logits: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+def _value_and_gradient(info: MethodInfo, logits: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
     logits = logits.clone().requires_grad_()
-    value = _loss(entry, logits, z).mean()
+    value = _loss(info, logits, z).mean()
     value.backward()
     assert logits.grad is not None
     return value.detach(), logits.grad

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
+import pkgutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from partly import Labels
-from partly.data import read_labels, write_labels
+import partly.data
+from partly import Dataset, Labels
+from partly.data import formats, read, read_labels, write, write_labels
 from partly.errors import DataError, SettingError
+from partly.items import Arrays, features, sparse_features
 from partly.labels.names import fold
 
 FORMATS = [("csv", "wide"), ("csv", "long"), ("parquet", "wide"), ("parquet", "long"), ("npz", None)]
@@ -23,6 +30,56 @@ NASTY += ["#", "'", '"', '""x', "\\", "a.b", "a,b", "é", "🐈"]
 NASTY += ["a\nb", "a\r\nb", "\rx", " x ", "\u202egnp", "\ufeffx", "x\u2028y"]
 characters = st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 words = st.sampled_from(NASTY) | st.text(characters, min_size=1).filter(str.strip)  # Labels refuse blank ones
+
+
+# ---------------------------------------------------------------- what a format is
+
+HOLDS = ("labels", "items", "dataset")
+MODULES = {name: module for holds in HOLDS for name, module in formats.formats(holds).items()}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_format_is_one_file_and_its_test(name):
+    module = MODULES[name]
+    assert module.__doc__
+    assert module.HOLDS in HOLDS
+    assert list(inspect.signature(module.recognises).parameters) == ["path"]
+    if module.HOLDS == "labels":
+        assert list(inspect.signature(module.read).parameters) == ["path", "names"]
+        assert list(inspect.signature(module.write).parameters) == ["labels", "path"]
+    else:
+        assert list(inspect.signature(module.read).parameters) == ["path"]
+        if name != "scenes":  # it is made, and nobody else's pictures are
+            assert list(inspect.signature(module.write).parameters) == ["data", "path"]
+    assert hasattr(module, "write") != (name == "scenes")
+    assert Path(__file__).with_name(f"test_{module.__name__.rpartition('.')[2]}.py").exists()
+
+
+def test_formats_are_found_by_what_they_define():
+    stems = [module.name for module in pkgutil.iter_modules(partly.data.__path__)]
+    modules = [importlib.import_module(f"partly.data.{stem}") for stem in stems]
+    found = {module.__name__.rpartition(".")[2].replace("_", "-") for module in modules if hasattr(module, "recognises")}
+    assert found == set(MODULES)
+    assert set(formats.formats("labels")) == {"labels-npz", "long", "wide"}
+    assert set(formats.formats("items")) == {"feature-arrays", "feature-table"}
+    assert set(formats.formats("dataset")) == {"scenes", "train-test"}
+
+
+def test_a_file_is_of_one_format_at_most(tmp_path):
+    write_labels(small(), tmp_path / "wide.csv", form="wide")
+    write_labels(small(), tmp_path / "long.csv", form="long")
+    write_labels(small(), tmp_path / "labels.npz")
+    np.save(tmp_path / "x.npy", np.eye(3))
+    for holds in HOLDS:
+        for name in ("wide.csv", "long.csv", "labels.npz", "x.npy", "none.npz", "other.txt", "scenes"):
+            found = [module for module in formats.formats(holds).values() if module.recognises(Path(tmp_path / name))]
+            assert len(found) <= 1
+            assert formats.of(tmp_path / name, holds) is next(iter(found), None)
+    assert formats.of(tmp_path / "wide.csv", "labels") is MODULES["wide"]
+    assert formats.of(tmp_path / "long.csv", "labels") is MODULES["long"]
+
+
+# ---------------------------------------------------------------- labels
 
 
 @st.composite
@@ -95,10 +152,10 @@ def test_words_that_would_not_come_back_are_not_written(tmp_path, suffix, word):
 def test_suffixes_are_known_or_refused(tmp_path, call):
     for suffix in ("pt", "pth", "pkl", "pickle", "joblib", "PKL"):
         (tmp_path / f"a.{suffix}").write_bytes(b"x")
-        with pytest.raises(DataError, match=r"can execute code.*\.csv, \.parquet, \.npz"):
+        with pytest.raises(DataError, match=r"can execute code.*\.npz, \.csv, \.parquet"):
             call(tmp_path / f"a.{suffix}")
     for name in ("a.xlsx", "a", "a.npy"):
-        with pytest.raises(DataError, match=r"There is: \.csv, \.parquet, \.npz"):
+        with pytest.raises(DataError, match=r"There is: \.npz, \.csv, \.parquet"):
             call(tmp_path / name)
     write_labels(small(), tmp_path / "a.CSV")
     assert read_labels(tmp_path / "a.CSV") == small()
@@ -173,3 +230,76 @@ def test_the_form_is_wide_or_long_and_only_for_tables(tmp_path):
             read_labels(tmp_path / path, form=form)
         with pytest.raises(SettingError, match="'wide' or 'long'"):
             write_labels(small(), tmp_path / path, form=form)
+
+
+# ---------------------------------------------------------------- features
+
+numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
+
+
+@st.composite
+def some_features(draw, sparse):
+    """Any features with ids and names, down to no items at all."""
+    ids = draw(st.lists(words, max_size=5, unique=True))
+    names = draw(st.lists(words.filter(lambda word: word != "item"), min_size=1, max_size=4, unique_by=fold))
+    x = draw(arrays(np.float32, (len(ids), len(names)), elements=numbers | st.just(0.0)))
+    items = sparse_features(sp.csr_array(x), names=tuple(names)) if sparse else features(x, names=tuple(names))
+    return Dataset(items, Labels.from_full(np.ones((len(ids), 0)), ids=ids))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz", "npy"])
+@pytest.mark.parametrize("sparse", [False, True])
+@given(data=st.data())
+@settings(max_examples=25)
+def test_write_then_read_of_features_is_the_identity(tmp_path_factory, suffix, sparse, data):
+    """But an `.npy` holds the matrix alone, and only an `.npz` holds a sparse one as it is."""
+    one = data.draw(some_features(sparse))
+    path = tmp_path_factory.mktemp("files") / f"x.{suffix}"
+    write(one, path)
+    again = read(path)
+    assert type(again.items) is (type(one.items) if suffix == "npz" else Arrays)
+    np.testing.assert_array_equal(again.items.take(slice(None)).numpy(), one.items.take(slice(None)).numpy())
+    if suffix == "npy":
+        assert again.items.names is None
+        assert again.labels.ids == tuple(map(str, range(len(one.items))))
+    else:
+        assert again.items.names == one.items.names
+        assert again.labels == one.labels
+    if not sparse or suffix == "npz":
+        assert again.items.digest() == one.items.digest()
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_every_format_gives_the_same(tmp_path):
+    x = np.array([[1.5, -2.0], [0.0, 1e-3], [3.0, 4.0]])
+    (tmp_path / "a.csv").write_text("item,a,b\n007,1.5,-2\nNA,0,1e-3\nz,3.0,+4\n")
+    pq.write_table(pa.table({"a": x[:, 0], "item": ["007", "NA", "z"], "b": x[:, 1]}), tmp_path / "a.parquet")
+    np.save(tmp_path / "a.npy", x)
+    np.savez(tmp_path / "a.npz", features=x, ids=np.array(["007", "NA", "z"]))
+    sp.save_npz(tmp_path / "csr.npz", sp.csr_array(x))
+    for name in ("a.csv", "a.parquet", "a.npy", "a.npz", "csr.npz"):
+        data = read(tmp_path / name)
+        found = data.items.take(slice(None)).numpy()
+        assert found.dtype == np.float32
+        assert found.tolist() == x.astype(np.float32).tolist()
+        assert data.labels.ids == (("0", "1", "2") if name in ("a.npy", "csr.npz") else ("007", "NA", "z"))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz", "npy"])
+def test_a_failed_write_of_features_leaves_the_old_file_alone(tmp_path, suffix, monkeypatch):
+    path = tmp_path / f"a.{suffix}"
+    data = Dataset(features(np.eye(3)), small())
+    write(data, path)
+    before = path.read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(DataError, match="No space left"):
+            write(data[:2], path)
+    assert path.read_bytes() == before
+    with pytest.raises(DataError, match="cannot be written"):
+        write(data, tmp_path / "none" / path.name)
+    assert os.listdir(tmp_path) == [path.name]

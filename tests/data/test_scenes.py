@@ -6,64 +6,75 @@ import os
 import subprocess
 import sys
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from partly import scenarios
+from partly.data import formats
+from partly.data import scenes as module
+from partly.data.dataset import Dataset
 from partly.data.drawing import GROUNDS, SHAPES, convex, disc, handwriting, petals
 from partly.data.scenes import _DRAWS, COARSE, DIGITS, FINE, OBJECTS, _copies, _digits, _paint, _pick, _plan, scenes
-from partly.data.split import Split
 from partly.errors import PartlyError, SettingError
 
 PARENT = {child: parent for parent, children in COARSE.items() for child in children}
 
 
 @pytest.fixture(scope="module")
-def split() -> Split:
+def data() -> Dataset:
     return scenes(train=3000, test=300)
 
 
-def pictures_of(split: Split, *names: str) -> set[int]:
+def pictures_of(data: Dataset, *names: str) -> set[int]:
     """The training pictures in which all these labels are yes."""
-    columns = [split.train.names.index(name) for name in names]
-    return {i for i, row in enumerate(split.train.positive) if all(row[columns])}
+    columns = [data.labels.names.index(name) for name in names]
+    return {i for i, row in enumerate(data.labels.positive) if all(row[columns])}
 
 
-def assert_same_start(a: Split, b: Split, train: int, test: int) -> None:
-    np.testing.assert_array_equal(a.train_x[:train], b.train_x[:train])
-    np.testing.assert_array_equal(a.test_x[:test], b.test_x[:test])
-    assert a.train[:train] == b.train[:train]
-    assert a.test[:test] == b.test[:test]
+def assert_same_start(a: Dataset, b: Dataset, train: int, test: int) -> None:
+    np.testing.assert_array_equal(a.items.array[:train], b.items.array[:train])
+    np.testing.assert_array_equal(a.test.items.array[:test], b.test.items.array[:test])
+    assert a.labels[:train] == b.labels[:train]
+    assert a.test.labels[:test] == b.test.labels[:test]
 
 
 # ---------------------------------------------------------------- what comes out
 
 
-def test_pictures_and_full_labels(split: Split) -> None:
-    assert split.train_x.shape == (3000, 32, 32, 3)
-    assert split.test_x.shape == (300, 32, 32, 3)
-    assert split.train_x.dtype == split.test_x.dtype == np.uint8
-    assert split.train.names == split.test.names == FINE
+def test_pictures_and_full_labels(data: Dataset) -> None:
+    assert data.items.array.shape == (3000, 32, 32, 3)
+    assert data.test.items.array.shape == (300, 32, 32, 3)
+    assert data.items.array.dtype == data.test.items.array.dtype == np.uint8
+    assert data.items.kind == data.test.items.kind == "pictures"
+    assert data.truth is None
+    assert data.labels.names == data.test.labels.names == FINE
     assert len(FINE) == 22
-    assert split.train.known.all()
-    assert split.train.ids[:2] == ("train-00000", "train-00001")
-    assert split.test.ids[-1] == "test-00299"
+    assert data.labels.known.all()
+    assert data.labels.ids[:2] == ("train-00000", "train-00001")
+    assert data.test.labels.ids[-1] == "test-00299"
 
 
 def test_another_size_shows_the_same_things() -> None:
     small, large = scenes(train=3, test=0, size=24), scenes(train=3, test=0, size=48)
-    assert large.train_x.shape == (3, 48, 48, 3)
-    assert small.train == large.train
-    halved = large.train_x.reshape(3, 24, 2, 24, 2, 3).mean(axis=(2, 4))
-    assert np.abs(halved - small.train_x).mean() < 25  # of 255; an unrelated picture is two or three times as far
-    assert np.abs(halved[[1, 2, 0]] - small.train_x).mean() > 40
+    assert large.items.array.shape == (3, 48, 48, 3)
+    assert small.labels == large.labels
+    halved = large.items.array.reshape(3, 24, 2, 24, 2, 3).mean(axis=(2, 4))
+    assert np.abs(halved - small.items.array).mean() < 25  # of 255; an unrelated picture is two or three times as far
+    assert np.abs(halved[[1, 2, 0]] - small.items.array).mean() > 40
 
 
 def test_no_pictures_at_all() -> None:
-    split = scenes(train=0, test=0)
-    assert split.train_x.shape == (0, 32, 32, 3)
-    assert split.test.shape == (0, 22)
+    data = scenes(train=0, test=0)
+    assert data.items.array.shape == (0, 32, 32, 3)
+    assert data.test.labels.shape == (0, 22)
+
+
+def test_by_name() -> None:
+    assert formats.of(Path("scenes"), "dataset") is formats.of(Path("scenes-coarse"), "dataset") is module
+    assert not module.recognises(Path("folder/scenes"))
+    assert not module.recognises(Path("scenes.npz"))
 
 
 def test_settings_may_be_numpy_integers() -> None:
@@ -91,14 +102,15 @@ FINGERPRINT = """
 import hashlib
 from partly.data.scenes import scenes
 s = scenes(train=40, test=20, seed=5)
-print(hashlib.sha256(s.train_x.tobytes() + s.test_x.tobytes()).hexdigest(), s.train.digest(), s.test.digest())
+pixels = s.items.array.tobytes() + s.test.items.array.tobytes()
+print(hashlib.sha256(pixels).hexdigest(), s.labels.digest(), s.test.labels.digest())
 """
 
 
 def test_same_bits_in_every_process() -> None:
     s = scenes(train=40, test=20, seed=5)
-    pixels = hashlib.sha256(s.train_x.tobytes() + s.test_x.tobytes()).hexdigest()
-    here = [pixels, s.train.digest(), s.test.digest()]
+    pixels = hashlib.sha256(s.items.array.tobytes() + s.test.items.array.tobytes()).hexdigest()
+    here = [pixels, s.labels.digest(), s.test.labels.digest()]
     runs = [
         subprocess.Popen([sys.executable, "-c", FINGERPRINT], env={**os.environ, "PYTHONHASHSEED": k}, **PIPES)
         for k in ("1", "2")
@@ -115,9 +127,10 @@ def test_a_larger_set_starts_with_the_same_pictures(train: int, test: int) -> No
 
 def test_seed_and_part_change_everything() -> None:
     a, b = scenes(train=30, test=30, seed=0), scenes(train=30, test=30, seed=1)
-    for x, y in ((a.train_x, b.train_x), (a.test_x, b.test_x), (a.train_x, a.test_x)):
+    (train, test), (other_train, other_test) = ((one.items.array, one.test.items.array) for one in (a, b))
+    for x, y in ((train, other_train), (test, other_test), (train, test)):
         assert not any(np.array_equal(p, q) for p in x for q in y)
-    assert a.train != b.train
+    assert a.labels != b.labels
 
 
 # ---------------------------------------------------------------- what is in the pictures
@@ -136,9 +149,9 @@ def test_digits_of_train_and_test_are_disjoint() -> None:
             assert not 0 <= thing < 10 or image in pool[thing]
 
 
-def test_one_ground_and_one_to_five_objects(split: Split) -> None:
-    objects = split.train.positive[:, : len(OBJECTS)].sum(axis=1)
-    grounds = split.train.positive[:, len(OBJECTS) :].sum(axis=1)
+def test_one_ground_and_one_to_five_objects(data: Dataset) -> None:
+    objects = data.labels.positive[:, : len(OBJECTS)].sum(axis=1)
+    grounds = data.labels.positive[:, len(OBJECTS) :].sum(axis=1)
     assert set(objects) == {1, 2, 3, 4, 5}
     assert set(grounds) == {1}
     for things in _plan(np.random.default_rng(4).random((500, _DRAWS)), "train").objects.tolist():
@@ -146,55 +159,55 @@ def test_one_ground_and_one_to_five_objects(split: Split) -> None:
         assert len(set(here)) == len(here)
 
 
-def test_labels_are_rare_and_common(split: Split) -> None:
-    share = split.train.positive.mean(axis=0)
+def test_labels_are_rare_and_common(data: Dataset) -> None:
+    share = data.labels.positive.mean(axis=0)
     assert 0.015 < share.min() < 0.035
     assert 0.40 < share.max() < 0.50
-    assert np.abs(share - split.test.positive.mean(axis=0)).max() < 0.1
+    assert np.abs(share - data.test.labels.positive.mean(axis=0)).max() < 0.1
 
 
 @pytest.mark.parametrize(
     ("a", "b"),
     [("boat", "sea"), ("moon", "night"), ("tree", "flower"), ("four", "two"), ("eight", "three"), ("boat", "sun")],
 )
-def test_some_labels_like_each_other(split: Split, a: str, b: str) -> None:
-    expected = len(pictures_of(split, a)) * len(pictures_of(split, b)) / 3000
-    assert len(pictures_of(split, a, b)) > 1.5 * expected
+def test_some_labels_like_each_other(data: Dataset, a: str, b: str) -> None:
+    expected = len(pictures_of(data, a)) * len(pictures_of(data, b)) / 3000
+    assert len(pictures_of(data, a, b)) > 1.5 * expected
 
 
-def test_some_labels_never_meet(split: Split) -> None:
+def test_some_labels_never_meet(data: Dataset) -> None:
     pairs = [("sun", "moon"), ("six", "nine"), ("boat", "tree"), ("boat", "grass"), ("sun", "night"), ("car", "sea")]
     for a, b in [*pairs, *combinations(GROUNDS, 2)]:
-        assert pictures_of(split, a)
-        assert pictures_of(split, b)
-        assert not pictures_of(split, a, b), (a, b)
+        assert pictures_of(data, a)
+        assert pictures_of(data, b)
+        assert not pictures_of(data, a, b), (a, b)
 
 
-def test_coarse_labels_follow_from_the_fine_ones(split: Split) -> None:
-    assert split.hierarchy is not None
-    assert dict(split.hierarchy.parents) == PARENT
+def test_coarse_labels_follow_from_the_fine_ones(data: Dataset) -> None:
+    assert data.hierarchy is not None
+    assert dict(data.hierarchy.parents) == PARENT
     assert set(PARENT) == set(FINE)
     both = scenes(train=200, test=100, coarse=True)
-    assert both.train.names == both.test.names == (*FINE, *COARSE)
-    assert np.array_equal(both.train_x, split.train_x[:200])
-    for part, fine in ((both.train, split.train), (both.test, split.test)):
+    assert both.labels.names == both.test.labels.names == (*FINE, *COARSE)
+    assert np.array_equal(both.items.array, data.items.array[:200])
+    for part, fine in ((both.labels, data.labels), (both.test.labels, data.test.labels)):
         for row, fine_row in zip(part.positive, fine.positive, strict=False):
             yes = {name for name, value in zip(FINE, fine_row, strict=True) if value}
             yes |= {PARENT[name] for name in yes}
             assert {name for name, value in zip(part.names, row, strict=True) if value} == yes
-    split.hierarchy.check(both.train)
+    data.hierarchy.check(both.labels)
 
 
-def test_every_scenario_can_be_played(split: Split) -> None:
-    truth, both = split.train[:100], scenes(train=100, test=0, coarse=True).train
+def test_every_scenario_can_be_played(data: Dataset) -> None:
+    truth, both = data.labels[:100], scenes(train=100, test=0, coarse=True).labels
     assert scenarios.uniform(truth, 0.1, 0).summary()["yes"] > 0
     assert scenarios.positives(truth, 0.5, 0).summary()["no"] == 0
     assert scenarios.single_positive(truth, 0).summary()["yes"] == 100
     assert scenarios.dense(truth, 0.1, 0).summary()["items_wholly_known"] == 10
     assert scenarios.noisy(truth, 0.1, 0) != truth
     assert scenarios.noisy_plus(truth, 0).summary()["yes"] == 100
-    assert split.hierarchy is not None
-    coarse = scenarios.coarse_only(both, split.hierarchy, 0.0, 0)
+    assert data.hierarchy is not None
+    coarse = scenarios.coarse_only(both, data.hierarchy, 0.0, 0)
     assert coarse.known[:, len(FINE) :].all()
     assert not coarse.positive[:, : len(FINE)].any()
 

@@ -12,9 +12,9 @@ def test_write_then_read_is_the_identity(tmp_path, suffix):
     scores = np.random.default_rng(0).random((50, 3)).astype(np.float32)
     ids, names = tuple(f"0{i}\n" for i in range(50)), ("cat", 'a, "b"', "é")
     write_scores(tmp_path / f"a.{suffix}", scores, ids, names)
-    read, read_ids, read_names = read_scores(tmp_path / f"a.{suffix}")
-    assert np.array_equal(read, scores)
-    assert (read_ids, read_names) == (ids, names)
+    read = read_scores(tmp_path / f"a.{suffix}")
+    assert np.array_equal(read.values, scores)
+    assert (read.ids, read.names) == (ids, names)
 
 
 def test_other_suffixes_are_refused(tmp_path):

@@ -27,7 +27,7 @@ class Healthy(Method):
         self.first = task.optimiser(self.one.parameters())
         self.second = task.optimiser(self.other.parameters(), factor=0.5)
         self.rate, self.noise = rate, noise
-        self.register_buffer("believed", torch.full((task.items, task.labels), 0.5))
+        self.keep("believed", 0.5)
         self.register_buffer("weight", torch.ones(task.labels))
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
@@ -52,8 +52,8 @@ class Healthy(Method):
     def forward(self, x: Tensor) -> Tensor:
         return torch.logit((torch.sigmoid(self.one(x)) + torch.sigmoid(self.other(x))) / 2, eps=1e-7)
 
-    def beliefs(self) -> Tensor:
-        return self.believed
+    def beliefs(self, rows: slice = slice(None)) -> Tensor:
+        return self.believed[rows]
 
     def _observed(self, beliefs: Tensor, z: Tensor) -> Tensor:
         return torch.where(z == 0, beliefs, (z == 1).float())

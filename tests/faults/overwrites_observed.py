@@ -23,7 +23,7 @@ class Fault(LossMethod):
 
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
-        self.register_buffer("opinion", torch.full((task.items, task.labels), 0.5))
+        self.keep("opinion", 0.5)
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logs = super().update(batch, clock)
@@ -31,5 +31,5 @@ class Fault(LossMethod):
             self.opinion[batch.index] = torch.sigmoid(self.network(batch.x))
         return logs
 
-    def beliefs(self) -> Tensor:
-        return self.opinion
+    def beliefs(self, rows: slice = slice(None)) -> Tensor:
+        return self.opinion[rows]

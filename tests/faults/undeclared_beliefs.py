@@ -7,8 +7,6 @@ Known no: an ordinary negative.
 Differs: `entry_bytes` stays 0, so no run is refused in time.
 """
 
-import torch
-
 from partly import losses
 from partly.clock import Clock
 from partly.method import LossMethod, Task
@@ -20,7 +18,7 @@ REJECTED_BY = "check_entry_bytes"
 class Fault(LossMethod):
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
-        self.register_buffer("past", torch.zeros(task.items, task.labels))
+        self.keep("past")
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x)

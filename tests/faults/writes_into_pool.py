@@ -4,7 +4,7 @@ Paper: none, a planted fault.
 
 Known no: an ordinary negative.
 
-Differs: `pool.x` belongs to the caller.
+Differs: what `take` gives of a slice may be the caller's own memory.
 """
 
 from partly import losses
@@ -20,4 +20,4 @@ class Fault(LossMethod):
         super().__init__(task, losses.bce, {})
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
-        pool.x.clamp_(-1.0, 1.0)
+        pool.items.take(slice(None)).clamp_(-1.0, 1.0)

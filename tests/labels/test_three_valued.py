@@ -388,6 +388,6 @@ def test_sparse_labels_are_made_dense_by_the_block_only(monkeypatch: pytest.Monk
     labels = Labels.from_positives(sp.random_array((300, 50), density=0.02, rng=0) > 0)
     for job in (labels.digest, labels.summary, labels.entries, lambda: labels == labels[::-1][::-1]):
         job()
-    labels._mapped(lambda z, rows: -z)
+    labels.mapped(lambda z, rows: -z)
     assert seen
     assert max(seen) <= 1000

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from conformance.bench import make_clock, make_pool, make_task
+from conformance.bench import make_clock, make_pool, make_task, x_of
 from partly.methods.cnn_rnn import CNNRNN
 from partly.pool import Pool
 
@@ -58,8 +58,8 @@ def test_the_loss_is_the_mean_over_all_that_is_named() -> None:
 @pytest.mark.parametrize(("beam", "longest"), [(1, 3), (2, 3), (3, 10), (200, 10)])
 def test_beam_search_against_loops(beam: int, longest: int) -> None:
     made, pool = begun(size=6, beam=beam, longest=longest)
-    found = torch.sigmoid(made(pool.x[:4]))
-    for x, probabilities in zip(pool.x[:4], found.tolist(), strict=True):
+    found = torch.sigmoid(made(x_of(pool.items)[:4]))
+    for x, probabilities in zip(x_of(pool.items)[:4], found.tolist(), strict=True):
         highest = [0.0] * LABELS
         paths: list[tuple[float, list[int]]] = [(0.0, [])]
         for _ in range(min(longest, LABELS)):

@@ -10,9 +10,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from conformance.bench import x_of
 from partly import losses, scenarios, training
 from partly.clock import Clock
 from partly.errors import SettingError
+from partly.items import as_items
 from partly.labels import Labels
 from partly.method import Task
 from partly.methods.curriculum import Curriculum, label_rates
@@ -31,10 +33,10 @@ def made(
 ) -> tuple[Curriculum, Pool]:
     """A method and a pool of which it has read the labels, with scores of every size."""
     rng = np.random.default_rng(0)
-    x = torch.from_numpy(rng.normal(size=(items, WIDTH)).astype(np.float32))
+    x = as_items(rng.normal(size=(items, WIDTH)).astype(np.float32))
     truth = Labels.from_full(rng.random((items, labels)) < 0.3)
     pool = Pool(x, scenarios.uniform(truth, share, seed=0), batch)
-    method = Curriculum(Task(x, items, labels, head), **settings)
+    method = Curriculum(Task(x, labels, head, observed=pool.labels), **settings)
     with torch.no_grad():
         for network in method.networks:
             for weight in network.head.parameters():
@@ -58,7 +60,7 @@ def relabelled(epoch: int = 9, **settings: Any) -> tuple[Curriculum, Pool]:
 def scores(method: Curriculum, pool: Pool) -> Tensor:
     method.eval()
     with torch.no_grad():
-        found = torch.stack([network(pool.x) for network in method.networks]).mean(dim=0)
+        found = torch.stack([network(x_of(pool.items)) for network in method.networks]).mean(dim=0)
     method.train()
     return found
 
@@ -179,8 +181,8 @@ def test_half_of_the_features_are_dropped_and_all_else_is_as_in_use(head: str) -
     before = {name: value.clone() for name, value in network.state_dict().items()}
     torch.manual_seed(0)
     with torch.no_grad():
-        samples = method._samples(pool.x)
-        features = network.features(pool.x)
+        samples = method._samples(x_of(pool.items))
+        features = network.features(x_of(pool.items))
         # A feature is 0 or doubled: mean as it is, variance the sum of (weight x feature)^2.
         variance = features.square() @ network.head.weight.square().T
         mean = network.head(features)
@@ -225,7 +227,7 @@ def test_known_labels_are_never_touched_and_beliefs_say_so() -> None:
     z = torch.tensor(pool.labels.ternary())
     assert not method.weak[z != 0].any()
     wanted = torch.where(z != 0, z, method.weak)
-    assert torch.equal(method.beliefs(), torch.tensor([0.0, 0.5, 1.0])[wanted.long() + 1])
+    assert torch.equal(method.beliefs(), torch.tensor([0.0, 0.5, 1.0]).half()[wanted.long() + 1])
     assert method.labelled.item() == pytest.approx((wanted != 0).float().mean().item())
 
 

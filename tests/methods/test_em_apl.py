@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from conformance.bench import make_clock, make_pool, make_task, observed
+from conformance.bench import make_clock, make_pool, make_task, observed, x_of
 from losses.cases import entropy, no, yes
 from partly import training
 from partly.clock import Clock
@@ -20,7 +20,7 @@ def method(**settings: float) -> EMAPL:
 
 
 def scores(made: EMAPL) -> Tensor:
-    return torch.from_numpy(training.logits(made, make_pool().x))
+    return torch.from_numpy(training.logits(made, make_pool().items))
 
 
 def begin(made: EMAPL, epoch: int, epochs: int = 10) -> None:
@@ -48,7 +48,7 @@ def test_the_lowest_scores_of_each_label_become_soft_and_stay() -> None:
     made = method()
     begin(made, 0)
     z = torch.from_numpy(observed())
-    assert torch.equal(made.beliefs(), torch.where(z == 0, 0.5, (z == 1).float()))
+    assert torch.equal(made.beliefs(), torch.where(z == 0, 0.5, (z == 1).half()))
     before = made.believed.clone()
     for epoch in range(5, 10):
         with torch.no_grad():
@@ -65,7 +65,7 @@ def test_the_lowest_scores_of_each_label_become_soft_and_stay() -> None:
             assert not len(new) or not len(left) or new.max() <= left.min()
             np.testing.assert_allclose(now[held & ~had, label].float(), torch.sigmoid(new), rtol=1e-3)
         before = now
-    assert torch.equal(made.beliefs()[z != 0], (z[z != 0] == 1).float())
+    assert torch.equal(made.beliefs()[z != 0], (z[z != 0] == 1).half())
 
 
 def test_a_run_ends_with_nine_tenths_of_each_label() -> None:
@@ -96,7 +96,7 @@ def test_loss_of_a_batch() -> None:
     z = torch.tensor([[1, -1, 0, 0, 0], [0, 0, 0, 1, -1]], dtype=torch.int8)
     made.believed[index] = torch.tensor([[1.0, 0.0, -1.0, 0.25, 0.0], [-1.0, 0.0, 0.25, 1.0, 0.0]]).half()
     made.eval()
-    logits = made(pool.x[index]).tolist()
+    logits = made(x_of(pool.items)[index]).tolist()
     total = 0.0
     for row, known, believed in zip(logits, z.tolist(), made.believed[index].tolist(), strict=True):
         for x, said, t in zip(row, known, believed, strict=True):
@@ -104,5 +104,5 @@ def test_loss_of_a_batch() -> None:
                 total += yes(x) if said == 1 else no(x)
             else:
                 total += -0.3 * entropy(x) if t < 0 else 0.2 * (t * yes(x) + (1 - t) * no(x))
-    logs = made.update(Batch(pool.x[index], z, index), make_clock(pool))
+    logs = made.update(Batch(x_of(pool.items)[index], z, index), make_clock(pool))
     assert logs["loss"] == pytest.approx(total / 10, rel=1e-5)

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from conformance.bench import ITEMS, LABELS, differing, features, make_clock, make_pool, make_task, observed
-from partly import catalogue, run, training
+from conformance.bench import ITEMS, LABELS, differing, features, make_clock, make_pool, make_task, observed, x_of
+from partly import methods, run, training
 from partly.clock import Clock
 from partly.errors import DataError, PartlyError, SettingError
+from partly.items import as_items
 from partly.labels import Labels
 from partly.methods.imcl import PRESETS, Imcl
 from partly.networks import predicting
@@ -152,12 +153,12 @@ def test_the_bank() -> None:
     assert whole.bank.index.tolist() == list(range(ITEMS))
     clock = Clock(0, epochs=4, steps=pool.steps, epoch=3)
     whole.begin_epoch(pool, clock)
-    torch.testing.assert_close(whole.bank.features, whole.network.features(pool.x))
+    torch.testing.assert_close(whole.bank.features, whole.network.features(x_of(pool.items)))
 
 
 def test_presets_run() -> None:
     for settings in PRESETS.values():
-        assert training.predict(trained(**settings), features()).shape == (ITEMS, LABELS)
+        assert training.predict(trained(**settings), as_items(features())).shape == (ITEMS, LABELS)
 
 
 def test_items_of_a_class_are_preferred(tmp_path: Path) -> None:
@@ -190,7 +191,7 @@ def test_an_explanation_adds_up(settings: dict[str, object]) -> None:
         assert set(told.neighbours()) == {j for j in support[item].tolist() if j >= 0}
         sizes = [abs(path.contribution) for path in told.evidence]
         assert sizes == sorted(sizes, reverse=True)
-        assert told.probability == pytest.approx(torch.sigmoid(method(pool.x))[item, label].item(), abs=1e-4)
+        assert told.probability == pytest.approx(torch.sigmoid(method(x_of(pool.items)))[item, label].item(), abs=1e-4)
         for path in told.evidence:
             z = observed()[path.neighbour, path.label]
             if path.known:
@@ -237,9 +238,9 @@ def test_classes_belong_to_the_items_of_the_pool(tmp_path: Path) -> None:
         Labels.from_ternary(observed(n), ids=[i for i in classes if i.startswith(word)])
         for word, n in (("train", ITEMS), ("new", 2 * ITEMS))
     )
-    method = made(Pool(features(), train), side=str(path), side_weight=100.0, k=1)
+    method = made(Pool(as_items(features()), train), side=str(path), side_weight=100.0, k=1)
     for item in (0, 4, 2 * ITEMS - 1):
-        near = method.explain(item, 0, Pool(features(2 * ITEMS), new)).neighbours()
+        near = method.explain(item, 0, Pool(as_items(features(2 * ITEMS)), new)).neighbours()
         assert near
         assert {n % 3 for n in near} == {item % 3}
 
@@ -250,15 +251,15 @@ def test_files_are_refused_before_the_run_begins(tmp_path: Path) -> None:
     labels = Labels.from_ternary(observed())
     for name, words in (("graph", "'seven' is not among the 5 names"), ("side", "must be item and class")):
         with pytest.raises(PartlyError, match=words):
-            Recipe("imcl", "linear", settings={name: str(path)}).build(features(), *labels.shape, labels)
+            Recipe("imcl", "linear", settings={name: str(path)}).build(as_items(features()), labels.shape[1], labels)
 
 
 def test_a_start_keeps_the_graph_that_it_has_learned() -> None:
-    labels = Labels.from_ternary(observed())
+    items, labels = as_items(features()), Labels.from_ternary(observed())
     recipe = Recipe("imcl", "linear", epochs=2, lr=0.1, settings={"warmup": 0.0})
-    first = run.fit(recipe, features(), labels).method.state_dict()
-    again = run.fit(replace(recipe, epochs=1, settings={"warmup": 1.0}), features(), labels, start=first).method
-    assert torch.equal(again.state_dict()["vectors.graph.weights"], first["vectors.graph.weights"])
+    first = run.fit(recipe, items, labels).method.weights()
+    again = run.fit(replace(recipe, epochs=1, settings={"warmup": 1.0}), items, labels, start=first).method
+    assert torch.equal(again.weights()["method.vectors.graph.weights"], first["method.vectors.graph.weights"])
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
@@ -278,12 +279,12 @@ def test_the_optimiser_of_the_graph_is_there_from_the_start_and_has_not_begun(op
 
 def test_memory_of_the_bank_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = make_pool()
-    defaults = catalogue.find("imcl").defaults()
-    assert Imcl.kept_bytes(ITEMS, LABELS, defaults) == 0
+    defaults = methods.find("imcl").complete({})
+    assert Imcl.memory(ITEMS, LABELS, defaults) == (0, 0)
     for room in (10, ITEMS, 10**9):
         settings = {"candidates": "bank", "bank": room}
         bank = made(pool, **settings).bank
-        assert Imcl.kept_bytes(ITEMS, LABELS, defaults | settings) == bank.scores.nbytes + bank.z.nbytes
+        assert Imcl.memory(ITEMS, LABELS, defaults | settings) == (bank.scores.nbytes + bank.z.nbytes, 0)
     monkeypatch.setattr(run.os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1}.__getitem__)
     labels = Labels.from_ternary(np.zeros((100, 100), np.int8))
     run.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 4}), labels)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from conformance.bench import make_clock, make_pool, make_task, observed
-from partly import losses, training
+from partly import losses, methods, training
 from partly.clock import Clock
 from partly.methods.large_loss import LargeLoss
 from partly.pool import Pool
@@ -31,7 +31,7 @@ def test_the_share_grows_with_the_epochs(scheme: str, epoch: int, share: float) 
     found = made.update(batch, Clock(0, epochs=10, steps=pool.steps, epoch=epoch))
     assert found["loss"] == pytest.approx(expected, rel=1e-6)
     assert made.beliefs() is None
-    assert not made.held.any()
+    assert made.entries() == {}
 
 
 def test_turned_for_good_by_item_and_only_what_is_unknown() -> None:
@@ -68,7 +68,7 @@ def test_nothing_is_turned_in_the_first_epoch_and_nothing_twice() -> None:
     training.train(made, pool, make_clock(pool, epochs=4), watch=watch)
     assert counts[: pool.steps] == [0] * pool.steps
     assert all(b > a for a, b in zip(counts[pool.steps - 1 :], counts[pool.steps :], strict=False))
-    assert torch.equal(made.beliefs(), (made.held == 1).float())
+    assert torch.equal(made.beliefs(), (made.held == 1).half())
 
 
 def test_known_no_stays_no_even_if_everything_unknown_is_turned() -> None:
@@ -79,3 +79,12 @@ def test_known_no_stays_no_even_if_everything_unknown_is_turned() -> None:
     for _ in range(2):
         made.update(everyone, Clock(0, epochs=1, steps=1, epoch=1))
     assert torch.equal(made.held, torch.where(z == 0, 1, z).to(torch.int8))
+
+
+def test_memory_is_that_of_the_scheme() -> None:
+    pool = make_pool()
+    for scheme in ("reject", "correct", "correct-permanently"):
+        settings = methods.find("large-loss").complete({"scheme": scheme})
+        kept = sum(part.nbytes for part in method(pool, scheme=scheme).entries().values())
+        assert LargeLoss.memory(*pool.labels.shape, settings) == (kept, 0)
+        assert bool(kept) is (scheme == "correct-permanently")

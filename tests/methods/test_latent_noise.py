@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from conformance.bench import make_clock, make_pool, make_task
+from conformance.bench import make_clock, make_pool, make_task, x_of
 from losses.cases import sigmoid
 from partly import losses
 from partly.clock import Clock
@@ -37,7 +37,8 @@ def test_mixture_is_finite_and_its_gradient_that_of_the_value() -> None:
 
 def test_what_is_there_is_said_27_to_1_at_first() -> None:
     pool = make_pool()
-    visual, relevance = (LatentNoise(make_task(pool), predicts=name).eval()(pool.x) for name in ("visual", "relevance"))
+    both = (LatentNoise(make_task(pool), predicts=name).eval() for name in ("visual", "relevance"))
+    visual, relevance = (made(x_of(pool.items)) for made in both)
     h = torch.sigmoid(visual)
     torch.testing.assert_close(torch.sigmoid(relevance), (27 * h + (1 - h)) / 28, rtol=0, atol=1e-3)
     assert math.exp(3.29) == pytest.approx(27, abs=0.2)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from conformance.bench import ITEMS, LABELS, make_clock, make_pool, make_task, observed, truth
+from conformance.bench import ITEMS, LABELS, make_clock, make_pool, make_task, observed, truth, x_of
 from partly import training
 from partly.methods.leml import Leml
 from partly.pool import Pool
@@ -27,7 +27,7 @@ def made(pool: Pool, **settings: Any) -> Leml:
 
 
 def standardised(pool: Pool) -> np.ndarray:
-    x = pool.x.double().numpy()
+    x = x_of(pool.items).double().numpy()
     return (x - x.mean(axis=0)) / x.std(axis=0)
 
 
@@ -97,7 +97,7 @@ def test_with_everything_known_and_full_rank_it_is_least_squares() -> None:
         method.solve_w(pool)
     design = np.hstack([standardised(pool), np.ones((ITEMS, 1))])
     fitted = design @ np.linalg.lstsq(design, truth().astype(float), rcond=None)[0]
-    np.testing.assert_allclose(method(pool.x).numpy(), fitted, atol=1e-3)
+    np.testing.assert_allclose(method(x_of(pool.items)).numpy(), fitted, atol=1e-3)
 
 
 def test_logistic_ends_where_nothing_slopes() -> None:

@@ -10,10 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from conformance.bench import copied, differing, make_clock, make_pool, make_task, observed
+from conformance.bench import copied, differing, make_clock, make_pool, make_task, observed, x_of
 from losses.cases import no, sigmoid, yes
 from partly import training
 from partly.clock import Clock
+from partly.items import absent
 from partly.methods.role import Role
 from partly.pool import Batch
 
@@ -48,7 +49,7 @@ def test_loss_and_gradients_of_a_batch() -> None:
     made = started(expected_yes=2.0).double().eval()
     index = torch.tensor([4, 7, 2])
     z = torch.tensor([[1, -1, 0, 0, 0], [0, 0, 0, 1, -1], [0, 0, 0, 0, 0]], dtype=torch.int8)
-    f = made(make_pool().x[index].double()).detach().requires_grad_()
+    f = made(x_of(make_pool().items)[index].double()).detach().requires_grad_()
     g = made.estimates[index].clone().requires_grad_()
     total = 0.0
     for own, other in ((f.tolist(), g.tolist()), (g.tolist(), f.tolist())):
@@ -75,13 +76,13 @@ def test_update_uses_that_loss_and_moves_only_its_items() -> None:
     batch = pool.take(index)
     f, g = made(batch.x), made.estimates[index]
     expected = (made._side(f, g, batch.z) + made._side(g, f, batch.z)).item() / 2
-    before = copied(made.weights())
+    before = copied(made.entries())
     logs = made.update(batch, make_clock(pool))
     assert logs["loss"] == pytest.approx(expected, rel=1e-6)
     others = torch.ones(len(pool), dtype=torch.bool)
     others[index] = False
     for name in ("estimates", "moment", "squares", "visits"):
-        then, now = before[f"method.{name}"], getattr(made, name)
+        then, now = before[f"entries.{name}"], getattr(made, name)
         assert torch.equal(then[others], now[others])
         assert (then[index] != now[index]).all()
 
@@ -141,9 +142,9 @@ def test_phases(share: float, epochs: int, phases: list[tuple[bool, int, int]]) 
 def test_linear_phase_trains_the_linear_network_and_hands_on_the_estimates() -> None:
     pool = make_pool()
     made = Role(make_task(pool), linear_share=0.5)
-    first = copied(made.weights())
+    first = copied(made.state())
     held: list[dict[str, Tensor]] = []
-    training.train(made, pool, make_clock(pool, epochs=4), watch=lambda clock, _: held.append(copied(made.weights())))
+    training.train(made, pool, make_clock(pool, epochs=4), watch=lambda clock, _: held.append(copied(made.state())))
     half = held[2 * pool.steps - 1]
     changed = {name.split(".")[1] for name in differing(first, half)}
     assert "linear" in changed
@@ -151,8 +152,8 @@ def test_linear_phase_trains_the_linear_network_and_hands_on_the_estimates() -> 
     changed = {name.split(".")[1] for name in differing(half, held[-1])}
     assert "network" in changed
     assert "linear" not in changed
-    step = held[2 * pool.steps]["method.estimates"] - half["method.estimates"]
-    assert 0 < step.abs().max() < 0.5 < (half["method.estimates"] - first["method.estimates"]).abs().max()
+    step = held[2 * pool.steps]["entries.estimates"] - half["entries.estimates"]
+    assert 0 < step.abs().max() < 0.5 < (half["entries.estimates"] - first["entries.estimates"]).abs().max()
     assert type(made.linear.features[-1]) is torch.nn.Identity
 
 
@@ -160,9 +161,8 @@ def test_a_saved_model_with_a_linear_phase_loads() -> None:
     pool = make_pool()
     made = Role(make_task(pool), linear_share=0.5)
     training.train(made, pool, make_clock(pool))
-    again = Role(dataclasses.replace(make_task(pool), x=torch.zeros(2, 6)), linear_share=0.5)
+    again = Role(dataclasses.replace(make_task(pool), items=absent(pool.items)), linear_share=0.5)
     again.load_state(copied(made.state()))
     assert not differing(made.state(), again.state())
-    assert math.isfinite(
-        again.update(Batch(pool.x[:2], torch.from_numpy(observed()[:2]), torch.arange(2)), make_clock(pool))["loss"]
-    )
+    batch = Batch(x_of(pool.items)[:2], torch.from_numpy(observed()[:2]), torch.arange(2))
+    assert math.isfinite(again.update(batch, make_clock(pool))["loss"])

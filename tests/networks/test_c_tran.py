@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from partly import networks
 from partly.errors import SettingError
+from partly.items import as_items
 from partly.networks import CTran, c_tran
 
 SMALL = {"width": 8, "tokens": 2, "layers": 2, "heads": 2}
@@ -29,17 +30,17 @@ def norm(token: Tensor, layer: nn.LayerNorm) -> Tensor:
 
 def slow_layer(layer: c_tran.Layer, tokens: list[Tensor]) -> list[Tensor]:
     """Token by token and head by head."""
-    asks = [layer.asks[1](norm(token, layer.asks[0])).view(3, layer.heads, -1) for token in tokens]
+    projected = [layer.query_key_value[1](norm(token, layer.query_key_value[0])).view(3, layer.heads, -1) for token in tokens]
     result = []
-    for token, (query, _, _) in zip(tokens, asks, strict=True):
-        heard = []
+    for token, (query, _, _) in zip(tokens, projected, strict=True):
+        attended = []
         for head in range(layer.heads):
-            close = [(query[head] @ key[head]) / query.shape[1] ** 0.5 for _, key, _ in asks]
+            close = [(query[head] @ key[head]) / query.shape[1] ** 0.5 for _, key, _ in projected]
             total = sum(c.exp() for c in close)
-            heard.append(sum(c.exp() / total * value[head] for c, (_, _, value) in zip(close, asks, strict=True)))
-        token = token + layer.hears[0](torch.cat(heard))
-        inner = layer.thinks[1](norm(token, layer.thinks[0])).clamp(min=0)
-        result.append(token + layer.thinks[3](inner))
+            attended.append(sum(c.exp() / total * value[head] for c, (_, _, value) in zip(close, projected, strict=True)))
+        token = token + layer.attended[0](torch.cat(attended))
+        inner = layer.feed_forward[1](norm(token, layer.feed_forward[0])).clamp(min=0)
+        result.append(token + layer.feed_forward[3](inner))
     return result
 
 
@@ -168,9 +169,9 @@ def test_impossible_sizes_are_refused(wrong: dict[str, int]) -> None:
         make(**wrong)
 
 
-def test_the_head_hears_and_its_trunk_is_that_of_mlp() -> None:
-    network = networks.build("c-tran", torch.randn(6, 7), labels=5).eval()
-    assert network.hears
+def test_the_head_takes_labels_and_its_trunk_is_that_of_mlp() -> None:
+    network = networks.build(as_items(torch.randn(6, 7)), labels=5, head="c-tran").eval()
+    assert network.takes_labels
     assert network.features(torch.randn(2, 7)).shape == (2, 512)
     z = torch.tensor([[1, 0, 0, 0, -1]], dtype=torch.int8)
     x = torch.randn(1, 7)

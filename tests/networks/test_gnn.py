@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from partly import networks
 from partly.errors import SettingError
+from partly.items import as_items
 from partly.networks import LabelGNN, gnn
 
 
@@ -100,7 +101,7 @@ def test_gradients() -> None:
 
 
 def test_the_head_is_an_mlp_below_the_graph() -> None:
-    network = networks.build("gnn", torch.randn(6, 7), labels=5).eval()
+    network = networks.build(as_items(torch.randn(6, 7)), labels=5, head="gnn").eval()
     x = torch.randn(2, 7)
     linear, graph = network.head
     assert network.features(x).shape == (2, 512)

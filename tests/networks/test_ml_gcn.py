@@ -15,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 from partly import Classifier, Labels, networks
 from partly.errors import SettingError
+from partly.items import as_items
 from partly.labels import matrix
 from partly.networks import MLGCN, label_graph
 from partly.networks.ml_gcn import co_occurrence, conditional
@@ -139,8 +140,8 @@ def test_the_head_counts_the_training_labels_and_a_loaded_model_has_its_graph(tm
 
 
 def test_the_trunk_is_that_of_mlp() -> None:
-    network = networks.build("ml-gcn", torch.randn(6, 7), labels=5).eval()
+    network = networks.build(as_items(torch.randn(6, 7)), labels=5, head="ml-gcn").eval()
     x = torch.randn(2, 7)
     assert network.features(x).shape == (2, 512)
-    assert not network.hears
+    assert not network.takes_labels
     torch.testing.assert_close(network(x), network.features(x) @ network.head.weights().T)

@@ -77,12 +77,13 @@ def changed(z: Matrix, rows: Codes, columns: Codes, values: Ternary) -> Matrix:
         result = z.copy()
         result[rows, columns] = values
         return result
-    if not len(rows):
-        return z
+    return _changed(z, rows, columns, values) if len(rows) else z
+
+
+def _changed(z: Any, rows: Codes, columns: Codes, values: Ternary) -> Any:
     items, at = np.unique(rows, return_inverse=True)
     parts: list[Any] = []
-    width = int(z.shape[1])
-    for block in blocks((len(items), width)):
+    for block in blocks((len(items), z.shape[1])):
         new = dense(z, items[block])
         here = (at >= block.start) & (at < block.stop)
         new[at[here] - block.start, columns[here]] = values[here]

@@ -16,19 +16,24 @@ from hypothesis import strategies as st
 import partly
 from partly import Hierarchy, Labels
 from partly.active import queries
-from partly.active.queries import Questions, choose
-from partly.catalogue import described
+from partly.active.queries import choose
+from partly.catalogue import Info, read
 from partly.clock import Clock
 from partly.errors import PartlyError, SettingError
+from partly.items import Items, as_items
 from partly.method import Method
 from partly.run import Recipe
 
 NAMES = ("a", "b", "c", "d", "e")
-SILENT = Recipe("bce", "linear").build(torch.zeros(2, 1), 2, 1)  # nobody asks it
+SILENT = Recipe("bce", "linear").build(as_items(np.zeros((2, 1))), 1)  # nobody asks it
 
 
-def model(x: torch.Tensor, labels: Labels) -> Method:
-    return Recipe("bce", "linear").build(x, *labels.shape, labels)
+def model(x: Items, labels: Labels) -> Method:
+    return Recipe("bce", "linear").build(x, labels.shape[1], labels)
+
+
+def tensor(x: Items) -> torch.Tensor:
+    return x.take(slice(None))
 
 
 def planted(monkeypatch: pytest.MonkeyPatch, table: np.ndarray) -> None:
@@ -40,7 +45,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, table: np.ndarray) -> None:
             yield {"score": part, "twice": 2 * part}
 
     module = types.ModuleType("partly.queries.planted", "Planted.")
-    monkeypatch.setattr(queries, "discover", lambda: {"planted": described(module, scores)})
+    monkeypatch.setattr(queries, "discover", lambda: {"planted": read(module, "query", lambda _: scores, Info)})
 
 
 @st.composite
@@ -104,12 +109,13 @@ def test_against_a_slow_choice(case: tuple) -> None:
             i == k and related(hierarchy, NAMES[j], NAMES[m]) and beats(hierarchy, scores, i, m, j) for k, m in able
         )
     ]
-    x = torch.zeros(len(labels), 2)
-    before = Questions(*np.array(asked, np.int64).reshape(-1, 2).T, {})
+    x = as_items(np.zeros((len(labels), 2)))
+    before = tuple(np.array(asked, np.int64).reshape(-1, 2).T)
+    labels = hierarchy.deduce(labels)
     with pytest.MonkeyPatch.context() as patch:
         planted(patch, scores)
         patch.setattr(queries, "BLOCK", block)
-        found = choose("planted", SILENT, x, labels, count, Clock(0), hierarchy=hierarchy, asked=[before])
+        found = choose("planted", SILENT, x, labels, count, Clock(0), hierarchy=hierarchy, asked=before)
     expected = [(i, j) for _, i, j in sorted(wanted)[:count]]
     assert list(zip(found.rows.tolist(), found.columns.tolist(), strict=True)) == expected
     assert found.scores["score"].tolist() == [scores[i, j] for i, j in expected]
@@ -129,30 +135,31 @@ def test_no_query_asks_what_follows_or_twice(case: tuple, name: str) -> None:
     hierarchy, labels, _, _, _, block = case
     if not labels.known_per_item().any():
         return
-    x = torch.from_numpy(np.random.default_rng(0).normal(size=(len(labels), 3)).astype(np.float32))
-    asked: list[Questions] = []
+    x = as_items(np.random.default_rng(0).normal(size=(len(labels), 3)).astype(np.float32))
+    asked = np.empty((2, 0), np.int64)
     method, seen, z = model(x, labels), set(), closure(hierarchy, labels)
+    labels = hierarchy.deduce(labels)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queries, "BLOCK", block)
-        while len(found := choose(name, method, x, labels, 2, Clock(0), hierarchy=hierarchy, asked=asked)):
+        while len(found := choose(name, method, x, labels, 2, Clock(0), hierarchy=hierarchy, asked=tuple(asked))):
             entries = set(zip(found.rows.tolist(), found.columns.tolist(), strict=True))
             assert not entries & seen
             assert all(z[i, j] == 0 for i, j in entries)
             seen |= entries
-            asked.append(found)
+            asked = np.concatenate([asked, [found.rows, found.columns]], axis=1)
     assert len(seen) == (z == 0).sum()
 
 
 @pytest.fixture
-def small() -> tuple[torch.Tensor, Labels]:
+def small() -> tuple[Items, Labels]:
     rng = np.random.default_rng(3)
-    x = torch.from_numpy(rng.normal(size=(12, 4)).astype(np.float32))
+    x = as_items(rng.normal(size=(12, 4)).astype(np.float32))
     z = rng.choice([1, -1, 0], size=(12, 3))
     z[:3] = np.where(z[:3] == 0, 1, z[:3])  # three items wholly known
     return x, Labels.from_ternary(z)
 
 
-def everything(name: str, x: torch.Tensor, labels: Labels, clock: Clock, **settings: object) -> np.ndarray:
+def everything(name: str, x: Items, labels: Labels, clock: Clock, **settings: object) -> np.ndarray:
     """The scores of all unknown entries, as a matrix with NaN elsewhere."""
     found = choose(name, model(x, labels), x, labels, 10**6, clock, settings=settings)
     table = np.full(labels.shape, np.nan)
@@ -171,7 +178,7 @@ def test_random_is_a_function_of_seed_and_round(small: tuple, monkeypatch: pytes
 
 def test_random_prefers_nothing() -> None:
     labels = Labels.from_ternary(np.zeros((200, 5), int))
-    x = torch.zeros(200, 1)
+    x = as_items(np.zeros((200, 1)))
     counts = np.zeros((200, 5))
     for number in range(40):
         found = choose("random", model(x, labels), x, labels, 100, Clock(0, epoch=number))
@@ -183,7 +190,7 @@ def test_random_prefers_nothing() -> None:
 
 def test_uncertainty_is_entropy(small: tuple) -> None:
     x, labels = small
-    p = model(x, labels)(x).sigmoid().double().detach().numpy()
+    p = model(x, labels)(tensor(x)).sigmoid().double().detach().numpy()
     slow = -p * np.log(p) - (1 - p) * np.log(1 - p)
     found = everything("uncertainty", x, labels, Clock(0))
     np.testing.assert_allclose(found, np.where(labels.known, np.nan, slow), rtol=1e-5)
@@ -202,7 +209,7 @@ def test_look_ahead_against_double_backward(small: tuple, rate: float) -> None:
     """Equations 6, 8, 9 to 11, on one block, with a graph through the step instead of forward mode."""
     x, labels = small
     found = choose("look-ahead", model(x, labels), x, labels, 10**6, Clock(0), settings={"rate": rate})
-    method = model(x, labels)
+    method, x = model(x, labels), tensor(x)
     z = torch.tensor(labels.rows(slice(None)))
     whole = (z != 0).all(dim=1)
     weights = dict(method.named_parameters())
@@ -249,7 +256,7 @@ def test_without_wholly_known_items_others_judge(small: tuple) -> None:
 @pytest.mark.parametrize("mode", [True, False])
 def test_asking_leaves_the_model_as_it_was(small: tuple, name: str, mode: bool) -> None:
     x, labels = small
-    method = Recipe("bce", "mlp").build(x, *labels.shape, labels).train(mode)
+    method = Recipe("bce", "mlp").build(x, labels.shape[1], labels).train(mode)
     before = {key: value.clone() for key, value in method.state_dict().items()}
     choose(name, method, x, labels, 4, Clock(0))
     assert method.training == mode

@@ -1,33 +1,22 @@
-"""wsabie, fast0tag and lsep: the sampled loss against a loop, the two parts of the epochs, and the small space."""
+"""wsabie: the sampled loss against a loop, the two parts of the epochs, and the small space."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from conformance.bench import make_clock, make_pool, make_task
-from partly import losses, training
-from partly.clock import Clock
-from partly.errors import DataError, SettingError
-from partly.methods import lsep
-from partly.methods.fast0tag import Fast0Tag
+from conformance.bench import make_clock, make_pool, make_task, x_of
+from methods.ranking import LATE, random_case
+from partly import losses
+from partly.errors import SettingError
+from partly.losses.ranking import sides
 from partly.methods.wsabie import Wsabie, warp
-
-LATE = Clock(0, epochs=4, steps=3, epoch=3)
 
 
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(7)
-
-
-def random_case(items: int = 6, labels: int = 8) -> tuple[Tensor, Tensor]:
-    rng = np.random.default_rng(4)
-    logits = torch.from_numpy(rng.normal(scale=2, size=(items, labels)))
-    return logits, torch.from_numpy(rng.choice([-1, 0, 1], size=(items, labels)).astype(np.int8))
 
 
 def slow_warp(logits: Tensor, z: Tensor, margin: float, draws: Tensor) -> list[float]:
@@ -89,47 +78,25 @@ def test_label_vectors_stay_within_their_norm() -> None:
     assert (norms > 0.69).any()
 
 
-@pytest.mark.parametrize("kind", [Wsabie, Fast0Tag])
-def test_logits_are_products_in_a_small_space(kind: type[Wsabie] | type[Fast0Tag]) -> None:
+def test_logits_are_products_in_a_small_space() -> None:
     pool = make_pool()
-    made = kind(make_task(pool), size=2).eval()
-    assert torch.linalg.matrix_rank(made(pool.x)) == 2
-    places = made.network.features(pool.x)
-    torch.testing.assert_close(made(pool.x), places @ made.network.head.weight.T)
+    x = x_of(pool.items)
+    made = Wsabie(make_task(pool), size=2).eval()
+    assert torch.linalg.matrix_rank(made(x)) == 2
+    places = made.network.features(x)
+    torch.testing.assert_close(made(x), places @ made.network.head.weight.T)
     with pytest.raises(SettingError, match="size = 0"):
-        kind(make_task(pool), size=0)
-
-
-def test_label_vectors_of_a_file_stay_as_they_are(tmp_path: Path) -> None:
-    pool, path = make_pool(), tmp_path / "vectors.csv"
-    given = {name: [float(i), -float(i)] for i, name in enumerate(["more", *reversed(pool.labels.names)])}
-    path.write_text("item,a,b\n" + "".join(f"{n},{a},{b}\n" for n, (a, b) in given.items()), encoding="utf-8")
-    task = make_task(pool, observed=pool.labels)
-    made = Fast0Tag(task, size=2, vectors=str(path))
-    before = made.network.features(pool.x)
-    training.train(made, pool, make_clock(pool))
-    assert made.network.head.weight.tolist() == [given[name] for name in pool.labels.names]
-    assert not torch.equal(made.network.features(pool.x), before)
-    loaded = Fast0Tag(make_task(pool), size=2, vectors="not there any more.csv")
-    loaded.load_state(made.state())
-    assert torch.equal(loaded.eval()(pool.x), made.eval()(pool.x))
-    with pytest.raises(SettingError, match="vectors of 2 numbers for size = 300"):
-        Fast0Tag(task, vectors=str(path))
-    path.write_text("item,a,b\n0,1,1\n", encoding="utf-8")
-    with pytest.raises(DataError, match="4 of the 5 labels are not in it"):
-        Fast0Tag(task, size=2, vectors=str(path))
+        Wsabie(make_task(pool), size=0)
 
 
 @pytest.mark.parametrize("unknown_as_no", [False, True])
 def test_first_logistic_then_ranks(unknown_as_no: bool) -> None:
     pool = make_pool()
     batch = pool.take(torch.arange(8))
-    for clock, expected in ((make_clock(pool), losses.bce), (LATE, losses.rank_net)):
-        made = Fast0Tag(make_task(pool), unknown_as_no=unknown_as_no).eval()
-        given = {"unknown_as_no": unknown_as_no} if clock is LATE else {}
-        value = expected(made(batch.x), batch.z, **given).mean().item()
-        assert made.update(batch, clock)["loss"] == pytest.approx(value, rel=1e-6)
-    logits, z = random_case()
-    assert torch.equal(lsep.loss(logits, z, make_clock(pool)), losses.bce(logits, z))
-    late = lsep.loss(logits, z, LATE, unknown_as_no=unknown_as_no)
-    assert torch.equal(late, losses.lsep(logits, z, unknown_as_no=unknown_as_no))
+    for clock in (make_clock(pool), LATE):
+        made = Wsabie(make_task(pool), unknown_as_no=unknown_as_no).eval()
+        logits = made(batch.x)
+        entries = losses.bce(logits, batch.z)
+        if clock is LATE:
+            entries = warp(logits, *sides(batch.z, unknown_as_no), 1.0, 100, clock.generator("warp"))
+        assert made.update(batch, clock)["loss"] == pytest.approx(entries.mean().item(), rel=1e-6)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from partly import Dataset, Labels
+from partly.data import feature_table, read, tables, write
+from partly.errors import DataError
+from partly.items import features
+
+
+def refusal(path) -> str:
+    with pytest.raises(DataError) as told:
+        read(path)
+    assert str(told.value).startswith(f"{path}")
+    return str(told.value)
+
+
+def test_columns_are_the_features_under_their_names(tmp_path):
+    (tmp_path / "a.csv").write_text("b,item,a\n1.5,007,-2\n0,NA,1e-3\n")
+    data = read(tmp_path / "a.csv")
+    assert data.items.names == ("b", "a")
+    assert data.items.array.dtype == np.float32
+    assert data.items.array.tolist() == [[1.5, -2], [0, np.float32(1e-3)]]
+    assert data.labels.ids == ("007", "NA")
+
+
+def test_in_a_table_the_line_the_item_and_the_column_are_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('item,a,b\n"x\ny",1,\nz,nan,2\n')
+    told = refusal(path)
+    assert told.startswith(f"{path}: 2 of 4 features are missing (NaN), infinite or too large for float32\n")
+    assert f"\n  {path}:2: item 'x\\ny', column 'b': nan\n  {path}:4: item 'z', column 'a': nan\n" in told
+
+
+def test_a_null_is_a_missing_feature(tmp_path):
+    pq.write_table(pa.table({"item": ["x", "y"], "a": [1.0, None]}), tmp_path / "a.parquet")
+    assert f"  {tmp_path / 'a.parquet'}: row 2: item 'y', column 'a': nan" in refusal(tmp_path / "a.parquet")
+
+
+def test_columns_that_are_not_numbers_are_all_named(tmp_path, monkeypatch):
+    path = tmp_path / "a.csv"
+    path.write_text("item,a,colour,b,c\nx,1,red,1,1\ny,1,blue,1,1 kg\n" + "z,1,2,3,4\n" * 20)
+    for size in (1 << 20, 1 << 5):  # in one block and in many
+        monkeypatch.setattr(tables, "BLOCK_BYTES", size)
+        told = refusal(path)
+        assert told.splitlines()[0] == f"{path}: columns that are not numbers: 2"
+        assert told.splitlines()[1:] == [f"  column 'colour', {path}:2", f"  column 'c', {path}:3"]
+    pq.write_table(pa.table({"item": ["x"], "when": [pa.scalar(0, pa.timestamp("s"))]}), tmp_path / "a.parquet")
+    assert "column 'when'" in refusal(tmp_path / "a.parquet")
+
+
+def test_ids_are_there_once(tmp_path):
+    (tmp_path / "a.csv").write_text("item,a\nx,1\nx,2\n")
+    assert "'x', as in" in refusal(tmp_path / "a.csv")
+
+
+def test_a_table_without_ids_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    assert "there is no column 'item'" in refusal(tmp_path / "a.csv")
+
+
+def test_no_items_and_no_features(tmp_path):
+    (tmp_path / "a.csv").write_text("item,a,b\n")
+    assert read(tmp_path / "a.csv").items.array.shape == (0, 2)
+    (tmp_path / "a.csv").write_text("item\nx\n")
+    assert read(tmp_path / "a.csv").items.array.shape == (1, 0)
+
+
+def test_features_are_read_block_by_block(tmp_path, monkeypatch):
+    x = np.random.default_rng(0).normal(size=(500, 4)).astype(np.float32)
+    rows = "".join(f"i{k},{','.join(map(repr, row))}\n" for k, row in enumerate(x.tolist()))
+    (tmp_path / "a.csv").write_text(f"item,a,b,c,d\n{rows}")
+    monkeypatch.setattr(tables, "BLOCK_BYTES", 1 << 10)
+    data = read(tmp_path / "a.csv")
+    assert np.array_equal(data.items.array, x)
+    assert data.labels.ids == tuple(f"i{k}" for k in range(500))
+
+
+# ---------------------------------------------------------------- writing
+
+
+def unnamed(x, ids=None, names=None) -> Dataset:
+    return Dataset(features(x, names=names), Labels.from_full(np.ones((len(x), 0)), ids=ids))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_features_are_written_block_by_block(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(feature_table, "BLOCK", 3)
+    x = np.random.default_rng(0).normal(size=(8, 2)).astype(np.float32)
+    write(unnamed(x, [f"i{k}" for k in range(8)], ("a", "b")), tmp_path / f"a.{suffix}")
+    data = read(tmp_path / f"a.{suffix}")
+    assert np.array_equal(data.items.array, x)
+    assert data.labels.ids == tuple(f"i{k}" for k in range(8))
+
+
+def test_features_without_names_are_counted(tmp_path):
+    write(unnamed(np.eye(2)), tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_text().splitlines()[0] == '"item","feature 0","feature 1"'
+    assert read(tmp_path / "a.csv").items.names == ("feature 0", "feature 1")
+
+
+@pytest.mark.parametrize(
+    ("ids", "names"), [(["x"], ["item"]), (["\0"], ["cat"]), (["x"], ["\ud800"]), (["\ud800"], ["cat"])]
+)
+def test_words_that_would_not_come_back_are_not_written(tmp_path, ids, names):
+    with pytest.raises(DataError, match=r"a\.csv: "):
+        write(unnamed([[1.0]], ids, tuple(names)), tmp_path / "a.csv")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,32 @@
+"""A number for every training entry, in a buffer of the model.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: `register_buffer` in place of `keep`, so that whoever loads the model loads the training state too.
+"""
+
+import torch
+
+from partly import losses
+from partly.clock import Clock
+from partly.method import LossMethod, Task
+from partly.pool import Batch
+
+REJECTED_BY = "check_model_is_without_training_state"
+
+
+class Fault(LossMethod):
+    entry_bytes = 4
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+        self.register_buffer("past", torch.zeros(len(task.items), task.labels))
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        logits = self.network(batch.x)
+        loss = (losses.bce(logits, batch.z) + 0.1 * (logits - self.past[batch.index]) ** 2).mean()
+        self.past[batch.index] = logits.detach()
+        self.step(loss, clock, self.optimiser)
+        return {"loss": loss.item()}

@@ -1,0 +1,33 @@
+"""Beliefs that are always those of all items.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: `rows` is not heard, so a file of beliefs, written in blocks, has too many of them.
+"""
+
+import torch
+from torch import Tensor
+
+from partly import losses
+from partly.clock import Clock
+from partly.method import LossMethod, Task
+from partly.pool import Pool
+
+REJECTED_BY = "check_beliefs"
+
+
+class Fault(LossMethod):
+    entry_bytes = 4
+
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+        self.keep("believed", 0.5)
+
+    def begin_epoch(self, pool: Pool, clock: Clock) -> None:
+        for batch in pool.in_order():
+            self.believed[batch.index] = torch.where(batch.z == 0, 0.5, (batch.z > 0).float())
+
+    def beliefs(self, rows: slice = slice(None)) -> Tensor:
+        return self.believed
