@@ -6,7 +6,7 @@ import re
 from functools import partial
 from pathlib import Path
 
-from partly.comparison import areas, lines, study, tables
+from partly.comparison import areas, lines, study, score_tables
 from partly.comparison.plan import read_experiment
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,7 +41,7 @@ def page(root: Path, pictures: Path) -> str:
         elif experiment.queries:
             parts += [areas.markdown(found, 3, save)]
         else:
-            parts += [tables.markdown(found, 3, save, experiment.over)]
+            parts += [score_tables.markdown(found, 3, save, experiment.over)]
     return "\n".join(parts)
 
 

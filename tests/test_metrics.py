@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import average_precision_score, precision_recall_fscore_support
 
-from partly import Labels
+from partly import Labels, metrics
 from partly.errors import DataError, LabelError, SettingError
 from partly.labels import matrix
-from partly.metrics import average_precision, by_group, by_label, evaluate
+from partly.metrics import average_precision, both, by_group, by_label, evaluate, grouped
 
 SCORES = ["mAP", "CF1", "OF1", "CP", "CR", "OP", "OR", "macro_f1", "micro_f1", "exact_match", "P@1", "P@3", "P@5"]
 COUNTS = ["labels_counted", "labels_undefined", "labels_with_yes", "items_counted", "entries_known", "yes", "no"]
@@ -265,6 +265,27 @@ def test_worked_example():
             "no": 4,
         }
     )
+
+
+def test_both_are_evaluate_and_by_label_from_one_look(monkeypatch):
+    rng = np.random.default_rng(0)
+    scores, labels = rng.random((20, 4)), Labels.from_ternary(rng.integers(-1, 2, (20, 4)))
+    for threshold in (0.5, 0.3):
+        separate = evaluate(scores, labels, threshold), by_label(scores, labels, threshold)
+        assert all(same(*pair) for pair in zip(both(scores, labels, threshold), separate, strict=True))
+    looks = []
+    look = metrics._label_table
+    monkeypatch.setattr(metrics, "_label_table", lambda *given: looks.append(given) or look(*given))
+    both(scores, labels)
+    assert len(looks) == 1
+
+
+def test_groups_by_hand_where_the_ap_is_known_already():
+    ap = np.array([0.5, np.nan, 0.25, 1.0, np.nan])
+    found = grouped(ap, [9, 1, 3, 3, 7], groups=3)  # of equal counts the first label is the lower
+    np.testing.assert_array_equal(found, [0.25, 1.0, 0.5])
+    with pytest.raises(DataError, match="one a label is needed"):
+        grouped(ap, [1, 2])
 
 
 def test_precision_at_k_on_full_labels_divides_by_k():

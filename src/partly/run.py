@@ -85,7 +85,9 @@ class Recipe:
             if not isinstance(given, dict):
                 raise SettingError(f"{name} = {given!r} must be a dictionary, name -> value.")
             if name in parts:
-                object.__setattr__(self, name, parts[name].complete(given))
+                spelled = parts[name].complete(given)
+                plain = {key: list(value) if isinstance(value, tuple) else value for key, value in spelled.items()}
+                object.__setattr__(self, name, plain)  # as it comes back from JSON
             elif given:
                 raise SettingError(f"{name} = {given!r}, but there is no backbone to set.")
 

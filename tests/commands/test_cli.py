@@ -49,7 +49,10 @@ def partly_command(*words: object, cwd: Path) -> subprocess.CompletedProcess[str
 
 
 def test_help_names_every_command_and_needs_no_torch() -> None:
-    code = "import sys; from partly.commands.cli import app; app(['--help'], standalone_mode=False); print('torch' in sys.modules)"
+    code = (
+        "import sys; from partly.commands.cli import app; "
+        "app(['--help'], standalone_mode=False); print('torch' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(f" {command} " in done.stdout for command in COMMANDS)
     assert done.stdout.strip().endswith("False")

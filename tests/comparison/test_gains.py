@@ -4,7 +4,7 @@ import pytest
 
 from comparison.making import line, lines
 from partly.comparison import overview as page
-from partly.comparison import tables
+from partly.comparison import score_tables
 from partly.comparison.blocks import gather
 from partly.comparison.gains import gains, signed
 from partly.comparison.statistics import Mean
@@ -55,8 +55,8 @@ def test_a_difference_in_words():
 
 def test_reports_have_them_where_wanted():
     made = lines(RACE)
-    assert "Improvement over" not in tables.markdown(made) + page.render(made)
-    text = tables.markdown(made, over="bce")
+    assert "Improvement over" not in score_tables.markdown(made) + page.render(made)
+    text = score_tables.markdown(made, over="bce")
     assert "| method | uniform:0.5 |\n|---|---:|\n| bce | 0.620 ± 0.254 |\n| hill | +3.00 ± 25.41 |\n" in text
     assert "+3.00 ± 25.41" in page.render(made, over="bce")
-    assert "Improvement over" not in tables.markdown(made, over="nobody") + page.render(made, over="nobody")
+    assert "Improvement over" not in score_tables.markdown(made, over="nobody") + page.render(made, over="nobody")

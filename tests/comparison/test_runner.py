@@ -10,7 +10,7 @@ import pytest
 
 import partly
 from comparison.making import write_split
-from partly import checkpoint
+from partly import files
 from partly.comparison import compare, lines, protocol, runner
 from partly.comparison.plan import Experiment, read_experiment
 from partly.comparison.protocol import ProtocolError

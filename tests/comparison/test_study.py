@@ -10,7 +10,7 @@ import pytest
 
 from comparison.making import line, write_split
 from partly.commands import cli
-from partly.comparison import Experiment, lines, study, tables
+from partly.comparison import Experiment, lines, score_tables, study
 from partly.comparison.study import Point, Study
 from partly.errors import SettingError
 
@@ -122,7 +122,7 @@ def test_a_study_from_end_to_end_is_not_run_twice(tmp_path: Path, capsys: pytest
     page = (tmp_path / "out" / "study.md").read_text()
     assert study.answer(one) in page
     assert (tmp_path / "out" / "study-tiny-linear.svg").read_bytes() == study.draw(one)
-    assert tables.markdown(there)  # the same lines as a comparison: one method, no naive row
+    assert score_tables.markdown(there)  # the same lines as a comparison: one method, no naive row
     written = (tmp_path / "out" / "study.jsonl").read_bytes()
     assert study.study(path, **asked, out=tmp_path / "out") == one
     assert (tmp_path / "out" / "study.jsonl").read_bytes() == written

@@ -224,9 +224,9 @@ def check_sparse_labels_same_bits(info: MethodInfo) -> None:
 def check_items_from_disk(info: MethodInfo) -> None:
     """Items that lie in a file are the same items: a method asks for a batch of them at most, and never for all."""
     pool = make_pool()
-    with tempfile.TemporaryDirectory() as folder, in_case(info, "items on disk"):
+    with tempfile.TemporaryDirectory() as folder:
         items = OnDisk.written(pool.items, Path(folder) / "items")
-        method = trained(info, Pool(items, pool.labels, BATCH))
+        method = trained(info, Pool(items, pool.labels, BATCH), "items on disk")
         scores = training.logits(method, items, BATCH)
     in_memory = trained(info, pool)
     differ = differing(in_memory.state(), method.state())

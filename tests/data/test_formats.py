@@ -58,7 +58,9 @@ def test_a_format_is_one_file_and_its_test(name):
 def test_formats_are_found_by_what_they_define():
     stems = [module.name for module in pkgutil.iter_modules(partly.data.__path__)]
     modules = [importlib.import_module(f"partly.data.{stem}") for stem in stems]
-    found = {module.__name__.rpartition(".")[2].replace("_", "-") for module in modules if hasattr(module, "recognises")}
+    found = {
+        module.__name__.rpartition(".")[2].replace("_", "-") for module in modules if hasattr(module, "recognises")
+    }
     assert found == set(MODULES)
     assert set(formats.formats("labels")) == {"labels-npz", "long", "wide"}
     assert set(formats.formats("items")) == {"feature-arrays", "feature-table"}

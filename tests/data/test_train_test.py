@@ -186,8 +186,9 @@ def test_what_is_not_complete_is_not_written(file):
 @pytest.mark.parametrize("word", ["a\0", "\ud800"])
 def test_words_that_would_not_come_back_are_not_written(file, word):
     for words in ({"names": [word, "dog"]}, {"names": ["cat", "dog"], "ids": [word, "b"]}):
+        labels = Labels.from_full([[1, 0], [0, 1]], **words)
         with pytest.raises(DataError, match="not valid Unicode: 1"):
-            write(small(labels=Labels.from_full([[1, 0], [0, 1]], **words)), file)
+            write(small(labels=labels, test=small(labels=labels, test=None)), file)
     assert not file.exists()
 
 

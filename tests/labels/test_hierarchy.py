@@ -268,6 +268,40 @@ def test_deduction_is_the_closure_of_its_rules(
         assert Hierarchy(parents).deduce(deduced) == deduced
 
 
+@given(forests(), st.booleans(), st.data())
+def test_deduction_of_some_items_is_that_of_all_where_the_others_are_deduced(
+    case: tuple[dict[str, str], Labels], last_child: bool, data: st.DataObject
+) -> None:
+    parents, labels = case[0], consistent(*reversed(case))
+    hierarchy = Hierarchy(parents)
+    count = len(labels)
+    chosen = data.draw(st.lists(st.integers(0, count - 1)) if count else st.just([]))  # any order, also twice
+    others = np.setdiff1d(np.arange(count), np.array(chosen, int))
+    deduced = hierarchy.deduce(labels, last_child=last_child)
+    z = labels.rows(slice(None)).copy()
+    z[others] = deduced.rows(others)
+    kind = sp.csr_array if labels.sparse else np.array
+    start = Labels.from_ternary(kind(z), names=labels.names, ids=labels.ids)
+    before = start.digest()
+    found = hierarchy.deduce(start, last_child=last_child, items=chosen)
+    assert found == deduced
+    assert found.digest() == deduced.digest()
+    assert found.sparse == labels.sparse
+    assert start.digest() == before
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_of_other_items_nothing_is_deduced_or_refused(kind: Any) -> None:
+    z = [[-1, 1], [0, 1], [-1, 0]]  # a contradiction, and twice something that follows
+    labels = Labels.from_ternary(kind(np.array(z, np.int8)), names=["animal", "dog"], ids=["p", "q", "r"])
+    for items, expected in (([1], [[-1, 1], [1, 1], [-1, 0]]), ([2, 1], [[-1, 1], [1, 1], [-1, -1]]), ([], z)):
+        some = ZOO.deduce(labels, items=items)
+        assert some.rows(slice(None)).tolist() == expected
+        assert some.ids == labels.ids
+    with pytest.raises(LabelError, match="item 'p': 'dog' is yes and 'animal' is no"):
+        ZOO.deduce(labels, items=[2, 0])
+
+
 @given(forests())
 def test_coarse_labels_are_those_of_a_slow_search(case: tuple[dict[str, str], Labels]) -> None:
     parents, labels = case[0], consistent(*reversed(case))

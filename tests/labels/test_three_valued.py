@@ -356,6 +356,115 @@ def test_long_form_refused_with_place_value_and_remedy(case: str) -> None:
         assert word in str(caught.value)
 
 
+# -------------------------------------------------------------------- some entries changed
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[np.ndarray[Any, Any], list[tuple[int, int, int]]]:
+    """A matrix, and entries with what they are from now on; the same entry may be told twice."""
+    z = draw(ternaries)
+    place = st.tuples(st.integers(0, z.shape[0] - 1), st.integers(0, z.shape[1] - 1))
+    told = draw(st.dictionaries(place, st.integers(-1, 1)))
+    entries = [(i, j, value) for (i, j), value in told.items()]
+    return z, draw(st.permutations(entries + (draw(st.lists(st.sampled_from(entries))) if entries else [])))
+
+
+@both
+@given(case=changes(), block=st.sampled_from([1, 5, 1 << 22]))
+def test_changed_entries_are_those_of_a_slow_loop(
+    made: Any, case: tuple[np.ndarray[Any, Any], list[tuple[int, int, int]]], block: int
+) -> None:
+    z, entries = case
+    names, ids = [f"label {j}" for j in range(z.shape[1])], [f"item {i}" for i in range(len(z))]
+    labels = Labels.from_ternary(made(z), names=names, ids=ids)
+    before = labels.digest()
+    expected = z.copy()
+    for i, j, value in entries:
+        expected[i, j] = value
+    rows, columns, values = ([entry[k] for entry in entries] for k in range(3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(matrix, "BLOCK", block)
+        changed = labels.with_entries(rows, columns, values)
+    direct = Labels.from_ternary(made(expected), names=names, ids=ids)
+    np.testing.assert_array_equal(changed.rows(slice(None)), expected)
+    assert changed == direct
+    assert changed.digest() == direct.digest()
+    assert changed.summary() == direct.summary()
+    assert [part.tolist() for part in changed.entries()] == [part.tolist() for part in direct.entries()]
+    assert changed.sparse == labels.sparse
+    if labels.sparse:  # nothing unknown is stored, and what is stored is in order
+        assert changed.ternary().nnz == np.count_nonzero(expected)
+        assert changed.ternary().has_sorted_indices
+        assert changed.ternary().indices.dtype == changed.ternary().indptr.dtype == np.int32
+    assert labels.digest() == before
+    np.testing.assert_array_equal(labels.rows(slice(None)), z)
+
+
+@both
+def test_changed_labels_are_as_immutable(made: Any) -> None:
+    labels = Labels.from_ternary(made(Z), names=["a", "b", "c"], ids=["w", "x", "y", "z"])
+    changed = labels.with_entries([1, 2], [0, 0], [1, 0])
+    assert changed.rows(slice(None)).tolist() == [[1, -1, 0], [1, 0, 0], [0, 1, -1], [0, -1, 0]]
+    assert (changed.names, changed.ids) == (labels.names, labels.ids)
+    z = changed.ternary()
+    for part in (z.data, z.indices, z.indptr) if changed.sparse else (z,):
+        with pytest.raises(ValueError, match="read-only"):
+            part[0] = 1
+    assert labels.rows(slice(None)).tolist() == Z.tolist()
+
+
+@both
+def test_changing_nothing_and_changing_what_is_so_already(made: Any) -> None:
+    labels = Labels.from_ternary(made(Z))
+    assert labels.with_entries([], [], []) == labels
+    assert labels.with_entries([0, 0, 1], [0, 1, 2], [1, -1, 0]) == labels
+    assert labels.with_entries(2, 0, 0).rows([2]).tolist() == [[0, 1, -1]]  # one entry needs no list
+
+
+@both
+def test_there_and_back(made: Any) -> None:
+    labels = Labels.from_ternary(made(Z))
+    rows, columns, _ = labels.entries()
+    nothing = labels.with_entries(rows, columns, np.zeros(len(rows), np.int8))
+    assert nothing.summary()["unknown"] == Z.size
+    assert nothing.with_entries(rows, columns, Z[rows, columns]) == labels
+
+
+CHANGES_REFUSED: dict[str, tuple[Any, Any, Any, list[str]]] = {
+    "row": ([0, 4], [0, 0], [1, 1], ["1 of the rows", "from 0 to 3", "entry 1: row 4"]),
+    "row from the end": ([-1], [0], [1], ["1 of the rows", "entry 0: row -1"]),
+    "column": ([0, 0], [3, -1], [1, 1], ["2 of the columns", "from 0 to 2", "entry 0: column 3", "entry 1: column -1"]),
+    "z": ([0, 0], [0, 1], [2, -100], ["2 of the zs", "from -1 to 1", "entry 0: z 2", "entry 1: z -100"]),
+    "NaN": ([0], [0], [np.nan], ["whole numbers", "float64"]),
+    "float": ([0.0], [0], [1], ["whole numbers", "float64"]),
+    "mask": ([True], [0], [1], ["whole numbers", "bool"]),
+    "text": (["w"], [0], [1], ["whole numbers"]),
+    "lengths": ([0, 1], [0], [1, 1], ["equally many of each", "[2]", "[1]"]),
+    "matrices": ([[0]], [[0]], [[1]], ["equally many of each", "[1, 1]"]),
+    "contradiction": ([0, 1, 0], [0, 0, 0], [1, 1, -1], ["1 entries are given two values", "row 0, column 0"]),
+    "unknown and yes": ([3, 3], [2, 2], [0, 1], ["1 entries are given two values", "row 3, column 2"]),
+}
+
+
+@both
+@pytest.mark.parametrize("case", CHANGES_REFUSED)
+def test_changes_refused_with_place_and_value(made: Any, case: str) -> None:
+    *changed, words = CHANGES_REFUSED[case]
+    with pytest.raises(LabelError) as caught:
+        Labels.from_ternary(made(Z)).with_entries(*changed)
+    for word in ("Labels.with_entries", *words):
+        assert word in str(caught.value)
+
+
+def test_of_sparse_labels_only_the_items_that_change_are_made_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = Labels.from_positives(sp.random_array((300, 50), density=0.02, rng=0) > 0)
+    seen: list[int] = []
+    toarray = sp.csr_array.toarray
+    monkeypatch.setattr(sp.csr_array, "toarray", lambda self: seen.append(self.shape[0]) or toarray(self))
+    labels.with_entries([7, 200, 7], [1, 2, 3], [1, -1, 0])
+    assert seen == [2]
+
+
 # -------------------------------------------------------------------- memory
 
 

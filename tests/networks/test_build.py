@@ -79,9 +79,7 @@ def test_conv_scores_one_picture_as_in_company() -> None:
 
 def test_settings_reach_the_head_and_the_backbone() -> None:
     items = as_items(np.zeros((2, 16, 16, 3), np.uint8))
-    network = networks.build(
-        items, 5, "mlp", {"hidden": 6, "dropout": 0.0}, "small-conv", {"widths": (2, 4)}
-    )
+    network = networks.build(items, 5, "mlp", {"hidden": 6, "dropout": 0.0}, "small-conv", {"widths": (2, 4)})
     assert [tuple(p.shape) for p in network.parameters() if p.ndim == 2] == [(6, 8), (5, 6)]
     assert [tuple(p.shape)[:2] for p in network.parameters() if p.ndim == 4] == [(2, 3), (4, 2)]
     assert network(items.take(slice(None))).shape == (2, 5)

@@ -232,8 +232,8 @@ def test_curves_mark_the_best_epoch() -> None:
     made, page = demo(), page_of(demo)
     assert "bce epoch 2 of 3" in page.text
     none = replace(made, runs=tuple(replace(view, best_epoch=None) for view in made.runs))
-    assert report._panels(report.verdict.score(made.runs, None)) != report._panels(
-        report.verdict.score(none.runs, None)
+    assert report._panels(report.words.score(made.runs, None)) != report._panels(
+        report.words.score(none.runs, None)
     )
 
 
@@ -282,7 +282,7 @@ def test_examples_show_the_best_run() -> None:
     made = demo()
     assert "Predicted by auto ." in page_of(demo).text
     swapped = replace(made, runs=(made.runs[1], made.runs[0], made.runs[2]))
-    shown = report._examples(swapped, runs := report.verdict.score(swapped.runs, swapped.truth), runs[0])
+    shown = report._examples(swapped, runs := report.words.score(swapped.runs, swapped.truth), runs[0])
     assert shown is not None
     assert shown["title"] == "auto"
     assert made.examples is not None
@@ -294,7 +294,9 @@ def test_view_of_a_classifier_and_the_report_about_it(tmp_path: Path) -> None:
     x = rng.normal(size=(60, 4))
     truth = Labels.from_full((x[:, :2] > 0).astype(int), names=["first", "second"])
     model = Classifier("bce", head="linear", epochs=2, progress=False).fit(x, truth, validation=(x, truth))
-    view = report.view("mine", model, x)
+    view = report.view(
+        "mine", model.fitted_.description, model.fitted_.progress, model.reason_, model.predict_proba(x)
+    )
     np.testing.assert_array_equal(view.probabilities, model.predict_proba(x))
     assert (view.best_epoch, view.history, view.reason) == (model.best_epoch_, model.history_, model.reason_)
     assert view.description["recipe"]["method"] == "bce"
@@ -303,14 +305,6 @@ def test_view_of_a_classifier_and_the_report_about_it(tmp_path: Path) -> None:
     assert "on the training items" in text
     assert "also chose the best epoch" in text
     assert not math.isnan(view.seconds)
-
-
-def test_an_oracle_is_named() -> None:
-    x = np.random.default_rng(0).normal(size=(20, 3))
-    model = Classifier("bce", head="linear", epochs=1, progress=False).fit(x, (x > 0).astype(int))
-    assert report.view("a", model).privilege == ""
-    model.fitted_.method.needs_truth = True
-    assert report.view("a", model).privilege == "the truth"
 
 
 def test_what_does_not_fit_together_is_refused_in_one_message() -> None:

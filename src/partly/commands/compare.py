@@ -7,7 +7,7 @@ from typing import Any
 
 from partly import methods
 from partly.commands.opening import Say
-from partly.comparison import Experiment, areas, overview, read_experiment, runner, tables
+from partly.comparison import Experiment, areas, overview, read_experiment, runner, score_tables
 from partly.files import write_file
 
 
@@ -19,7 +19,7 @@ def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None 
         names = list(methods.discover()) if asked["methods"] == ["all"] else asked["methods"]
         experiment = Experiment(tuple(data.split(",")), **asked | {"methods": names})
     lines = runner.run(experiment, out, workers)
-    say(areas.markdown(lines) if experiment.queries else tables.markdown(lines, over=experiment.over))
+    say(areas.markdown(lines) if experiment.queries else score_tables.markdown(lines, over=experiment.over))
     for number, group in enumerate(areas.groups(lines).values()):
         write_file(out / f"{experiment.name}-{number}.svg", areas.picture(group))
     path = out / f"{experiment.name}.html"

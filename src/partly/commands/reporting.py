@@ -25,10 +25,7 @@ def report(
     shown = data[hold if len(hold) else fit]
     evaluated = data.test or shown
     probabilities = {name: model.fitted_.predict(evaluated.items) for name, model in models.items()}
-    runs = tuple(
-        page.view(name, model.fitted_, model.reason_, probabilities[name], "all labels" if name == upper else "")
-        for name, model in models.items()
-    )
+    runs = tuple(_view(name, model, probabilities[name], name == upper) for name, model in models.items())
     some = shown[:SHOWN]
     if data.test is None:
         predicted = tuple(found[:SHOWN] for found in probabilities.values())
@@ -39,6 +36,12 @@ def report(
         pictures = some.items.take(slice(None)).permute(0, 2, 3, 1).numpy()
     examples = Examples(predicted, truth=some.truth, given=some.labels, pictures=pictures)
     return page.Report(title, data.labels[fit], runs, evaluated.labels, examples)
+
+
+def _view(name: str, model: Classifier, probabilities: npt.NDArray[np.float32], saw_all: bool) -> page.RunView:
+    fitted = model.fitted_
+    privilege = "all labels" if saw_all else "the truth" if fitted.method.needs_truth else ""
+    return page.view(name, fitted.description, fitted.progress, model.reason_, probabilities, privilege)
 
 
 def scores(made: page.Report) -> Scores:

@@ -15,8 +15,8 @@ from partly.comparison import lines as result_lines
 from partly.comparison import papers
 from partly.comparison.blocks import named
 from partly.comparison.lines import Line
+from partly.comparison.score_tables import PAPERS, Draw, escaped, number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
-from partly.comparison.tables import PAPERS, Draw, escaped, number
 from partly.report import plots
 
 Group = dict[str, list[Line]]  # query -> its lines, one a seed

@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from partly.comparison import charts, gains, papers, tables, verdict
+from partly.comparison import charts, gains, papers, score_tables, verdict
 from partly.comparison.blocks import ORIGIN, Block, gather
 from partly.comparison.lines import Line
 from partly.comparison.plan import RECIPE
@@ -41,8 +41,8 @@ def render(lines: Sequence[Line], title: str = "Comparison", over: str = "") -> 
     order = [name for ours in kinds[:1] for name in ours[0].ranking.names]
     styles = charts.looks(blocks)
     filters: dict[str, Any] = {
-        "number": tables.number,
-        "share": tables.share,
+        "number": score_tables.number,
+        "share": score_tables.share,
         "json": json.dumps,
         "signed": gains.signed,
     }
@@ -50,12 +50,12 @@ def render(lines: Sequence[Line], title: str = "Comparison", over: str = "") -> 
         title=title,
         facts=_facts(lines, blocks),
         verdicts=[_said(ours, styles) for ours in kinds],
-        sections=[_section(heading, group, order, styles) for heading, group in tables.sections(blocks)],
+        sections=[_section(heading, group, order, styles) for heading, group in score_tables.sections(blocks)],
         over=over,
         gains=gains.gains(blocks, over) if over else [],
         gains_notes=gains.NOTES,
-        kinds=tables.KINDS,
-        quoted=tables.quoted,
+        kinds=score_tables.KINDS,
+        quoted=score_tables.quoted,
         open=len(blocks) <= OPEN,
         cited={figure.paper for block in blocks for row in block.rows for figure in row.papers},
         citations=papers.CITATIONS,

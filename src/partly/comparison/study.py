@@ -17,8 +17,8 @@ from typing import Any
 from partly.comparison import Experiment, protocol, runner
 from partly.comparison.lines import Line
 from partly.comparison.plan import FULL, Cell
+from partly.comparison.score_tables import escaped, number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
-from partly.comparison.tables import escaped, number
 from partly.files import write_file
 from partly.report import plots
 

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from partly.items.arrays import Arrays, features, pictures
+from partly.items.contract import Absent, Items, Kind, Statistics, absent
 from partly.items.mapped_files import map_npy
-from partly.items.protocol import Absent, Items, Kind, Statistics, absent
 from partly.items.sparse_rows import SparseRows, sparse_features
 
 __all__ = [

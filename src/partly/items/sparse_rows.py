@@ -14,7 +14,7 @@ from torch import Tensor
 
 from partly.errors import DataError, listing
 from partly.items.arrays import Sums
-from partly.items.protocol import Index, Kind, Positions, Statistics, narrowed
+from partly.items.contract import Index, Kind, Positions, Statistics, narrowed
 from partly.labels.names import Names
 
 BLOCK = 1 << 22  # stored numbers worked on at a time

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,7 @@ from partly.report import plots, words
 from partly.report.examples import Examples, cards, spread
 from partly.report.layout import template
 from partly.report.words import RunView, Scored
-
-if TYPE_CHECKING:
-    from partly.run import Fitted
+from partly.training import Progress
 
 __all__ = ["Examples", "Report", "RunView", "picture", "render", "view", "write"]
 
@@ -53,22 +51,15 @@ class Report:
 
 def view(
     title: str,
-    fitted: Fitted,
+    description: dict[str, Any],
+    progress: Progress,
     reason: str = "",
     probabilities: npt.NDArray[Any] | None = None,
     privilege: str = "",
 ) -> RunView:
     """What a run has left behind, as the report takes it. probabilities: of the evaluation items."""
-    return RunView(
-        title,
-        fitted.description,
-        fitted.progress.history,
-        fitted.progress.best_epoch,
-        fitted.progress.seconds,
-        reason,
-        probabilities,
-        privilege or ("the truth" if fitted.method.needs_truth else ""),
-    )
+    past = (progress.history, progress.best_epoch, progress.seconds)
+    return RunView(title, description, *past, reason, probabilities, privilege)
 
 
 def write(report: Report, path: Path) -> None:

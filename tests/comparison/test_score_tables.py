@@ -8,7 +8,7 @@ import pytest
 
 from comparison.making import line, lines
 from partly.comparison import overview as page
-from partly.comparison import tables
+from partly.comparison import score_tables
 from partly.errors import SettingError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +28,7 @@ def cells(text: str) -> list[list[str]]:
 
 def test_a_table_by_hand():
     made = [*lines(RACE), line("seer", score=0.96, needs_truth=True)]
-    head, rule, *rows = cells(tables.markdown(made))
+    head, rule, *rows = cells(score_tables.markdown(made))
     assert head == ["method", "mAP", "CF1", "OF1", "gap closed", "seconds", "memory", "seeds"]
     assert len(rule) == len(head)
     # Three values 0.05 apart: 4.303 x 0.05 / sqrt 3; 0.01 apart: 0.0248.
@@ -44,24 +44,24 @@ def test_a_table_by_hand():
 
 
 def test_the_verdict_comes_first():
-    assert tables.markdown(lines(RACE)).startswith("**partial-bce** and **bce** share the lead at uniform:0.5")
+    assert score_tables.markdown(lines(RACE)).startswith("**partial-bce** and **bce** share the lead at uniform:0.5")
 
 
 def test_a_papers_value_is_printed_beside():
     made = lines({"full": [0.8], "assume-negative": [0.7]}, data="voc2012", scenario="single-positive")
-    text = tables.markdown(made)
+    text = score_tables.markdown(made)
     head, _, full, naive = cells(text)
     assert head[-1] == "papers"
     assert full[-1] == "0.894 (Zhou et al. 2022, BenchmarkResults)"
     assert naive[-1] == "0.859 (Zhou et al. 2022, BenchmarkResults)"
     assert "Acknowledging the Unknown" in text
-    assert "papers" not in cells(tables.markdown(lines(RACE)))[0]
+    assert "papers" not in cells(score_tables.markdown(lines(RACE)))[0]
 
 
 def test_with_coarse_labels_the_scores_are_those_of_the_paper():
     ranks = {"mAP": 0.5, "P@1": 0.7, "P@3": 0.4, "P@5": 0.3, "CF1": 0.1}
     made = lines({"refine": [0.5]}, data="coco", scenario="coarse-only:0.0009765625", test=ranks)
-    head, _, row = cells(tables.markdown(made))
+    head, _, row = cells(score_tables.markdown(made))
     assert head[1:5] == ["mAP", "P@1", "P@3", "P@5"]
     assert row[1:5] == ["**0.500**", "0.700", "0.400", "0.300"]
     assert row[-1] == "P@1 0.663, P@3 0.402, P@5 0.308 (Hsieh et al. 2021, Table1)"
@@ -69,24 +69,26 @@ def test_with_coarse_labels_the_scores_are_those_of_the_paper():
 
 
 def test_undefined_is_a_word():
-    assert cells(tables.markdown(lines({"bce": [None], "assume-negative": [0.5]})))[-1][1] == "undefined"
+    assert cells(score_tables.markdown(lines({"bce": [None], "assume-negative": [0.5]})))[-1][1] == "undefined"
 
 
 def test_text_from_the_data_stays_text():
-    text = tables.markdown(lines({"bce": [0.5], "assume-negative": [0.4]}, data="a|b *c* <i>\n# d"))
+    text = score_tables.markdown(lines({"bce": [0.5], "assume-negative": [0.4]}, data="a|b *c* <i>\n# d"))
     assert "**a\\|b \\*c\\* \\<i\\> \\# d, linear**" in text
 
 
 def test_kinds_of_validation_have_their_own_sections():
     made = lines({"bce": [0.5]}) + lines({"bce": [0.4]}, validation="partial")
-    text = tables.markdown(made)
+    text = score_tables.markdown(made)
     assert "## uniform:0.5\n" in text
     assert "## uniform:0.5, validated on partly known labels\n" in text
 
 
 def test_pictures_are_drawn_where_asked_for():
     drawn = {}
-    text = tables.markdown(lines(RACE), draw=lambda name, svg: drawn.setdefault(name, svg) and f"at/{len(drawn)}.svg")
+    text = score_tables.markdown(
+        lines(RACE), draw=lambda name, svg: drawn.setdefault(name, svg) and f"at/{len(drawn)}.svg"
+    )
     assert list(drawn) == ["ranks complete", "uniform:0.5"]
     assert all(svg.startswith(b"<svg") for svg in drawn.values())
     assert "](at/1.svg)" in text

@@ -135,6 +135,21 @@ def test_what_a_caller_has_becomes_items() -> None:
         assert isinstance(as_items(made(np.eye(3))), SparseRows)
 
 
+@every_kind
+def test_nothing_is_read_to_see_that_they_are_items(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 asks a protocol's instance for every attribute, the statistics too."""
+    items, _ = make(kind, 5, tmp_path)
+
+    def never(*_: object) -> None:
+        raise AssertionError("items were read")
+
+    monkeypatch.setattr(Arrays, "_part", never)
+    monkeypatch.setattr(SparseRows, "_part", never)
+    assert isinstance(items, Items)
+    assert as_items(items) is items
+    assert absent(items[1:3]).count == 2
+
+
 def test_anything_with_these_few_methods_is_items() -> None:
     """Issue 11 brings pictures and texts; nobody asks for a class."""
 

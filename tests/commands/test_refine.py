@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from partly import Classifier, Labels
 from partly.active import Loop
-from partly.commands import asking
 from partly.commands.cli import app
 from partly.data import read_labels, write_labels
 from partly.data.parents import read_hierarchy
@@ -128,7 +127,7 @@ def test_ctrl_c_between_two_trainings(here: Path, monkeypatch: pytest.MonkeyPatc
     def pressed(loop: Loop) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(asking.Loop, "ask", pressed)
+    monkeypatch.setattr(Loop, "ask", pressed)
     with pytest.raises(Stopped, match="what was done is in run"):
         partly("refine", "features.csv", "--labels", "labels.csv", "--run", "run", *TRAINING)
 
