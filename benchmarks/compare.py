@@ -13,15 +13,17 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from partly import metrics
 from partly.comparison.plan import Cell
-from partly.comparison.protocol import HOLD_OUT, Source, mask, run_cell
-from partly.data.split import Split, held_out
+from partly.comparison.protocol import HOLD_OUT, mask, run_cell
+from partly.data import Dataset, held_out
 from partly.estimator import Classifier
+from partly.items import as_items
 from partly.labels import Labels
 
 WIDTH, LABELS = 1280, 20
@@ -33,35 +35,38 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=5717)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    source = Source(made(options.items))
+    source = made(options.items)
     source.digest  # noqa: B018, once for all cells of a data set
     print(f"{'head':10} {'seconds a cell':>15} {'over its training':>18}   (median of {options.rounds})")
     for head in ("linear", "mlp"):
         cell = Cell("made", "uniform:0.1", "bce", head, "adamw", 0)
-        bare = bare_cell(cell, source.split)
+        bare = bare_cell(cell, source)
         bare(), run_cell(cell, source)  # warm up
         times = [(timed(bare), timed(lambda cell=cell: run_cell(cell, source))) for _ in range(options.rounds)]
         ratio = statistics.median(whole / part for part, whole in times)
         print(f"{head:10} {statistics.median(whole for _, whole in times):15.2f} {ratio:18.3f}", flush=True)
 
 
-def made(items: int) -> Split:
+def made(items: int) -> Dataset:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2 * items, WIDTH)).astype(np.float32)
     y = x[:, :LABELS] + rng.normal(size=(2 * items, LABELS)) > 1.5
-    return Split(x[:items], Labels.from_full(y[:items]), x[items:], Labels.from_full(y[items:]))
+    train, test = (Dataset(as_items(x[part]), Labels.from_full(y[part])) for part in (slice(items), slice(items, None)))
+    return replace(train, test=test)
 
 
-def bare_cell(cell: Cell, split: Split) -> Callable[[], None]:
+def bare_cell(cell: Cell, data: Dataset) -> Callable[[], None]:
     """What one would write by hand, with the labels and the parts at hand."""
-    observed = mask(cell, split)
+    observed = mask(cell, data)
     fit, hold = held_out(len(observed), HOLD_OUT, cell.seed)
-    train, validation = (split.train_x[fit], observed[fit]), (split.train_x[hold], split.train[hold])
+    train, validation = (data.items[fit], observed[fit]), (data.items[hold], data.labels[hold])
+    test = data.test
+    assert test is not None
 
     def run() -> None:
         model = Classifier(cell.method, head=cell.head, seed=cell.seed, device="cpu", progress=False)
         model.fit(*train, validation=validation)
-        metrics.evaluate(model.predict_proba(split.test_x), split.test)
+        metrics.evaluate(model.predict_proba(test.items), test.labels)
 
     return run
 

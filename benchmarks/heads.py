@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from partly import networks
+from partly.items import as_items
 from partly.labels import Labels
 from partly.networks import Network
 
@@ -57,7 +58,9 @@ def compare(head: str, labels: int, rounds: int) -> tuple[float, float]:
 def build(head: str, labels: int) -> Network:
     rng = np.random.default_rng(0)
     observed = rng.choice([-1, 0, 1], size=(ITEMS, labels), p=[0.09, 0.9, 0.01]).astype(np.int8)
-    return networks.build(head, torch.randn(ITEMS, WIDTH), labels, Labels.from_ternary(observed)).train()
+    return networks.build(
+        as_items(torch.randn(ITEMS, WIDTH)), labels, head, observed=Labels.from_ternary(observed)
+    ).train()
 
 
 def step(network: Network, labels: int) -> float:

@@ -20,6 +20,7 @@ from torch.func import functional_call
 
 from partly import training
 from partly.clock import Clock
+from partly.items import as_items
 from partly.labels import Labels
 from partly.lookahead import pseudo_label_gradient
 from partly.losses import bce, cross_entropy
@@ -71,8 +72,8 @@ def epoch(method: str) -> Callable[[], object]:
     x = torch.randn(ITEMS, WIDTH, generator=generator)
     z = torch.where(torch.rand(ITEMS, LABELS, generator=generator) < 0.5, -1, 0)
     z[::16] = torch.where(x[::16, :LABELS] > 1, 1, -1)
-    pool = Pool(x, Labels.from_ternary(z.numpy()), BATCH)
-    built = Recipe(method).build(x, ITEMS, LABELS)
+    pool = Pool(as_items(x), Labels.from_ternary(z.numpy()), BATCH)
+    built = Recipe(method).build(pool.items, LABELS, pool.labels)
     return lambda: training.train(built, pool, Clock(0, epochs=1, steps=pool.steps))
 
 

@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from partly import Labels, training
 from partly.active import queries as strategies
@@ -33,12 +32,12 @@ def main() -> None:
     if options.quick:
         options.items, options.features = 2_000, 64
     rng = np.random.default_rng(0)
-    x = torch.from_numpy(rng.standard_normal((options.items, options.features), dtype=np.float32))
+    x = as_items(rng.standard_normal((options.items, options.features), dtype=np.float32))
     z = rng.choice(np.array([1, -1], np.int8), (options.items, options.labels))
     z[rng.random(z.shape) >= options.known] = 0
     z[:200] = np.where(z[:200] == 0, -1, z[:200])  # wholly known, for the look-ahead
     labels = Labels.from_ternary(z)
-    method = Recipe("bce", "mlp").build(x, *labels.shape, labels)
+    method = Recipe("bce", "mlp").build(x, labels.shape[1], labels)
     for name in strategies():  # what is imported on first use is no memory of asking
         choose(name, method, x[:256], labels[:256], 10, Clock(0))
     begun = time.perf_counter()

@@ -15,6 +15,7 @@ import torch
 from scipy.optimize import nnls
 from step import method_epoch, timed
 
+from partly.items import as_items
 from partly.labels import Labels
 from partly.pool import Pool
 from partly.similarity import joint_nonnegative_omp
@@ -68,7 +69,7 @@ def looped(arrays: Arrays) -> None:
 
 def step_ratio(head: str) -> float:
     rng = np.random.default_rng(0)
-    x = torch.from_numpy(rng.normal(size=(320, WIDTH)).astype(np.float32))
+    x = as_items(rng.normal(size=(320, WIDTH)).astype(np.float32))
     z = rng.choice([-1, 0, 1], size=(320, 20), p=[0.09, 0.9, 0.01]).astype(np.int8)
     pool = Pool(x, Labels.from_ternary(z), 32)
     plain, tried = (method_epoch(name, head, pool) for name in ("bce", "imcl"))

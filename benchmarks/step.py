@@ -18,9 +18,10 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from partly import catalogue, training
+from partly import methods, training
 from partly.clock import Clock
 from partly.comparison.plan import method_and_settings
+from partly.items import as_items
 from partly.labels import Labels
 from partly.pool import Pool
 from partly.run import Recipe
@@ -36,11 +37,11 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
-    x = torch.from_numpy(rng.normal(size=(ITEMS, WIDTH)).astype(np.float32))
+    x = as_items(rng.normal(size=(ITEMS, WIDTH)).astype(np.float32))
     z = rng.choice([-1, 0, 1], size=(ITEMS, LABELS), p=[0.09, 0.9, 0.01]).astype(np.int8)
     pool = Pool(x, Labels.from_ternary(z), BATCH)
     print(f"{'method':24} {'ms a step':>10} {'over plain':>11}   ({options.head}, median of {options.rounds})")
-    for name in options.methods.split(",") if options.methods else catalogue.discover():
+    for name in options.methods.split(",") if options.methods else methods.discover():
         mine, ratio = compare(name, options.head, pool, options.rounds)
         print(f"{name:24} {mine * 1e3:10.3f} {ratio:11.3f}", flush=True)
 
@@ -55,9 +56,9 @@ def compare(name: str, head: str, pool: Pool, rounds: int) -> tuple[float, float
 
 def plain_epoch(head: str, pool: Pool) -> Callable[[], None]:
     """What one would write by hand."""
-    network = Recipe("bce", head).build(pool.x, *pool.labels.shape).network
+    network = Recipe("bce", head).build(pool.items, LABELS).network
     optimiser = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
-    x, y = pool.x, torch.from_numpy((pool.labels.ternary() > 0).astype(np.float32))
+    x, y = pool.items.take(slice(None)), torch.from_numpy((pool.labels.ternary() > 0).astype(np.float32))
     network.train()
 
     def run() -> None:
@@ -74,7 +75,7 @@ def plain_epoch(head: str, pool: Pool) -> Callable[[], None]:
 def method_epoch(name: str, head: str, pool: Pool) -> Callable[[], None]:
     """The same through the contract and the loop: an epoch of an endless schedule."""
     method, settings = method_and_settings(name)
-    made = Recipe(method, head, settings=settings).build(pool.x, *pool.labels.shape)
+    made = Recipe(method, head, settings=settings).build(pool.items, LABELS, pool.labels)
 
     def run() -> None:
         training.train(made, pool, Clock(0, epochs=1, steps=pool.steps))

@@ -6,7 +6,7 @@ import re
 from functools import partial
 from pathlib import Path
 
-from partly.comparison import areas, lines, study, score_tables
+from partly.comparison import areas, lines, score_tables, study
 from partly.comparison.plan import read_experiment
 
 ROOT = Path(__file__).resolve().parent.parent

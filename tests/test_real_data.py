@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from partly import Classifier, data, metrics, scenarios
+from partly import Classifier, metrics, read, scenarios
 
 VOC = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "voc2012.npz"
 pytestmark = [
@@ -24,7 +24,7 @@ pytestmark = [
     ],
 )
 def test_voc_2012(scenario: str | None, method: str, head: str, least: float) -> None:
-    split = data.read_split(VOC)
-    observed = scenarios.parse(scenario)(split.train, 0) if scenario else split.train
-    model = Classifier(method, head=head, progress=False).fit(split.train_x, observed)
-    assert metrics.evaluate(model.predict_proba(split.test_x), split.test)["mAP"] >= least
+    data = read(VOC)
+    observed = scenarios.parse(scenario)(data.labels, 0) if scenario else data.labels
+    model = Classifier(method, head=head, progress=False).fit(data.items, observed)
+    assert metrics.evaluate(model.predict_proba(data.test.items), data.test.labels)["mAP"] >= least

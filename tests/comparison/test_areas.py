@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from comparison.making import line
-from partly.commands import jobs
+from partly.commands.compare import compare
 from partly.comparison import Experiment, read_experiment
 from partly.comparison.areas import groups, markdown
 from partly.comparison.lines import key_of, read
 from partly.comparison.plan import Cell
-from partly.comparison.protocol import open_source, run_cell
+from partly.comparison.protocol import open_data, run_cell
 from partly.errors import SettingError
 
 TEXT = """
@@ -43,7 +43,7 @@ def tiny(tmp_path: Path) -> Path:
 def test_a_line_for_each_query_and_seed(tiny: Path) -> None:
     said: list[str] = []
     for _ in range(2):  # the second time everything is there
-        jobs.compare(str(tiny / "asking.toml"), tiny / "out", asked={}, workers=1, say=said.append)
+        compare(str(tiny / "asking.toml"), tiny / "out", asked={}, workers=1, say=said.append)
     lines = read(tiny / "out" / "asking.jsonl")
     assert {(one["asks"]["query"], one["seed"]) for one in lines} == {
         (query, seed) for query in ("random", "uncertainty") for seed in (0, 1)
@@ -58,7 +58,7 @@ def test_a_line_for_each_query_and_seed(tiny: Path) -> None:
     assert said[0] == said[1]
     assert "| area | random | uncertainty |" in said[0]
     assert b"<svg" in (tiny / "out" / "asking-0.svg").read_bytes()
-    source = open_source(str(tiny / "tiny.npz"))
+    source = open_data(str(tiny / "tiny.npz"))
     experiment = read_experiment(tiny / "asking.toml")
     again = run_cell(experiment.cells()[0], source)
     (there,) = [one for one in lines if key_of(one) == key_of(again)]

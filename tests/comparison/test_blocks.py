@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from comparison.making import line, lines
-from partly import catalogue
+from partly import methods
 from partly.comparison.blocks import gather
 from partly.comparison.protocol import ProtocolError
 
@@ -65,7 +65,7 @@ def test_what_differs_in_more_than_the_seed_is_another_block(change, other):
 
 
 def test_settings_and_searches_are_rows_of_their_own_and_spelled_as_one_asks_for_them():
-    usual = catalogue.find("partial-bce").defaults()
+    usual = methods.find("partial-bce").defaults()
     made = [
         line("partial-bce", score=0.1, settings=usual),
         line("partial-bce", score=0.2, settings=usual | {"value": 9.0}),
@@ -86,7 +86,7 @@ def test_lines_of_one_name_but_another_origin_are_refused():
     changed[1]["ran"]["epochs"] = 99
     with pytest.raises(ProtocolError, match=r"(?s)uniform:0.5, linear, bce: lines of different origin.*\"epochs\": 99"):
         gather(changed)
-    usual = catalogue.find("partial-bce").defaults()
+    usual = methods.find("partial-bce").defaults()
     made = [line("partial-bce", 0, settings=usual), line("partial-bce", 1, settings={})]
     with pytest.raises(ProtocolError, match="never averaged"):
         gather(made)

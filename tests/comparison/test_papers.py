@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from partly import catalogue
+from partly import methods
 from partly.active import queries
 from partly.comparison import papers
 
@@ -48,7 +48,7 @@ def test_figures_of_the_same_kind_of_setting(data, scenario, method, values):
 
 def test_names_in_papers_exist_in_the_tables():
     known = {one.method for one in papers.figures()}
-    for entry in (*catalogue.discover().values(), *queries.discover().values()):
+    for entry in (*methods.discover().values(), *queries.discover().values()):
         assert set(getattr(entry.module, "IN_PAPERS", ())) <= known, entry.name
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from partly import catalogue
+from partly import methods
 from partly.comparison.plan import FULL, NAIVE, Cell, Experiment, method_and_settings, parse_settings, read_experiment
 from partly.errors import SettingError
 
@@ -56,7 +56,7 @@ def test_the_untuned_rows_stay_and_the_budget_is_the_same_for_all():
 def test_a_key_spells_the_defaults_and_forgets_the_folder():
     key = Cell("/some/where/coco.npz", "full", "partial-bce", "mlp", "adamw", 0, {"value": 9.0}).key()
     assert key["data"] == "coco"
-    assert key["settings"] == catalogue.find("partial-bce").defaults() | {"value": 9.0}
+    assert key["settings"] == methods.find("partial-bce").defaults() | {"value": 9.0}
 
 
 def test_methods_with_settings():

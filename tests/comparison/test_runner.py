@@ -37,7 +37,7 @@ def here(monkeypatch):
             yield runner._work(cell, labels)
 
     monkeypatch.setattr(runner, "_finished", finished)
-    runner._source.cache_clear()
+    runner._opened.cache_clear()
     return ran
 
 
@@ -89,7 +89,7 @@ def test_a_cell_that_is_there_is_not_run_again(experiment, here, tmp_path):
 def test_other_data_of_the_same_name_is_not_taken_for_the_same(experiment, here, tmp_path):
     runner.run(experiment, tmp_path / "out", progress=False)
     write_split(Path(experiment.data[0]), seed=1)
-    runner._source.cache_clear()
+    runner._opened.cache_clear()
     with pytest.raises(ProtocolError, match="other data under the same name"):
         runner.run(experiment, tmp_path / "out", progress=False)
     assert len(lines.read(tmp_path / "out" / "small.jsonl")) == 6
