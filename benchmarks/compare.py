@@ -37,7 +37,7 @@ def main() -> None:
     torch.set_num_threads(1)
     source = made(options.items)
     source.digest  # noqa: B018, once for all cells of a data set
-    print(f"{'head':10} {'seconds a cell':>15} {'over its training':>18}   (median of {options.rounds})")
+    print(f"{'head':10} {'seconds per cell':>15} {'over its training':>18}   (median of {options.rounds})")
     for head in ("linear", "mlp"):
         cell = Cell("made", "uniform:0.1", "bce", head, "adamw", 0)
         bare = bare_cell(cell, source)

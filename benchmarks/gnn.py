@@ -34,7 +34,7 @@ def main() -> None:
     for labels, net in nets.items():
         step(net, labels)  # warm up
     times = [{labels: step(net, labels) for labels, net in nets.items()} for _ in range(options.rounds)]
-    print(f"{'labels':>8} {'ms a step':>10} {'ratio':>8} {'linear':>8}   (hidden {options.hidden}, batch {BATCH})")
+    print(f"{'labels':>8} {'ms per step':>10} {'ratio':>8} {'linear':>8}   (hidden {options.hidden}, batch {BATCH})")
     for labels in LABELS:
         ratio = statistics.median(each[labels] / each[LABELS[0]] for each in times)
         seconds = statistics.median(each[labels] for each in times)

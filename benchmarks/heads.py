@@ -38,7 +38,7 @@ def main() -> None:
     if options.memory_of:
         print(memory(options.memory_of[0], int(options.memory_of[1])))
         return
-    print(f"{'head':10} {'labels':>8} {'ms a step':>10} {'over mlp':>9} {'MB':>7} {'MB of mlp':>10}")
+    print(f"{'head':10} {'labels':>8} {'ms per step':>10} {'over mlp':>9} {'MB':>7} {'MB of mlp':>10}")
     for labels in map(int, options.labels.split(",")):
         for head in options.heads.split(","):
             seconds, ratio = compare(head, labels, options.rounds)
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def compare(head: str, labels: int, rounds: int) -> tuple[float, float]:
-    """(seconds a step, ratio to mlp)."""
+    """(seconds per step, ratio to mlp)."""
     tried, plain = build(head, labels), build("mlp", labels)
     for network in (tried, plain):
         step(network, labels)  # warm up

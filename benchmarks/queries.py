@@ -18,6 +18,7 @@ from partly import Labels, training
 from partly.active import queries as strategies
 from partly.active.queries import choose
 from partly.clock import Clock
+from partly.items import as_items
 from partly.run import Recipe
 
 

@@ -40,14 +40,14 @@ def main() -> None:
     x = as_items(rng.normal(size=(ITEMS, WIDTH)).astype(np.float32))
     z = rng.choice([-1, 0, 1], size=(ITEMS, LABELS), p=[0.09, 0.9, 0.01]).astype(np.int8)
     pool = Pool(x, Labels.from_ternary(z), BATCH)
-    print(f"{'method':24} {'ms a step':>10} {'over plain':>11}   ({options.head}, median of {options.rounds})")
+    print(f"{'method':24} {'ms per step':>10} {'over plain':>11}   ({options.head}, median of {options.rounds})")
     for name in options.methods.split(",") if options.methods else methods.discover():
         mine, ratio = compare(name, options.head, pool, options.rounds)
         print(f"{name:24} {mine * 1e3:10.3f} {ratio:11.3f}", flush=True)
 
 
 def compare(name: str, head: str, pool: Pool, rounds: int) -> tuple[float, float]:
-    """(seconds a step, ratio to plain)."""
+    """(seconds per step, ratio to plain)."""
     plain, tried = plain_epoch(head, pool), method_epoch(name, head, pool)
     plain(), tried()  # warm up
     times = [(timed(plain), timed(tried)) for _ in range(rounds)]

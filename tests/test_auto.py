@@ -26,7 +26,7 @@ nan = np.nan
         ("wholly known items", [[1, 0], [0, 0], [nan, nan]], "partial-bce", "1 entries are known to be yes and 3"),
         ("only yes", [[1, 1, nan], [nan, 1, nan]], "assume-negative", "only yes is known"),
         ("only yes, not of every item", [[1, nan], [nan, nan]], "assume-negative", "only yes is known"),
-        ("one yes each", [[1, nan, nan], [nan, nan, 1]], "assume-negative", "one yes an item is known"),
+        ("one yes each", [[1, nan, nan], [nan, nan, 1]], "assume-negative", "one yes per item is known"),
     ],
 )
 def test_the_rule(what: str, rows: list[list[float]], method: str, reason: str) -> None:
@@ -52,7 +52,7 @@ def test_the_reason_is_true(values: np.ndarray) -> None:
     else:
         assert "no entry is known to be no; unknown ones are taken for no" in reason
         assert no == 0
-        assert ("one yes an item" in reason) == bool(((values == 1).sum(axis=1) == 1).all())
+        assert ("one yes per item" in reason) == bool(((values == 1).sum(axis=1) == 1).all())
 
 
 def test_sparse_labels_get_the_same_answer() -> None:

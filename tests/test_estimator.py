@@ -489,7 +489,9 @@ def test_pictures_and_features_are_not_confused(tmp_path: Path) -> None:
         seen.predict(pictures(side=20))
     with pytest.raises(DataError, match=r"X has 2 dimensions; the model was trained on items of \[3, 16, 16\]"):
         seen.predict(np.zeros((4, 3)))
-    with pytest.raises(DataError, match=r"X holds pictures of \[3, 16, 16\]; the model was trained on features of \[5\]"):
+    with pytest.raises(
+        DataError, match=r"X holds pictures of \[3, 16, 16\]; the model was trained on features of \[5\]"
+    ):
         model().fit(X, Y).predict(pictures())
 
 

@@ -21,5 +21,5 @@ def choose(labels: Labels) -> tuple[str, str]:
             "partial-bce",
             f"{s['yes']} entries are known to be yes and {s['no']} to be no; unknown ones are left out",
         )
-    what = "one yes an item" if (labels.known_per_item() == 1).all() else "only yes"
+    what = "one yes per item" if (labels.known_per_item() == 1).all() else "only yes"
     return "assume-negative", f"{what} is known and no entry is known to be no; unknown ones are taken for no"

@@ -82,9 +82,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None) -> Self:
         """Learn from items X and labels Y.
 
-        X: features [N, D] (an array, a table or a SciPy sparse matrix), pictures [N, H, W, C] of uint8, or `partly.items`.
-        Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. validation: (X, Y) that choose the best epoch; without
-        it the last epoch is kept.
+        X: features [N, D] (an array, a table or a SciPy sparse matrix), pictures [N, H, W, C] of uint8, or
+        `partly.items`. Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. validation: (X, Y) that choose the
+        best epoch; without it the last epoch is kept.
         """
         x, labels, recipe = self.prepare(X, Y)
         held_out = None if validation is None else self._held_out(validation, labels.names)
@@ -171,8 +171,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
-        if isinstance(X, Items):
-            x = X
+        if items.is_items(X):
+            x: Items = X
         elif getattr(X, "ndim", 2) == 4:
             x = items.pictures(np.asarray(X))
         else:

@@ -85,7 +85,7 @@ def _load_rules() -> None:
 
 
 def _through_layers(network: nn.Module, x: Tensor, fits: Loss, x_val: Tensor, judges: Loss, lr: float) -> Tensor | None:
-    """The same for a network that learns nothing but linear layers, each used once, on one row an item; None for any
+    """The same for a network that learns nothing but linear layers, each used once, on one row per item; None for any
     other. On the items x a layer has inputs a and slopes d; then its step adds -lr (u a') d to what it makes of other
     inputs u, and a slope g there changes what it makes of a by (a u') g; both products are one matrix, [V, B]."""
     layers = [part for part in network.modules() if isinstance(part, nn.Linear) and part.weight.requires_grad]

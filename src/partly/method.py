@@ -11,6 +11,7 @@ import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, ClassVar
 
 import torch
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 
 from partly import networks
 from partly.clock import Clock, seed_for
-from partly.errors import SettingError, did_you_mean
+from partly.errors import PartlyError, SettingError, did_you_mean
 from partly.items import Items, absent
 from partly.labels import Labels
 from partly.networks import Network
@@ -89,8 +90,8 @@ class Method(nn.Module):
         return cls.entry_bytes * items * labels, cls.working_bytes * items * labels
 
     def keep(self, name: str, fill: float = 0.0, dtype: torch.dtype = torch.float32, per_label: bool = True) -> None:
-        """State for each training entry [N, L] (or item [N]), an attribute from now on. It is saved so that training can
-        go on, and is no part of the model: where there is only to predict, it is empty."""
+        """State for each training entry [N, L] (or item [N]), an attribute from now on. It is saved so that training
+        can go on, and is no part of the model: where there is only to predict, it is empty."""
         count = 0 if self.task.observed is None else len(self.task.items)
         shape = (count, self.task.labels) if per_label else (count,)
         self.register_buffer(name, torch.full(shape, fill, dtype=dtype), persistent=False)
@@ -119,10 +120,14 @@ class Method(nn.Module):
         """What the method holds to be true of the training entries: N x L in [0, 1], all or some rows; or None."""
         return None
 
+    @property
+    def device(self) -> torch.device:
+        return next(chain(self.parameters(), self.buffers())).device
+
     def observed(self, rows: slice) -> Tensor:
         """What is known of some training items, z [B, L]: for `beliefs`."""
         assert self.task.observed is not None  # who only predicts has no beliefs
-        return torch.tensor(self.task.observed.rows(rows), device=next(self.buffers()).device)
+        return torch.tensor(self.task.observed.rows(rows), device=self.device)
 
     def step(self, loss: Tensor, clock: Clock, *optimisers: torch.optim.Optimizer) -> None:
         """The one place where gradients become changes."""
@@ -175,6 +180,11 @@ class Method(nn.Module):
         self.load_state_dict({k.removeprefix("method."): tensors[k] for k in tensors if k.startswith("method.")})
         for key, kept in self.entries().items():
             if key in tensors:
+                if tensors[key].shape != kept.shape:
+                    raise PartlyError(
+                        f"{key} is kept for {list(tensors[key].shape)}, and these items and labels need "
+                        f"{list(kept.shape)}. Start from a run on the same items and labels."
+                    )
                 kept.copy_(tensors[key])
         for name, optimiser in self.optimisers().items():
             state: dict[int, dict[str, Tensor]] = {}
@@ -190,6 +200,7 @@ class Method(nn.Module):
             setattr(self, name, self.get_buffer(name)[:0].clone())
         for name in self.optimisers():
             delattr(self, name)
+        self.zero_grad(set_to_none=True)
         self.task = replace(self.task, observed=None, items=absent(self.task.items))
         self.eval()  # for good
 

@@ -35,7 +35,7 @@ import scipy.sparse as sp
 
 from partly.errors import DataError, SettingError, did_you_mean, listing
 from partly.labels import Labels, as_labels
-from partly.labels.matrix import Matrix, Ternary, blocks
+from partly.labels.matrix import BLOCK, Matrix, Ternary, blocks
 
 Scores = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -50,6 +50,13 @@ def average_precision(scores: Any, labels: Any) -> Floats:
     """
     scores, labels = _checked(scores, labels)
     return np.array([_average_precision(yes, no) for yes, no in _columns(scores, labels.ternary())], np.float64)
+
+
+def memory(shape: tuple[int, int]) -> int:
+    """Bytes that probabilities of this shape and their AP take: the probabilities, and of one block at a time a copy
+    with its labels, column by column, and what is sorted of it."""
+    entries = shape[0] * shape[1]
+    return 4 * entries + 8 * min(entries, BLOCK)
 
 
 def by_label(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, npt.NDArray[Any]]:

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 import partly
-from partly import auto, checkpoint, files, methods, networks, training
+from partly import auto, checkpoint, files, methods, metrics, networks, training
 from partly.catalogue import Info
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError
@@ -38,7 +38,6 @@ from partly.training import BELIEFS, Progress, Validation, Watch
 
 IDS = "items.json"  # of the training items, beside their beliefs
 MEMORY_SHARE = 0.6  # of RAM that what is kept for entries may take
-SCORE_BYTES = 5  # per validation entry: probabilities, and which order they are in
 OPEN = ("epochs", "batch_size", "lr", "weight_decay", "backbone", "settings", "head_settings", "backbone_settings")
 NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe may be: type, least, in words
     "epochs": (Integral, 1, "a whole number, 1 or more"),
@@ -123,8 +122,8 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
 def default_recipe(
     items: Items, labels: int, optimizer: str = "adamw", batch_size: int | None = None
 ) -> dict[str, Any]:
-    """What a recipe leaves open, for these items: enough steps for few items, more epochs for many labels (most of which
-    are rare), and a rate that suits the optimiser.
+    """What a recipe leaves open, for these items: enough steps for few items, more epochs for many labels (most of
+    which are rare), and a rate that suits the optimiser.
 
     The numbers were chosen on validation parts of the features of VOC 2012, COCO, debtags, scene and yeast, and of the
     scenes; that for SGD on VOC 2012 alone.
@@ -198,8 +197,8 @@ def fit(
 ) -> Fitted:
     """Train by the recipe, or go on where the folder says that it stopped.
 
-    `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and beliefs;
-    `keep_entries`: so that this one can be such a start.
+    `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
+    beliefs; `keep_entries`: so that this one can be such a start.
     """
     check_memory(recipe, labels, validation)
     # Before the folder is claimed: a recipe may be refused here.
@@ -385,11 +384,11 @@ def _flat(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def entry_memory(recipe: Recipe, labels: Labels, validation: Validation | None = None) -> int:
-    """Bytes that training needs at its peak for entries: what the method keeps, and the larger of what it needs to work
-    on them and what scoring the validation part takes."""
+    """Bytes that training needs at its peak for entries: what the method keeps, what it needs to work on them, and what
+    scoring the validation part takes. All are added up, since what is freed is not always given back."""
     kept, working = methods.find(recipe.method).kind.memory(*labels.shape, recipe.settings)
-    scored = 0 if validation is None else SCORE_BYTES * math.prod(validation.labels.shape)
-    return kept + max(working, scored)
+    scored = 0 if validation is None else metrics.memory(validation.labels.shape)
+    return kept + working + scored
 
 
 def check_memory(recipe: Recipe, labels: Labels, validation: Validation | None = None) -> None:

@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +21,16 @@ from torch import Tensor
 
 from partly import checkpoint, metrics
 from partly.clock import Clock, seed_for
-from partly.errors import PartlyError, Stopped
+from partly.errors import DataError, PartlyError, Stopped, listing
 from partly.files import disk_errors, replacing, write_npy
 from partly.items import Items
 from partly.labels import Labels
-from partly.labels.matrix import blocks
 from partly.method import Method
 from partly.networks import predicting
 from partly.pool import Pool
 
 SAVE_SECONDS = 20.0
+BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
 BELIEFS = "beliefs.npy"  # in the folder of a finished run
 Watch = Callable[[Clock, dict[str, float]], None]
 
@@ -121,9 +120,11 @@ def _save_finished(folder: Path, method: Method, clock: Clock, progress: Progres
 
 
 def believed(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
-    """What a method believes of the training entries, block after block of items; nothing, where it believes nothing."""
-    for block in blocks((len(method.task.items), method.task.labels)):
-        part = method.beliefs(block)
+    """What a method believes of the training entries, block after block of items; nothing, where it believes
+    nothing."""
+    count, step = len(method.task.items), max(1, BLOCK // method.task.labels)
+    for start in range(0, count, step):
+        part = method.beliefs(slice(start, min(start + step, count)))
         if part is not None:
             yield part.cpu().numpy()
 
@@ -141,14 +142,28 @@ def logits(
     method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Logits [N, L], without side effects on the method; `known` is what its network may be told of the items."""
-    device = next(chain(method.parameters(), method.buffers())).device
+    device = method.device
     scores = np.empty((len(items), method.task.labels), np.float32)
     with predicting(method), torch.inference_mode():
         for start in range(0, len(items), batch_size):
             rows = slice(start, start + batch_size)
             z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
-            scores[rows] = method(items.take(rows).to(device), *z).float().cpu().numpy()
+            found = method(items.take(rows).to(device), *z).float().cpu().numpy()
+            if found.shape != scores[rows].shape:
+                raise PartlyError(f"A forward gave logits of {list(found.shape)}, not of {list(scores[rows].shape)}.")
+            scores[rows] = found
+    _refuse_undefined(scores)
     return scores
+
+
+def _refuse_undefined(scores: npt.NDArray[np.float32]) -> None:
+    if not np.isfinite(scores).all():
+        lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
+        places = (f"item {i}" for i in lost)
+        raise DataError(
+            f"The scores of {len(lost)} items are not finite" + listing(places, len(lost)) + "\nLook for missing (NaN) "
+            "or extreme features of these items; if there are none, the weights of the model have diverged."
+        )
 
 
 def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
@@ -202,7 +217,8 @@ def _resume(folder: Path, method: Method, clock: Clock) -> Progress:
 
 
 def save(folder: Path, method: Method, clock: Clock, progress: Progress, keep_entries: bool = False) -> None:
-    """A checkpoint of everything. What is finished needs nothing to train with any more: its checkpoint is the model."""
+    """A checkpoint of everything. What is finished needs nothing to train with any more: its checkpoint is the
+    model."""
     finished = method.weights() | (method.entries() if keep_entries else {})
     tensors = finished if progress.finished else method.state()
     best = {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from conformance.bench import BATCH, ITEMS, OnDisk, features, make_pool
-from partly.items import Items
+from partly.items import is_items
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def on_disk(tmp_path: Path) -> OnDisk:
 
 def test_they_are_the_same_items(on_disk: OnDisk) -> None:
     items, x = make_pool().items, features()
-    assert isinstance(on_disk, Items)
+    assert is_items(on_disk)
     assert (len(on_disk), on_disk.kind, on_disk.shape) == (len(items), items.kind, items.shape)
     assert on_disk.digest() == items.digest() != on_disk[:3].digest()
     assert torch.equal(on_disk.statistics.mean, items.statistics.mean)

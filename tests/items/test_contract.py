@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from partly import items as package
-from partly.items import Absent, Arrays, Items, SparseRows, Statistics, absent, as_items, map_npy
+from partly.items import Absent, Arrays, Items, SparseRows, Statistics, absent, as_items, is_items, map_npy
 
 Array = np.ndarray[Any, Any]
 KINDS = ("features", "pictures", "sparse", "mapped", "mapped half")
@@ -88,7 +88,7 @@ def test_the_digest_of_a_view_is_that_of_a_copy(
 @every_kind
 def test_what_every_kind_says_of_itself(tmp_path: Path, kind: str) -> None:
     items, x = make(kind, 5, tmp_path)
-    assert isinstance(items, Items)
+    assert is_items(items)
     assert as_items(items) is items
     assert items.kind == ("pictures" if kind == "pictures" else "features")
     assert len(items) == 5
@@ -170,8 +170,8 @@ def test_anything_with_these_few_methods_is_items() -> None:
 
     counted = Counted()
     assert as_items(counted) is counted
-    assert not isinstance(np.zeros(3), Items)
-    assert not isinstance([1, 2], Items)
+    assert not is_items(np.zeros(3))
+    assert not is_items([1, 2])
 
 
 def test_all_that_is_public_is_there() -> None:
@@ -185,7 +185,7 @@ def test_all_that_is_public_is_there() -> None:
 def test_absent_items_keep_kind_shape_and_number(tmp_path: Path, kind: str) -> None:
     items, x = make(kind, 5, tmp_path)
     gone = absent(items)
-    assert isinstance(gone, Items)
+    assert is_items(gone)
     assert (gone.kind, gone.shape, len(gone), gone.names) == (items.kind, x.shape[1:], 5, None)
     assert gone.statistics.mean.shape == gone.statistics.scale.shape == (3,)
     assert gone == Absent(items.kind, items.shape, 5)

@@ -30,7 +30,7 @@ ALL["asymmetric, small gammas"] = losses.asymmetric, {"gamma_yes": 0.3, "gamma_n
 ALL["partial_asymmetric, clipped"] = losses.partial_asymmetric, {"clip": 0.1, "gamma_unknown": 0.5}
 ALL["expected_positive, 1.5"] = losses.expected_positive, {"expected_yes": 1.5}
 
-BY_ITEM = ("lsep", "rank_net")  # one value an item
+BY_ITEM = ("lsep", "rank_net")  # one value per item
 # Known entries: cross-entropy.
 PLAIN = [
     *("bce", "assume_negative", "partial_bce", "down_weight", "weak_assume_negative", "negative_label_smoothing"),

@@ -232,9 +232,7 @@ def test_curves_mark_the_best_epoch() -> None:
     made, page = demo(), page_of(demo)
     assert "bce epoch 2 of 3" in page.text
     none = replace(made, runs=tuple(replace(view, best_epoch=None) for view in made.runs))
-    assert report._panels(report.words.score(made.runs, None)) != report._panels(
-        report.words.score(none.runs, None)
-    )
+    assert report._panels(report.words.score(made.runs, None)) != report._panels(report.words.score(none.runs, None))
 
 
 def test_markup_from_the_data_stays_text() -> None:
@@ -294,9 +292,7 @@ def test_view_of_a_classifier_and_the_report_about_it(tmp_path: Path) -> None:
     x = rng.normal(size=(60, 4))
     truth = Labels.from_full((x[:, :2] > 0).astype(int), names=["first", "second"])
     model = Classifier("bce", head="linear", epochs=2, progress=False).fit(x, truth, validation=(x, truth))
-    view = report.view(
-        "mine", model.fitted_.description, model.fitted_.progress, model.reason_, model.predict_proba(x)
-    )
+    view = report.view("mine", model.fitted_.description, model.fitted_.progress, model.reason_, model.predict_proba(x))
     np.testing.assert_array_equal(view.probabilities, model.predict_proba(x))
     assert (view.best_epoch, view.history, view.reason) == (model.best_epoch_, model.history_, model.reason_)
     assert view.description["recipe"]["method"] == "bce"

@@ -5,8 +5,8 @@ Pseudo-Label Approach. arXiv 2109.14676, 2021. Algorithm 2 and section 4.2.
 
 The folder of a loop is a run folder, whose model is that of the last round, with four small files per round more, each
 with its checksum: `known-000.json` (what was asked and is known beyond what was given, when the round begins),
-`round-000.json` (how good its model is), `questions-000.json` and `answers-000.json`. A file is written when its step is
-done, so the files that are there say what to do next, and the newest `known` says where the loop stands.
+`round-000.json` (how good its model is), `questions-000.json` and `answers-000.json`. A file is written when its step
+is done, so the files that are there say what to do next, and the newest `known` says where the loop stands.
 
 Differs: a model that trains on keeps its pseudo-labels, where the paper begins them anew in every round.
 """

@@ -35,8 +35,8 @@ def from_truth(truth: Labels) -> Callable[[Questions], Said]:
 
 
 def against(data: Dataset) -> Measure:
-    """A measure: P@k and mAP on the test part, and how well what is unknown in training is recovered; each where the data
-    have it."""
+    """A measure: P@k and mAP on the test part, and how well what is unknown in training is recovered; each where the
+    data have it."""
 
     def measure(fitted: Fitted, labels: Labels) -> dict[str, float]:
         found: dict[str, float] = {}

@@ -272,7 +272,7 @@ def refine(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
 ) -> None:
-    """Train, ask about unknown entries, take the answers, train on: simulated, or with people, a call a round."""
+    """Train, ask about unknown entries, take the answers, train on: simulated, or with people, a call per round."""
     from partly.active import Plan
     from partly.commands.refine import refine as job
 
@@ -347,7 +347,7 @@ def _shares(text: str) -> list[float]:
 
 
 def _print_scores(rows: dict[str, dict[str, float]]) -> None:
-    """A table that fits a narrow terminal: a row a run, a column a score; `evaluate --json` has them all."""
+    """A table that fits a narrow terminal: a row per run, a column per score; `evaluate --json` has them all."""
     shown = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "exact_match": "exact", "P@1": "P@1"}
     table = Table("", *shown.values(), "labels", "entries")
     for title, row in rows.items():

@@ -33,7 +33,7 @@ def refine(
     parameters: dict[str, Any],
     say: Say = print,
 ) -> None:
-    """Train, ask and train on: against a truth of which a scenario hides a part, or with people, a call a round."""
+    """Train, ask and train on: against a truth of which a scenario hides a part, or with people, a call per round."""
     opened = open_data(data, labels, hierarchy)
     if scenario is None and (shadow or rounds != 10):
         raise SettingError("--shadow and --rounds are for simulations; give a --scenario, or leave them out.")
@@ -90,7 +90,7 @@ def _simulated(
 
 
 def picture(arms: Mapping[str, Sequence[Round]]) -> bytes:
-    """SVG of the progression curves, a panel a score; beside what was recovered, what saying yes everywhere and tossing
+    """SVG of the progression curves, a panel per score; beside what was recovered, what saying yes everywhere and tossing
     a coin would recover of the entries that the first arm leaves unknown."""
     names = [name for name in (*simulation.RANKS, "recovered") if all(_defined(r, name) for r in arms.values())]
     drawn = [(title, rounds, plots.look(place, privileged=False)) for place, (title, rounds) in enumerate(arms.items())]

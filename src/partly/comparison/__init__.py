@@ -28,7 +28,7 @@ def compare(
     workers: int | None = None,
     progress: bool = True,
 ) -> list[dict[str, Any]]:
-    """Run every method on every scenario, head and seed; one result line a cell.
+    """Run every method on every scenario, head and seed; one result line per cell.
 
     data: 'scenes', `.npz` files with a train and a test part, or a table of features whose labels are in `labels`.
     Lines are kept in `<out>/<name>.jsonl`; cells that are there already are not run again.

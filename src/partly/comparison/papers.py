@@ -91,7 +91,7 @@ def find(
 def beside(data: str, scenario: str, method: str) -> Iterator[Figure]:
     """mAP or P@k that papers report for this method on the same pictures with labels hidden in the same way.
 
-    What papers call a method, its file says in `IN_PAPERS`.
+    What papers call per method, its file says in `IN_PAPERS`.
     """
     info = methods.discover().get(method)
     names: tuple[str, ...] = getattr(info.module, "IN_PAPERS", ()) if info else ()

@@ -158,8 +158,8 @@ def mask(cell: Cell, data: Dataset) -> Labels:
 
 
 def candidates(cell: Cell, items: Items, labels: Labels) -> Iterator[Recipe]:
-    """The recipes that a cell may try: the asked one, then `tune - 1` more with a learning rate around its own and settings
-    drawn from the ranges that the method declares. The budget is the same for all."""
+    """The recipes that a cell may try: the asked one, then `tune - 1` more with a learning rate around its own and
+    settings drawn from the ranges that the method declares. The budget is the same for all."""
     asked = _parameters(cell)
     first, _ = run.complete(asked, items, labels)
     yield first

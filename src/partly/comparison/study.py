@@ -239,7 +239,7 @@ def _right(point: Point, words: str = "") -> str:
 
 
 def table(one: Study) -> list[str]:
-    """Markdown: a row a budget, a column a way."""
+    """Markdown: a row a budget, a column per way."""
     ways = one.ways()
     lines = [f"| share | {' | '.join(ways)} |", "|---:" * (1 + len(ways)) + "|"]
     for share, found in one.budgets().items():
@@ -259,7 +259,7 @@ def _cell(point: Point, best: bool = False, level: bool = False) -> str:
 
 
 def draw(one: Study) -> bytes:
-    """SVG: test mAP over the share of right labels, a line a way, with intervals; dashed: all labels."""
+    """SVG: test mAP over the share of right labels, a line per way, with intervals; dashed: all labels."""
     with plots.canvas(6.4, 3.8) as figure:
         axes = figure.subplots()
         full = mean(one.full.values())

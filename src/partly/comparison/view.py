@@ -47,7 +47,7 @@ class Live:
         return f"{len(self.lines)} of {self.total} cells, about {left / 60:.0f} min left"
 
     def table(self) -> Table:
-        """Mean test mAP so far: a row for data, scenario and head, a column a method."""
+        """Mean test mAP so far: a row for data, scenario and head, a column per method."""
         means: dict[tuple[str, ...], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for line in self.lines:
             if line["test"]["mAP"] is not None:

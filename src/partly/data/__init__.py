@@ -44,9 +44,9 @@ FORMS = ("wide", "long")
 
 
 def read(path: PathLike, labels: PathLike | None = None, hierarchy: PathLike | None = None) -> Dataset:
-    """A data set: one that lies in a file as a whole (or 'scenes', which is made), or items in a file with what is known of
-    them in another, `labels`, matched by id. Of a whole one, `labels` replaces what is known, and what the file says is
-    the truth. `hierarchy`: a table with the columns child and parent.
+    """A data set: one that lies in a file as a whole (or 'scenes', which is made), or items in a file with what is
+    known of them in another, `labels`, matched by id. Of a whole one, `labels` replaces what is known, and what the
+    file says is the truth. `hierarchy`: a table with the columns child and parent.
     """
     whole = formats.of(Path(path), "dataset")
     if whole is not None:
@@ -68,8 +68,8 @@ def is_whole(path: PathLike) -> bool:
 
 
 def write(data: Dataset, path: PathLike) -> None:
-    """A data set with a test part to an `.npz`; else its items, as features, to `.npy`, `.npz`, `.csv` or `.parquet`. What
-    is known of them goes to a file of its own: `write_labels`."""
+    """A data set with a test part to an `.npz`; else its items, as features, to `.npy`, `.npz`, `.csv` or `.parquet`.
+    What is known of them goes to a file of its own: `write_labels`."""
     path = Path(path)
     formats.by_suffix(path, "items" if data.test is None else "dataset").write(data, path)
 

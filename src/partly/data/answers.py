@@ -1,4 +1,4 @@
-"""Questions for people, and their answers: a row an entry, with the columns item, label, score and answer.
+"""Questions for people, and their answers: a row per entry, with the columns item, label, score and answer.
 
 The file that is written is the one that comes back: 1 (yes), 0 (no) or nothing in the column `answer`.
 """

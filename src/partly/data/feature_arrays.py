@@ -1,7 +1,8 @@
-"""Features as arrays: the matrix in a `.npy` file, which is mapped and never read as a whole, or the arrays of an `.npz`.
+"""Features as arrays: the matrix in a `.npy` file, which is mapped and never read as a whole, or the arrays of an
+`.npz`.
 
-In an `.npz` the matrix is `features`, or a sparse one as `scipy.sparse.save_npz` writes it (`data`, `indices`, `indptr` and
-`shape`); `ids` and `feature_names` may come along.
+In an `.npz` the matrix is `features`, or a sparse one as `scipy.sparse.save_npz` writes it (`data`, `indices`, `indptr`
+and `shape`); `ids` and `feature_names` may come along.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from partly.data.dataset import Dataset, unlabelled
+from partly.data.matching import refuse_unwritable
 from partly.data.npz import CSR, Arrays, as_csr, as_text, npz_names, read_npz
 from partly.data.paths import naming
 from partly.errors import DataError
@@ -40,6 +42,8 @@ def read(path: Path) -> Dataset:
         items = sparse_features(as_csr(arrays, path, "biuf"), str(path), names)
     else:
         items = features(arrays["features"], str(path), names)
+    if names is not None and len(names) != items.shape[0]:
+        raise DataError(f"{path}: {len(names)} feature_names for {items.shape[0]} features.")
     with naming(path):
         return Dataset(items, unlabelled(checked_ids(words.get("ids", range(len(items))), len(items))))
 
@@ -48,6 +52,7 @@ def write(data: Dataset, path: Path) -> None:
     items = data.items
     if items.kind != "features":
         raise DataError(f"{path}: holds features, and these items are {items.kind}.")
+    refuse_unwritable(data.labels.given_ids or (), items.names or (), path)
     with writing(path) as file:
         if path.suffix.lower() == ".npy":
             blocks = (items.take(slice(i, i + BLOCK)).numpy() for i in range(0, len(items), BLOCK))

@@ -1,7 +1,7 @@
 """Formats are found, not listed: a file in this folder that defines `recognises(path)` is one.
 
-It says in HOLDS what it holds. "labels": `read(path, names) -> Labels` and `write(labels, path)`; "items": `read(path) ->
-Dataset` whose labels have no columns; "dataset": `read(path) -> Dataset`, and for both `write(data, path)`.
+It says in HOLDS what it holds. "labels": `read(path, names) -> Labels` and `write(labels, path)`; "items": `read(path)
+-> Dataset` whose labels have no columns; "dataset": `read(path) -> Dataset`, and for both `write(data, path)`.
 """
 
 from __future__ import annotations

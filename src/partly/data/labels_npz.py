@@ -1,7 +1,7 @@
 """Labels in an `.npz` file: `names` and, where given, `ids` (text), and the three-valued matrix.
 
-That is either `ternary` (int8 [N, L]: +1 yes, -1 no, 0 unknown) or the parts of a CSR matrix, `data`, `indices`, `indptr`
-and `shape`.
+That is either `ternary` (int8 [N, L]: +1 yes, -1 no, 0 unknown) or the parts of a CSR matrix, `data`, `indices`,
+`indptr` and `shape`.
 """
 
 from __future__ import annotations

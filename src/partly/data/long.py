@@ -1,4 +1,4 @@
-"""Long form: a row an entry, (item, label, 1 or 0); what is not listed is unknown.
+"""Long form: a row per entry, (item, label, 1 or 0); what is not listed is unknown.
 
 A row whose value is blank says nothing of the entry, but the item and the label that it names are there. So a
 written file begins with a row for every label (no item, no value), which keeps their order, and has a row without

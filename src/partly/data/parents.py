@@ -1,4 +1,4 @@
-"""A hierarchy from a table: a row a label, with the columns child and parent."""
+"""A hierarchy from a table: a row per label, with the columns child and parent."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from partly.files import writing
 SUFFIXES = (".csv", ".parquet")
 BLOCK_BYTES = 1 << 23  # of a CSV file, held at a time; a row must fit
 BLOCK_CELLS = 1 << 22  # of a Parquet file, held at a time
-GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes a column
+GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes per column
 SPELLINGS = "1 (yes), 0 (no) or blank (nobody said)"
 MOST = 5  # faults told in full
 WRONG = 2  # an entry that is not spelled in one of these ways
@@ -123,7 +123,7 @@ class Faults:
     first: list[tuple[int, str]] = field(default_factory=list)
 
     def add(self, rows: Sequence[int] | npt.NDArray[Any], texts: Iterable[str]) -> None:
-        """A text a row. Only the first few are asked for."""
+        """A text per row. Only the first few are asked for."""
         self.count += len(rows)
         self.first += islice(zip(map(int, rows), texts, strict=False), MOST - len(self.first))
 

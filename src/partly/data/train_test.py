@@ -1,9 +1,9 @@
-"""A data set with a train and a test part in an `.npz` file: features_train, labels_train, features_test, labels_test and
-names.
+"""A data set with a train and a test part in an `.npz` file: features_train, labels_train, features_test, labels_test
+and names.
 
-The labels are complete, 1 yes and 0 no. There may be ids_train and ids_test, and parents: the parent's name of each label,
-or '' where it has none. Among labels that have parents, one that is its own parent and nobody else's is the only child of
-a coarse label of that name, "person (coarse)": so coarse labels say where it is not.
+The labels are complete, 1 yes and 0 no. There may be ids_train and ids_test, and parents: the parent's name of each
+label, or '' where it has none. Among labels that have parents, one that is its own parent and nobody else's is the only
+child of a coarse label of that name, "person (coarse)": so coarse labels say where it is not.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 
 from partly.data.dataset import Dataset
+from partly.data.matching import refuse_unwritable
 from partly.data.npz import Arrays, as_text, npz_names, read_npz
 from partly.data.paths import naming
-from partly.errors import DataError
+from partly.errors import DataError, listing
 from partly.files import writing
-from partly.items import features
+from partly.items import SparseRows, features
 from partly.labels import Hierarchy, Labels
 
 HOLDS = "dataset"
@@ -41,10 +42,18 @@ def write(data: Dataset, path: Path) -> None:
     """Both parts must be completely labelled features."""
     if data.test is None:
         raise DataError(f"{path}: a file of this kind has a test part, and these data have none.")
+    if data.test.labels.names != data.labels.names:
+        raise DataError(f"{path}: the test part has other labels than the train part, or in another order.")
+    lost = set() if data.hierarchy is None else set(data.hierarchy.parents) - set(data.labels.names)
+    if lost:
+        raise DataError(f"{path}: {len(lost)} names of the hierarchy are no labels" + listing(sorted(lost), len(lost)))
     arrays: Arrays = {"names": np.array(data.labels.names, np.str_)}
     for part, one in (("train", data), ("test", data.test)):
         if one.labels.summary()["unknown"] or one.items.kind != "features":
             raise DataError(f"{path}: holds features with complete labels; the {part} part is not that.")
+        refuse_unwritable(one.labels.ids, one.labels.names, path)
+        if isinstance(one.items, SparseRows):
+            raise DataError(f"{path}: holds dense features; write sparse ones to a file of their own.")
         arrays[f"features_{part}"] = one.items.take(slice(None)).numpy()
         arrays[f"labels_{part}"] = (one.labels.rows(slice(None)) == 1).astype(np.uint8)
         arrays[f"ids_{part}"] = np.array(one.labels.ids, np.str_)

@@ -1,4 +1,4 @@
-"""Wide form: a row an item, a column a label; a cell is 1 (yes), 0 (no) or blank (nobody said)."""
+"""Wide form: a row per item, a column per label; a cell is 1 (yes), 0 (no) or blank (nobody said)."""
 
 from __future__ import annotations
 

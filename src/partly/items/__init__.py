@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from partly.items.arrays import Arrays, features, pictures
-from partly.items.contract import Absent, Items, Kind, Statistics, absent
+from partly.items.contract import Absent, Items, Kind, Statistics, absent, is_items
 from partly.items.mapped_files import map_npy
 from partly.items.sparse_rows import SparseRows, sparse_features
 
@@ -25,6 +25,7 @@ __all__ = [
     "absent",
     "as_items",
     "features",
+    "is_items",
     "map_npy",
     "pictures",
     "sparse_features",
@@ -33,7 +34,7 @@ __all__ = [
 
 def as_items(x: Any, where: str = "X") -> Items:
     """Items as they are; features [N, D] from an array or a SciPy sparse matrix; pictures [N, H, W, C] of uint8."""
-    if isinstance(x, Items):
+    if is_items(x):
         return x
     if sp.issparse(x):
         return sparse_features(x, where)

@@ -31,6 +31,7 @@ class Arrays:
     names: Names | None = None
     rows: Positions | None = None  # None: all
     file_digest: str | None = None  # where the array is that of a file that carries its own
+    where: str = "X"  # what to call them where something is wrong
 
     def __len__(self) -> int:
         return len(self.array) if self.rows is None else len(self.rows)
@@ -42,7 +43,7 @@ class Arrays:
 
     def __getitem__(self, index: Index) -> Arrays:
         rows = narrowed(self.rows, index, len(self))
-        return Arrays(self.array, self.kind, self.names, rows, self.file_digest)
+        return Arrays(self.array, self.kind, self.names, rows, self.file_digest, self.where)
 
     def take(self, index: Tensor | slice) -> Tensor:
         return self._tensor(self._part(index if isinstance(index, slice) else index.numpy()))
@@ -54,7 +55,8 @@ class Arrays:
     def _tensor(self, part: npt.NDArray[Any]) -> Tensor:
         if self.kind == "pictures":
             return torch.from_numpy(part).permute(0, 3, 1, 2)
-        return torch.from_numpy(part.astype(np.float32, copy=False))
+        with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and refused as such
+            return torch.from_numpy(part.astype(np.float32, copy=False))
 
     # ---------------------------------------------------------------- one pass over all of them
 
@@ -65,9 +67,9 @@ class Arrays:
         for start, part in self._blocks():
             sums.add(self._tensor(part))
             if not sums.finite():
-                _refuse(part, f"item {start}", self.names)
+                _refuse(part, self.where, self.names, first=start)
             if sha is not None:
-                sha.update(np.ascontiguousarray(part).data)
+                sha.update(_bytes(part))
         if sha is not None:
             vars(self)["_content_digest"] = sha.hexdigest()
         return sums.statistics()
@@ -75,7 +77,7 @@ class Arrays:
     def digest(self) -> str:
         if self.file_digest is None:
             return self._content_digest
-        if self.rows is None:
+        if self.rows is None or np.array_equal(self.rows, np.arange(len(self.array))):
             return self.file_digest
         return hashlib.sha256(self.file_digest.encode() + self.rows.tobytes()).hexdigest()
 
@@ -83,7 +85,7 @@ class Arrays:
     def _content_digest(self) -> str:
         sha = self._sha()
         for _, part in self._blocks():
-            sha.update(np.ascontiguousarray(part).data)
+            sha.update(_bytes(part))
         return str(sha.hexdigest())
 
     def _sha(self) -> Any:
@@ -93,6 +95,10 @@ class Arrays:
         step = max(1, BLOCK // max(1, int(np.prod(self.array.shape[1:]))))
         for start in range(0, len(self), step):
             yield start, self._part(slice(start, start + step))
+
+
+def _bytes(part: npt.NDArray[Any]) -> memoryview:
+    return np.ascontiguousarray(part, part.dtype.newbyteorder("<")).data
 
 
 class Sums:
@@ -141,7 +147,7 @@ def features(x: Any, where: str = "X", names: Names | None = None, place: Place 
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is refused as such
         result = np.require(x, np.float32, ["C", "W"])  # torch does not like memory that cannot be written to
     if not np.isfinite(result).all():
-        _refuse(x, where, names, place, result)
+        _refuse(x, where, names, place)
     return Arrays(result, "features", names)
 
 
@@ -159,11 +165,12 @@ def _refuse(
     where: str,
     names: Names | None,
     place: Place | None = None,
-    as_float32: npt.NDArray[np.float32] | None = None,
+    first: int = 0,
 ) -> None:
+    """first: the position of the first of these items among all."""
     with np.errstate(over="ignore"):
-        bad = np.argwhere(~np.isfinite(x.astype(np.float32) if as_float32 is None else as_float32))
-    place = place or (lambda i, j: f"item {i}, feature {names[j] if names else j}")
+        bad = np.argwhere(~np.isfinite(x.astype(np.float32)))
+    place = place or (lambda i, j: f"item {first + i}, feature {names[j] if names else j}")
     raise DataError(
         f"{where}: {len(bad)} of {x.size} features are missing (NaN), infinite or too large for float32"
         + listing((f"{place(i, j)}: {x[i, j]}" for i, j in bad.tolist()), len(bad))

@@ -1,9 +1,10 @@
-"""What items are to everybody else: how many, of what kind and shape, a batch of them, and a fingerprint of them all."""
+"""What items are to everybody else: how many, of what kind and shape, a batch of them, and a fingerprint of them
+all."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, Protocol, Self, runtime_checkable
+from typing import Any, Literal, NoReturn, Protocol, Self, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,6 @@ class Statistics:
     scale: Tensor
 
 
-@runtime_checkable
 class Items(Protocol):
     """Things to learn from. Frozen: nobody writes to them, and nobody asks for all of them at once."""
 
@@ -87,6 +87,11 @@ class Absent:
 
     def _gone(self) -> NoReturn:
         raise LookupError("A model does not hold on to the items it was trained on.")
+
+
+def is_items(x: object) -> TypeGuard[Items]:
+    """Whether somebody gives items. Asked of the type: to ask the object would measure its statistics."""
+    return all(hasattr(type(x), name) for name in ("take", "digest", "statistics"))
 
 
 def absent(items: Items) -> Absent:

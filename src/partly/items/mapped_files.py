@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,12 +21,15 @@ def map_npy(path: Path) -> Arrays:
     try:
         # "c": nothing is ever written to the file, but torch may believe that it could be.
         array = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, OverflowError) as error:
         raise DataError(f"{path}: cannot be read ({error}).") from error
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
         kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "an archive"
         raise DataError(f"{path}: features must be a matrix of numbers, items x features; got {kind}.")
-    return Arrays(array, file_digest=_digest_beside(path))
+    mapped: Any = array
+    if mapped.offset + array.nbytes != path.stat().st_size:
+        raise DataError(f"{path}: cannot be read (there is more in it than its header says).")
+    return Arrays(array, file_digest=_digest_beside(path), where=str(path))
 
 
 def _digest_beside(path: Path) -> str | None:

@@ -57,13 +57,15 @@ class SparseRows:
 
     @cached_property
     def _survey(self) -> tuple[Statistics, str]:
-        sha = hashlib.sha256(f"csr{(len(self), *self.shape)}".encode())
+        # One for each array, so that where the blocks are cut makes no difference.
+        shas = [hashlib.sha256(f"csr{(len(self), *self.shape)}".encode()), hashlib.sha256(), hashlib.sha256()]
         sums, width = Sums(), self.shape[0]
         per_item = self.matrix.nnz / max(1, self.matrix.shape[0])
         step = max(1, int(BLOCK / max(1.0, per_item)))
         for start in range(0, len(self), step):
             part = self._part(slice(start, start + step))
-            for values in (np.diff(part.indptr).astype("<i8"), part.indices.astype("<i4"), part.data):
+            parts = (np.diff(part.indptr).astype("<i8"), part.indices.astype("<i4"), part.data)
+            for sha, values in zip(shas, parts, strict=True):
                 sha.update(np.ascontiguousarray(values).data)
             data, at, count = part.data.astype(np.float64), part.indices, part.shape[0]
             mean = np.bincount(at, data, width) / count
@@ -71,7 +73,10 @@ class SparseRows:
             squares = np.bincount(at, (data - mean[at]) ** 2, width) + zeros * mean**2
             sums.merge(count, torch.from_numpy(mean), torch.from_numpy(squares))
         found = sums.statistics()
-        return Statistics(torch.zeros_like(found.mean), found.scale), sha.hexdigest()
+        # What hardly varies about a mean that is not taken off says nothing: its scale is 0, as that of a constant.
+        scale = torch.where(found.scale > 1e-6 * found.mean.abs(), found.scale, 0.0)
+        whole = hashlib.sha256("".join(sha.hexdigest() for sha in shas).encode())
+        return Statistics(torch.zeros_like(scale), scale), whole.hexdigest()
 
 
 def sparse_features(x: Any, where: str = "X", names: Names | None = None) -> SparseRows:
@@ -81,17 +86,17 @@ def sparse_features(x: Any, where: str = "X", names: Names | None = None) -> Spa
     with np.errstate(over="ignore"):
         matrix = sp.csr_array(x, dtype=np.float32)
     if not matrix.has_canonical_format:
-        matrix = (
-            matrix.copy() if matrix.data is getattr(x, "data", None) else matrix
-        )  # it may share the caller's memory
+        matrix = matrix.copy()  # it may share the caller's memory
         matrix.sum_duplicates()
+    if (matrix.data == 0).any():
+        matrix = matrix.copy()
+        matrix.eliminate_zeros()
     bad = np.flatnonzero(~np.isfinite(matrix.data))
     if len(bad):
         item = np.searchsorted(matrix.indptr, bad, side="right") - 1
-        at = (
-            f"item {i}, feature {names[matrix.indices[k]] if names else matrix.indices[k]}: {matrix.data[k]}"
-            for i, k in zip(item, bad, strict=True)
-        )
+        words = names or range(matrix.shape[1])
+        found = zip(item, matrix.indices[bad], matrix.data[bad], strict=True)
+        at = (f"item {i}, feature {words[j]}: {value}" for i, j, value in found)
         raise DataError(
             f"{where}: {len(bad)} features are missing (NaN), infinite or too large for float32" + listing(at, len(bad))
         )

@@ -1,4 +1,5 @@
-"""Labels: items x labels, every entry yes, no or unknown; what is checked at their door, and what follows from a hierarchy."""
+"""Labels: items x labels, every entry yes, no or unknown; what is checked at their door, and what follows from a
+hierarchy."""
 
 from partly.labels.hierarchy import Hierarchy
 from partly.labels.intake import CONSTRUCTORS

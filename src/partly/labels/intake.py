@@ -211,7 +211,7 @@ def _opened(a: Any, where: str) -> tuple[Any, tuple[int, int], Iterable[object] 
 
 
 def _without_duplicates(a: Any, where: str) -> Any:
-    """A CSR array, one value an entry. SciPy would add up duplicates, and a yes and a no would be 'unknown'."""
+    """A CSR array, one value per entry. SciPy would add up duplicates, and a yes and a no would be 'unknown'."""
     if a.ndim != 2 or a.dtype.kind not in "biuf":
         raise LabelError(
             f"{where}: labels must be a matrix of numbers, items x labels; "

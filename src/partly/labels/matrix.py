@@ -72,7 +72,8 @@ def mapped(z: Matrix, rule: Callable[[Ternary, slice], Ternary], width: int) -> 
 
 
 def changed(z: Matrix, rows: Codes, columns: Codes, values: Ternary) -> Matrix:
-    """z with other values at some entries, each named once. Of a sparse one, only the rows that change are made dense."""
+    """z with other values at some entries, each named once. Of a sparse one, only the rows that change are made
+    dense."""
     if not sp.issparse(z):
         result = z.copy()
         result[rows, columns] = values
@@ -106,7 +107,8 @@ def _with_rows(z: Any, items: Codes, new: Any) -> Any:
         return np.concatenate(parts)
 
     data, indices = joined(z.data, new.data), joined(z.indices, new.indices.astype(z.indices.dtype))
-    return sp.csr_array((data, indices, np.concatenate([[0], np.cumsum(sizes)])), shape=z.shape)
+    pointers = np.concatenate([[0], np.cumsum(sizes)]).astype(z.indptr.dtype)  # as it is: SciPy would copy all indices
+    return sp.csr_array((data, indices, pointers), shape=z.shape)
 
 
 def scattered(values: Any, data: Ternary, absent: int) -> Matrix:

@@ -21,9 +21,12 @@ def focal(logits: Tensor, z: Tensor, *, gamma: float = 2.0) -> Tensor:
 
 
 def asymmetric(
-    logits: Tensor, z: Tensor, *, gamma_yes: float = 0.0, gamma_no: float = 1.0, clip: float = 0.2
+    logits: Tensor, z: Tensor, *, gamma_yes: float = 0.0, gamma_no: float = 4.0, clip: float = 0.05
 ) -> Tensor:
-    """Focal, with a gamma of its own for no, of which those below p = `clip` do not count at all. [B, L]"""
+    """Focal, with a gamma of its own for no, of which those below p = `clip` do not count at all. [B, L]
+
+    The defaults are those of the paper (Ridnik et al., ICCV 2021).
+    """
     within(0, math.inf, gamma_yes=gamma_yes, gamma_no=gamma_no)
     within(0, 0.99, clip=clip)
     return torch.where(z > 0, _focused(logits, gamma_yes), _focused_no(logits, gamma_no, clip))

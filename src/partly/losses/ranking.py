@@ -1,4 +1,4 @@
-"""Losses of pairs: each yes of an item should score above each no of it. One value an item, 0 where it has no pair.
+"""Losses of pairs: each yes of an item should score above each no of it. One value per item, 0 where it has no pair.
 
 Unknown entries are in no pair, unless they are taken for no.
 """
@@ -24,7 +24,7 @@ def lsep(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
 def rank_net(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
     """The mean over pairs of a yes p and a no n of log(1 + exp(s_n - s_p)). [B]
 
-    Takes memory for L numbers a yes.
+    Takes memory for L numbers per yes.
     """
     yes, no = sides(z, unknown_as_no)
     item, label = (yes & no.any(dim=1, keepdim=True)).nonzero(as_tuple=True)

@@ -13,7 +13,7 @@ of a hundred. How many are left out is rounded up. The networks start from diffe
 probabilities predicts.
 
 Defaults: the preset "features", tau_h = 0.03 and tau_l = 0.1, was chosen by validation on the features of VOC 2012 with
-an MLP head, with one yes an item and with a quarter of the yes known. tau_h is best near the share of the unknown
+an MLP head, with one yes per item and with a quarter of the yes known. tau_h is best near the share of the unknown
 entries that are yes; tau_l makes almost no difference. ramp = 0.1 is the paper's.
 
 The ablations of the paper: tau_h = 0 ("CLS-H"), tau_l = 0 ("CLS-L"), and correct = true (co-label correction), with

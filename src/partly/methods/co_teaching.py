@@ -10,7 +10,7 @@ Differs: the paper has one class an item; here an item's loss is the mean over i
 first epoch, over the share `ramp` of the epochs. The loss is the mean over the items that are left; the authors' code
 divides this mean by their number once more.
 
-Defaults: forget = 0.02 was chosen by validation on the features of VOC 2012 with an MLP head, with one yes an item and
+Defaults: forget = 0.02 was chosen by validation on the features of VOC 2012 with an MLP head, with one yes per item and
 with a quarter of the yes known, where 0.1 does harm; ramp = 0.1 was not searched.
 """
 

@@ -39,6 +39,7 @@ SEARCH = {"theta": (0.1, 1.0), "value": (1.5, 50.0)}  # a theta that every strat
 IN_PAPERS = ("partial-BCE + fine-tuning + relabeling",)
 ROUNDS = (9 / 20, 14 / 20)  # shares of the schedule
 THETA = {"two-steps": 0.0, "threshold": 2.0, "proportion": 0.8, "positive": 5.0, "ensemble": 2.0, "bayesian": 0.3}
+ROWS = 1024  # of weak labels that are counted at a time: a mask of all is as large as they are
 DROPOUT = 0.5  # of the features, in the passes of `bayesian`
 
 
@@ -81,7 +82,9 @@ class Curriculum(Method):
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch > 0 and clock.epoch in self.rounds(clock.epochs):
             self._relabel(pool, clock)
-        found = int(pool.labels.known_per_item().sum()) + int(torch.count_nonzero(self.weak))
+        found = int(pool.labels.known_per_item().sum()) + sum(
+            int(torch.count_nonzero(part)) for part in self.weak.split(ROWS)
+        )
         self.labelled.fill_(found / self.weak.numel())
 
     def rounds(self, epochs: int) -> list[int]:

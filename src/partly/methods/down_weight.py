@@ -7,7 +7,7 @@ Known no: an ordinary negative, at weight 1. Unknown: a no at weight `weight`.
 
 Differs: the paper names the baseline and gives neither formula nor weight; this is our reading of the name.
 
-Defaults: weight = 0.05 was chosen by validation on the features of VOC 2012 with one yes an item and a linear head.
+Defaults: weight = 0.05 was chosen by validation on the features of VOC 2012 with one yes per item and a linear head.
 """
 
 from partly.losses import down_weight as loss

@@ -8,16 +8,22 @@ Known no: an ordinary negative. Unknown: -alpha H(p), the entropy of the predict
 Differs: computed from logits, without the 1e-5 that the authors' code adds inside the logarithm, and with known no's,
 which the paper has not.
 
-Defaults: alpha = 0.05 was chosen by validation on the features of VOC 2012 with one yes an item and a linear head; the
+Defaults: alpha = 0.05 was chosen by validation on the features of VOC 2012 with one yes per item and a linear head; the
 paper fine-tunes a whole network with 0.2 on VOC and 0.1 on COCO.
 
 Probabilities come out too high, since nothing says no: rank by them, or ask more than 0.5 of a yes (the authors:
 0.75).
 """
 
-from partly.losses import entropy_maximization as loss
+from __future__ import annotations
 
-__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+from torch import Tensor
+
+from partly import losses
 
 SEARCH = {"alpha": (0.02, 0.5)}
 IN_PAPERS = ("EM loss",)
+
+
+def loss(logits: Tensor, z: Tensor, *, alpha: float = 0.05) -> Tensor:
+    return losses.entropy_maximization(logits, z, alpha=alpha)

@@ -13,7 +13,7 @@ the last epoch `share` = 90 % of the unknown entries of each label have a belief
 and not portion by portion. Items are scored in order and without augmentation. No early stop: the authors' ends
 training at the first epoch that does not improve, often before there are any beliefs.
 
-Defaults: alpha = 0.05 was chosen by validation on the features of VOC 2012 with one yes an item and a linear head (the
+Defaults: alpha = 0.05 was chosen by validation on the features of VOC 2012 with one yes per item and a linear head (the
 paper: 0.2 on VOC); beta, warmup and share are the paper's for VOC, and others did no better.
 
 Probabilities come out too high, since little says no: rank by them, or ask more than 0.5 of a yes (the authors: 0.75).
@@ -39,7 +39,7 @@ NOTHING = -1.0  # in the place of a belief
 
 class EMAPL(Method):
     entry_bytes = 2
-    working_bytes = 5  # scores, and what is still free, while relabelling
+    working_bytes = 4  # scores, while relabelling
 
     believed: Tensor
 
@@ -71,12 +71,12 @@ class EMAPL(Method):
     @torch.no_grad()
     def _relabel(self, pool: Pool, share: float) -> None:
         scores = self._scores(pool)
-        free = self.believed < 0
-        known = torch.from_numpy(sum(pool.labels.counts())).to(free.device)
-        unknown = len(pool) - known
-        wanted = (share * unknown + 1e-6).long() - (unknown - free.sum(dim=0))
-        for label, count in enumerate(wanted.tolist()):
-            chosen = smallest(scores[:, label], free[:, label], max(0, count))
+        unknown = len(pool) - torch.from_numpy(sum(pool.labels.counts()))
+        wanted = (share * unknown + 1e-6).long()
+        for label in range(self.task.labels):
+            free = self.believed[:, label] < 0
+            count = int(wanted[label] - unknown[label] + free.sum())
+            chosen = smallest(scores[:, label], free, max(0, count))
             self.believed[chosen, label] = torch.sigmoid(scores[chosen, label]).half()
 
     def _scores(self, pool: Pool) -> Tensor:

@@ -3,10 +3,10 @@
 Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
 Labels. CVPR 2021. "EPR", expected positive regularisation.
 
-Known no: an ordinary negative. Unknown: no term of its own; its prediction counts in the number of yes an item, which
+Known no: an ordinary negative. Unknown: no term of its own; its prediction counts in the number of yes per item, which
 is drawn towards `expected_yes`.
 
-Differs: the paper takes the true number of yes an item (VOC 1.5, COCO 2.9), which nobody knows; by default it is
+Differs: the paper takes the true number of yes per item (VOC 1.5, COCO 2.9), which nobody knows; by default it is
 guessed from the known entries of the batch, and where only yes is known that is the number of known yes, the least
 possible. Computed from logits.
 """

@@ -7,7 +7,7 @@ Known no: a negative, focused as all entries are. Unknown: the same as a known n
 
 Differs: the mean and not the sum over entries.
 
-Defaults: the paper's. With one yes an item (features of VOC 2012, MLP head) no gamma from 0.25 to 3 was better on
+Defaults: the paper's. With one yes per item (features of VOC 2012, MLP head) no gamma from 0.25 to 3 was better on
 validation than `assume-negative` by more than chance: the worst fits among what is taken for no are the hidden yes.
 """
 

@@ -9,7 +9,7 @@ its mixing curve and its weight go linearly from their start to their end value 
 Differs: the authors' code counts whole epochs, in two ways that differ by one; here the share of the schedule that
 lies behind decides. Computed from logits.
 
-Defaults: slope_end = 10 and offset_end = -8 were chosen by validation on the features of VOC 2012 with one yes an item
+Defaults: slope_end = 10 and offset_end = -8 were chosen by validation on the features of VOC 2012 with one yes per item
 and an MLP head, over the authors' 2 and -2 for VOC; later work uses them on COCO.
 """
 

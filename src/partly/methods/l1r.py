@@ -9,7 +9,7 @@ Differs: the paper names the baseline without a formula; of the two readings, a 
 this is the first. Biases are left alone, and the optimiser's own weight decay stays as it is.
 
 Defaults: the paper gives no strength; this one is mild, and more of it did better on the features of VOC 2012 with one
-yes an item and a linear head.
+yes per item and a linear head.
 """
 
 from __future__ import annotations

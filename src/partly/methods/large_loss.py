@@ -11,7 +11,7 @@ good that many are turned anew in each epoch. It is a share of the unknown entri
 code counts all entries. Exactly so many are chosen, also where losses are equal. In the authors' code the permanent
 scheme is never reached (a comparison of texts by `is`).
 
-Defaults: share = 0.035 was chosen by validation on the features of VOC 2012 with one yes an item, with a linear and
+Defaults: share = 0.035 was chosen by validation on the features of VOC 2012 with one yes per item, with a linear and
 with an MLP head; the paper's for VOC is 0.02.
 """
 

@@ -13,7 +13,7 @@ label; here they are the share of yes among the known entries. A label without a
 never called frequent. The mean and not the sum over entries; the focusing weight is differentiated, as the
 formulas say.
 
-Defaults: likely = 0.5 was chosen by validation on the features of VOC 2012 with one yes an item and an MLP head; the
+Defaults: likely = 0.5 was chosen by validation on the features of VOC 2012 with one yes per item and an MLP head; the
 authors leave out 5 an item, of many more labels.
 """
 

@@ -4,16 +4,16 @@ Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-
 Labels. CVPR 2021. "ROLE", regularised online label estimation.
 
 Known no: an ordinary negative in both losses; its estimate starts at 0.005, as that of a yes at 0.995. Unknown: starts
-between 0.4 and 0.6, then network and estimate are drawn towards each other, while both keep the number of yes an item
+between 0.4 and 0.6, then network and estimate are drawn towards each other, while both keep the number of yes per item
 near `expected_yes`.
 
-Differs: the paper takes the true number of yes an item (VOC 1.5, COCO 2.9), which nobody knows; by default it is
+Differs: the paper takes the true number of yes per item (VOC 1.5, COCO 2.9), which nobody knows; by default it is
 guessed from all known entries, and where only yes is known that is the number of known yes, the least possible. The
 estimates have an Adam of their own that moves only the items of the batch (in the authors' code the moments of a dense
 Adam move the others too, and that is most of the way they go), with `step` as its learning rate instead of 10 times
 that of the network.
 
-Defaults: step = 0.5 was chosen by validation on the features of VOC 2012 with one yes an item and a linear head.
+Defaults: step = 0.5 was chosen by validation on the features of VOC 2012 with one yes per item and a linear head.
 
 Linear initialisation ("ROLE+LI") is `linear_share` > 0: for that share of the epochs (the paper: 25 of 35) a linear
 network is trained first, and its estimates are where the second phase, with a new network of the chosen head, begins.

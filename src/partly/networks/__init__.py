@@ -1,7 +1,7 @@
 """Networks: what turns items into logits. One part per file; `build` puts them together.
 
-A file that defines `head(inputs, labels, *, settings...)` is a choice for `head=`; it returns the trunk, which makes the
-features that methods see, and the head proper, which makes logits of them. With a third argument, `observed`, it is
+A file that defines `head(inputs, labels, *, settings...)` is a choice for `head=`; it returns the trunk, which makes
+the features that methods see, and the head proper, which makes logits of them. With a third argument, `observed`, it is
 given the training labels too (None when a trained network is built anew, to be filled with its weights).
 """
 

@@ -7,10 +7,10 @@ Label-mask training, for any method: in training, a random part of what is known
 states, and the rest is hidden. The logits of what was given carry no gradient, so the loss teaches the network what
 was hidden and what is unknown, from the items' features and from what was given. In use, nothing is given unless the
 caller gives it, and then all of it. A state that training never showed (no, where only yes is known) changes nothing.
-Where one yes an item is known, what is given never tells of another yes: there is nothing to learn for `known=`.
+Where one yes per item is known, what is given never tells of another yes: there is nothing to learn for `known=`.
 
 Differs: a token for each place of a picture becomes four, projected from the pooled features of the trunk of `mlp`; 64
-numbers a token instead of 2,048. What is read out of the tokens is added to the logits of `mlp`. A state has a vector
+numbers per token instead of 2,048. What is read out of the tokens is added to the logits of `mlp`. A state has a vector
 of its own for each label (the paper: one for all labels), and their sum is added to every token before it is read out:
 otherwise next to nothing was learned of what is given in the few hundred steps that the other heads take. Given are
 known entries alone (the paper's unknown ones count as no), each with a chance that is drawn for the item from 0 to 3/4;

@@ -15,7 +15,7 @@ from partly.errors import within
 from partly.networks import mlp
 
 LITERAL = 512  # labels up to which a label's state has a coordinate for each label, as in the paper
-STATE = LITERAL * LITERAL  # numbers an item: above that many labels, states are so much smaller
+STATE = LITERAL * LITERAL  # numbers per item: above that many labels, states are so much smaller
 PART = 2**19  # numbers in the states of the items that are worked on at a time: what fits into a cache is faster
 KEPT = 2**23  # numbers in the states of a batch: with more, they are worked out again for the gradient
 

@@ -5,7 +5,7 @@ Paper: Z.-M. Chen, X.-S. Wei, P. Wang, Y. Guo. Multi-Label Image Recognition wit
 
 The graph is counted from known entries alone: P(j | i) is the share of yes of label j among the items where i is known
 to be yes and j is known. Where a label is never known to be no, its unknown entries cannot be told apart from no, and
-P(j | i) is the share of known yes among all items where i is known to be yes. With one yes an item nothing ever comes
+P(j | i) is the share of known yes among all items where i is known to be yes. With one yes per item nothing ever comes
 together: no label has a neighbour, and each weight vector is made from its own label vector alone.
 
 Differs: the paper starts from word vectors of the labels' names, held fixed; here vectors are learned, unless some are
@@ -61,7 +61,7 @@ class MLGCN(nn.Module):
         return F.linear(features, self.weights())
 
     def weights(self) -> Tensor:
-        """One weight vector a label, [L, inputs]. The graph is applied where the vectors are shorter."""
+        """One weight vector per label, [L, inputs]. The graph is applied where the vectors are shorter."""
         heard = F.leaky_relu(self.first(self.graph @ self.vectors), SLOPE)
         weights: Tensor = self.graph @ self.second(heard)
         return weights

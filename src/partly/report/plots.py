@@ -73,7 +73,7 @@ def look(position: int, privileged: bool) -> Look:
 
 @dataclass(frozen=True)
 class Curve:
-    """One run in one panel: a number an epoch, and the epoch that was kept, if one was chosen."""
+    """One run in one panel: a number per epoch, and the epoch that was kept, if one was chosen."""
 
     look: Look
     x: Sequence[int]
@@ -94,7 +94,7 @@ def thumbnail(picture: npt.NDArray[np.uint8]) -> bytes:
 
 
 def curves(panel: Sequence[Curve]) -> bytes:
-    """SVG of a number over the epochs, a line a run, a ring around the epoch that was kept."""
+    """SVG of a number over the epochs, a line per run, a ring around the epoch that was kept."""
     with canvas(4.6, 2.7) as figure:
         axes = figure.subplots()
         for curve in panel:
@@ -111,7 +111,7 @@ def curves(panel: Sequence[Curve]) -> bytes:
 
 
 def progress(panels: Mapping[str, Mapping[str, Curve]]) -> bytes:
-    """SVG of scores over the answers: a panel a score, in it a line an arm, by its title."""
+    """SVG of scores over the answers: a panel per score, in it a line per arm, by its title."""
     with canvas(3.4 * len(panels), 2.9) as figure:
         lines: dict[str, Line2D] = {}
         for axes, (name, arms) in zip(np.ravel(figure.subplots(1, len(panels))), panels.items(), strict=True):

@@ -12,7 +12,6 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -77,12 +76,13 @@ def choose(
     """The `count` unknown entries (or all, if there are fewer) with the highest scores; of equal ones the first.
 
     labels: all that is known, with what follows from the hierarchy. Never asked: what is known, and what was `asked`
-    before. Of a label and one above it, which may decide each other, the same questions hold only the one with the higher
-    score for an item. Scores exist for a block of items at a time, so there never is a matrix of items x labels of them.
+    before. Of a label and one above it, which may decide each other, the same questions hold only the one with the
+    higher score for an item. Scores exist for a block of items at a time, so there never is a matrix of items x labels
+    of them.
     """
     info = find(query)
     chosen = info.complete(dict(settings or {}))
-    pool = Pool(items, labels, BLOCK, str(next(chain(method.parameters(), method.buffers())).device))
+    pool = Pool(items, labels, BLOCK, str(method.device))
     before = np.empty(0, np.int64) if asked is None else np.sort(asked[0] * labels.shape[1] + asked[1])
     lines = [] if hierarchy is None else hierarchy.lines(labels.names)
     best, start = Questions(np.empty(0, np.int64), np.empty(0, np.int64), {}), 0

@@ -1,6 +1,7 @@
 """Backbones: what makes features of items that are none yet. One per file; a file dropped in here is a backbone.
 
-A file defines `backbone(shape, *, settings...)` for items of that shape; what it makes has a `width`, that of its features.
+A file defines `backbone(shape, *, settings...)` for items of that shape; what it makes has a `width`, that of its
+features.
 """
 
 from __future__ import annotations
