@@ -90,8 +90,8 @@ def _simulated(
 
 
 def picture(arms: Mapping[str, Sequence[Round]]) -> bytes:
-    """SVG of the progression curves, a panel per score; beside what was recovered, what saying yes everywhere and tossing
-    a coin would recover of the entries that the first arm leaves unknown."""
+    """SVG of the progression curves, a panel per score; beside what was recovered, what saying yes everywhere and
+    tossing a coin would recover of the entries that the first arm leaves unknown."""
     names = [name for name in (*simulation.RANKS, "recovered") if all(_defined(r, name) for r in arms.values())]
     drawn = [(title, rounds, plots.look(place, privileged=False)) for place, (title, rounds) in enumerate(arms.items())]
     panels = {name: {title: _curve(rounds, name, look) for title, rounds, look in drawn} for name in names}

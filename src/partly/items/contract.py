@@ -91,7 +91,7 @@ class Absent:
 
 def is_items(x: object) -> TypeGuard[Items]:
     """Whether somebody gives items. Asked of the type: to ask the object would measure its statistics."""
-    return all(hasattr(type(x), name) for name in ("take", "digest", "statistics"))
+    return all(hasattr(type(x), name) for name in ("take", "digest"))
 
 
 def absent(items: Items) -> Absent:

@@ -1,0 +1,72 @@
+"""`partly predict`, called as a user calls it: scores of items, and beliefs about those of training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from partly import Classifier, Labels
+from partly.commands.cli import app
+from partly.data import read_scores, write_labels
+from partly.errors import SettingError
+from partly.run import read_description
+
+IDS = [f"item {i}" for i in range(30)]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run of `role` on features that lie in a file, of which all labels but a few are unknown."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 3))
+    known = np.where(rng.random((30, 2)) < 0.5, np.where(x[:, :2] > 0, 1, -1), 0)
+    write_labels(Labels.from_ternary(known, names=["a", "b"], ids=IDS), "labels.csv")
+    rows = (f"{i},{','.join(map(str, row))}" for i, row in zip(IDS, x, strict=True))
+    Path("features.csv").write_text("\n".join(["item,x,y,z", *rows]))
+    partly("train", "features.csv", "--labels", "labels.csv", "--run", "run", "--method", "role", "--epochs", "2")
+    return tmp_path / "run"
+
+
+def partly(*words: str) -> str:
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_scores_of_a_table(run: Path) -> None:
+    partly("predict", "run", "features.csv", "--out", "scores.csv")
+    scores = read_scores("scores.csv")
+    assert (scores.ids, scores.names) == (tuple(IDS), ("a", "b"))
+
+
+def test_beliefs_of_the_training_items(run: Path) -> None:
+    """Under the ids of the items, 80 % of them: the others chose the epoch."""
+    partly("predict", "run", "--beliefs", "--out", "beliefs.csv")
+    told, beliefs = read_scores("beliefs.csv"), Classifier.load(run).beliefs_
+    assert len(told.ids) == 24
+    assert set(told.ids) <= set(IDS)
+    np.testing.assert_allclose(told.values, beliefs, rtol=1e-6)
+
+
+def test_it_is_items_or_beliefs(run: Path) -> None:
+    for words in ((), ("features.csv", "--beliefs")):
+        with pytest.raises(SettingError, match="Give DATA to be scored, or --beliefs"):
+            partly("predict", "run", *words, "--out", "x.csv")
+
+
+def test_who_believes_nothing_says_so(run: Path) -> None:
+    partly("train", "features.csv", "--labels", "labels.csv", "--run", "plain", "--method", "bce", "--epochs", "1")
+    with pytest.raises(SettingError, match="plain: bce holds no beliefs"):
+        partly("predict", "plain", "--beliefs", "--out", "x.csv")
+
+
+def test_settings_of_the_head_are_written_down(run: Path) -> None:
+    words = ("--labels", "labels.csv", "--run", "small", "--method", "bce", "--epochs", "1", "--head", "mlp")
+    partly("train", "features.csv", *words, "--head-setting", "hidden=6", "--head-setting", "dropout=0.1")
+    assert read_description(Path("small"))["recipe"]["head_settings"] == {"hidden": 6, "dropout": 0.1}
+    with pytest.raises(SettingError, match=r"The head mlp has no setting 'width'"):
+        partly("train", "features.csv", *words, "--head-setting", "width=6")
