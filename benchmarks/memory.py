@@ -61,7 +61,7 @@ def measured(name: str, items: int, labels: int) -> tuple[float, float]:
     recipe = run.Recipe(method, "linear", epochs=4, batch_size=64, settings=settings)
     trained(recipe, *made(500, labels))
     x, known, validation = made(items, labels)
-    declared = run.entry_memory(recipe, known, validation)
+    declared = run.entry_memory(recipe, x, known, validation)
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
     trained(recipe, x, known, validation)

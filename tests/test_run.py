@@ -350,7 +350,7 @@ def test_state_that_would_not_fit_is_refused_before_anything_is_made(tmp_path: P
     recipe = replace(RECIPE, method="hungry", settings={})
     most = int(run.MEMORY_SHARE * 2**30 / 8)
     fits, too_much = (Labels.from_positives(_sparse(n // 1000, 1000)) for n in (most, most + 1000))
-    run.check_memory(recipe, fits)
+    run.check_memory(recipe, as_items(np.zeros((len(fits), 1))), fits)
     with pytest.raises(PartlyError) as caught:
         run.fit(recipe, as_items(np.zeros((len(too_much), 1))), too_much, folder=tmp_path / "run")
     assert "hungry keeps 0.6 GiB for 80531 x 1000 entries" in str(caught.value)

@@ -92,7 +92,11 @@ class Recipe:
 
     def build(self, items: Items, labels: int, observed: Labels | None = None) -> Method:
         """The method, untrained, for such items; `observed` is what it is to be trained on, None to predict only."""
-        task = Task(
+        return methods.find(self.method).build(self.task(items, labels, observed), self.settings)
+
+    def task(self, items: Items, labels: int, observed: Labels | None = None) -> Task:
+        """What the method builds itself from."""
+        return Task(
             items,
             labels,
             self.head,
@@ -105,7 +109,6 @@ class Recipe:
             backbone=self.backbone,
             backbone_settings=self.backbone_settings,
         )
-        return methods.find(self.method).build(task, self.settings)
 
 
 def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Recipe, str]:
@@ -200,7 +203,7 @@ def fit(
     `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
     beliefs; `keep_entries`: so that this one can be such a start.
     """
-    check_memory(recipe, labels, validation)
+    check_memory(recipe, items, labels, validation)
     # Before the folder is claimed: a recipe may be refused here.
     method = recipe.build(items, labels.shape[1], labels).to(device)
     description = describe(recipe, items, labels, validation)
@@ -383,17 +386,18 @@ def _flat(description: dict[str, Any]) -> dict[str, Any]:
 # ---------------------------------------------------------------- memory
 
 
-def entry_memory(recipe: Recipe, labels: Labels, validation: Validation | None = None) -> int:
+def entry_memory(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> int:
     """Bytes that training needs at its peak for entries: what the method keeps, what it needs to work on them, and what
     scoring the validation part takes. All are added up, since what is freed is not always given back."""
-    kept, working = methods.find(recipe.method).kind.memory(*labels.shape, recipe.settings)
+    task = recipe.task(items, labels.shape[1], labels)
+    kept, working = methods.find(recipe.method).memory(task, recipe.settings)
     scored = 0 if validation is None else metrics.memory(validation.labels.shape)
     return kept + working + scored
 
 
-def check_memory(recipe: Recipe, labels: Labels, validation: Validation | None = None) -> None:
+def check_memory(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> None:
     """Refuse a run whose entries would not fit, before anything is made."""
-    needed = entry_memory(recipe, labels, validation)
+    needed = entry_memory(recipe, items, labels, validation)
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > MEMORY_SHARE * there:
         raise PartlyError(

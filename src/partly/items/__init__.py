@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from torch import Tensor
 
 from partly.items.arrays import Arrays, features, pictures
 from partly.items.contract import Absent, Items, Kind, Statistics, absent, is_items
@@ -29,7 +30,23 @@ __all__ = [
     "map_npy",
     "pictures",
     "sparse_features",
+    "standardised",
 ]
+
+BLOCK = 1 << 12  # items standardised at a time
+
+
+def standardised(items: Items, mean: Tensor, inverse_scale: Tensor) -> Any:
+    """All features [N, D], off their mean and at scale 1, in memory: for a solver that needs them at once. Sparse ones
+    have no mean to take off and stay sparse."""
+    if isinstance(items, SparseRows):
+        rows = items.matrix if items.rows is None else items.matrix[items.rows]
+        return sp.csr_array(rows * inverse_scale.numpy())
+    x = np.empty((len(items), *items.shape), np.float32)
+    for start in range(0, len(items), BLOCK):
+        rows = slice(start, start + BLOCK)
+        x[rows] = ((items.take(rows) - mean) * inverse_scale).numpy()
+    return x
 
 
 def as_items(x: Any, where: str = "X") -> Items:

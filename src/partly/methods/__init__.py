@@ -13,7 +13,8 @@ from typing import Any
 
 from partly import catalogue
 from partly.errors import SettingError
-from partly.method import LossMethod, Method, Task
+from partly.method import LossMethod, Method, SolvedLinear, Task
+from partly.networks import folds
 
 __path__ += [folder for folder in os.environ.get("PARTLY_METHODS", "").split(os.pathsep) if folder]
 
@@ -27,10 +28,22 @@ class MethodInfo(catalogue.Info):
 
     def build(self, task: Task, settings: dict[str, Any]) -> Method:
         """The method, untrained, with all of its settings."""
-        method: Method = (
-            self.make(task, **settings) if isinstance(self.make, type) else LossMethod(task, self.make, settings)
-        )
+        if isinstance(self.make, type):
+            method: Method = self.make(task, **settings)
+        elif self._solved(task):
+            method = SolvedLinear(task, vars(self.module)["terms"], settings)
+        else:
+            method = LossMethod(task, self.make, settings)
         return method
+
+    def memory(self, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
+        """Bytes for entries: kept throughout, and needed beside that now and then; known before anything is made."""
+        if self._solved(task):
+            return 0, folds.memory(len(task.items), task.labels, task.items.shape[0])
+        return self.kind.memory(len(task.items), task.labels, settings)
+
+    def _solved(self, task: Task) -> bool:
+        return hasattr(self.module, "terms") and task.solves
 
 
 def discover() -> dict[str, MethodInfo]:

@@ -9,7 +9,8 @@ Differs: computed from logits, without the 1e-5 that the authors' code adds insi
 """
 
 from partly.losses import assume_negative as loss
+from partly.losses.terms import assume_negative as terms
 
-__all__ = ["IN_PAPERS", "loss"]
+__all__ = ["IN_PAPERS", "loss", "terms"]
 
 IN_PAPERS = ("AN loss",)

@@ -10,8 +10,9 @@ the number of known entries, as some re-implementations do.
 """
 
 from partly.losses import bce as loss
+from partly.losses.terms import bce as terms
 
-__all__ = ["ALSO", "IN_PAPERS", "loss"]
+__all__ = ["ALSO", "IN_PAPERS", "loss", "terms"]
 
 ALSO = ("logistic", "masked-bce")
 IN_PAPERS = ("BCE loss", "BCE ResNet-101 WELDON", "LEML")  # what Hsieh et al. 2021 call LEML has no low rank

@@ -11,8 +11,9 @@ Defaults: weight = 0.05 was chosen by validation on the features of VOC 2012 wit
 """
 
 from partly.losses import down_weight as loss
+from partly.losses.terms import down_weight as terms
 
-__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+__all__ = ["IN_PAPERS", "SEARCH", "loss", "terms"]
 
 SEARCH = {"weight": (0.01, 1.0)}
 IN_PAPERS = ("DW",)

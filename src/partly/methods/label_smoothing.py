@@ -9,8 +9,9 @@ Differs: computed from logits, without the 1e-5 that the authors' code adds insi
 """
 
 from partly.losses import label_smoothing as loss
+from partly.losses.terms import label_smoothing as terms
 
-__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+__all__ = ["IN_PAPERS", "SEARCH", "loss", "terms"]
 
 SEARCH = {"smoothing": (0.02, 0.3)}
 IN_PAPERS = ("LS",)

@@ -9,8 +9,9 @@ Differs: the paper names the baseline without a formula; the name is read as smo
 """
 
 from partly.losses import negative_label_smoothing as loss
+from partly.losses.terms import negative_label_smoothing as terms
 
-__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+__all__ = ["IN_PAPERS", "SEARCH", "loss", "terms"]
 
 SEARCH = {"smoothing": (0.02, 0.5)}
 IN_PAPERS = ("N-LS",)

@@ -20,6 +20,9 @@ import torch
 from torch import Tensor
 
 from partly.losses import cross_entropy
+from partly.losses.terms import one_class as terms
+
+__all__ = ["IN_PAPERS", "SEARCH", "loss", "terms"]
 
 SEARCH = {"weight": (0.01, 1.0)}
 IN_PAPERS = ("One-Class Classification",)

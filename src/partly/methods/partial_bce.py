@@ -14,8 +14,9 @@ Where the same share of every item is known g is a constant, and a constant fact
 """
 
 from partly.losses import partial_bce as loss
+from partly.losses.terms import partial_bce as terms
 
-__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+__all__ = ["IN_PAPERS", "SEARCH", "loss", "terms"]
 
 SEARCH = {"value": (1.5, 50.0)}  # the paper finds g(0.1) flat between 3 and 50
 IN_PAPERS = ("partial-BCE + fine-tuning",)

@@ -10,7 +10,8 @@ depend on how many yes an item has, as in the paper. With a single label the wei
 """
 
 from partly.losses import weak_assume_negative as loss
+from partly.losses.terms import weak_assume_negative as terms
 
-__all__ = ["IN_PAPERS", "loss"]
+__all__ = ["IN_PAPERS", "loss", "terms"]
 
 IN_PAPERS = ("WAN",)
