@@ -158,7 +158,9 @@ def test_a_scorer_can_be_sent_to_other_processes() -> None:
 
 
 def test_a_grid_search() -> None:
-    search = GridSearchCV(model(), {"lr": [1e-6, 0.1]}, cv=KFold(2), scoring=metrics.scorer()).fit(X, Y)
+    search = GridSearchCV(
+        model(head_settings={"solve": False}), {"lr": [1e-6, 0.1]}, cv=KFold(2), scoring=metrics.scorer()
+    ).fit(X, Y)
     assert search.best_params_ == {"lr": 0.1}
 
 
@@ -315,7 +317,7 @@ def test_sparse_features_are_scaled_and_not_shifted() -> None:
     mixed = X - X.mean(axis=0)
     mixed[:, 0] = 0
     sparse, dense = (model().fit(kind(mixed), Y) for kind in (sp.csr_array, np.asarray))
-    np.testing.assert_allclose(sparse.predict_proba(sp.csr_matrix(mixed)), dense.predict_proba(mixed), atol=1e-3)
+    np.testing.assert_allclose(sparse.predict_proba(sp.csr_matrix(mixed)), dense.predict_proba(mixed), atol=0.01)
     np.testing.assert_allclose(sparse.predict_proba(mixed), sparse.predict_proba(sp.coo_array(mixed)), atol=1e-6)
     assert sparse.n_features_in_ == D
     with pytest.raises(DataError, match="expecting 5 features"):
@@ -590,5 +592,5 @@ def test_what_a_method_keeps_for_each_entry_is_said_before_the_start(monkeypatch
     y[::2] = 1
     for method in ("bce", "curriculum"):  # the latter keeps a byte per entry
         Classifier(method, head="linear", epochs=1, batch_size=4096).fit(x, y)
-    assert titles[1] == ("curriculum", "linear", 4096 * 64)
+    assert titles[1] == ("curriculum", "linear", 3 * 4096 * 64)  # and two for its beliefs
     assert titles[0][2] > 4096 * 64  # solved: the features and every entry, for a while

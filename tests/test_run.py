@@ -15,10 +15,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from partly import files, methods, run, training
+from partly import checkpoint, files, methods, run, training
 from partly.clock import Clock
-from partly.errors import CheckpointError, PartlyError, SettingError
-from partly.items import Items, as_items
+from partly.errors import CheckpointError, DataError, PartlyError, SettingError
+from partly.items import Items, as_items, features
 from partly.labels import Labels
 from partly.method import Method
 
@@ -145,7 +145,7 @@ def test_a_run_folder_says_what_was_run_on_what(finished: Path) -> None:
         "optimizer": "adamw",
         "seed": 0,
         "settings": methods.find("partial-bce").defaults() | {"gamma": 0.5},
-        "head_settings": {},
+        "head_settings": {"solve": True},
         "backbone": None,
         "backbone_settings": {},
     }
@@ -447,3 +447,35 @@ def test_head_settings_are_checked_used_and_written_down(tmp_path: Path) -> None
         run.Recipe("bce", "mlp", head_settings={"hiden": 7})
     with pytest.raises(SettingError, match="there is no backbone to set"):
         run.Recipe("bce", backbone_settings={"widths": [8]})
+
+
+def test_beliefs_have_the_ids_of_their_items_and_a_checksum(tmp_path: Path) -> None:
+    x, labels = data()
+    ids = [f"item {i}" for i in range(24)]
+    recipe = replace(RECIPE, method="role", settings={})
+    run.fit(recipe, x, labels.with_ids(ids), folder=tmp_path)
+    assert run.read_ids(tmp_path) == tuple(ids)
+    path = tmp_path / "beliefs.npy"
+    whole = path.read_bytes()
+    for damaged in (whole[:-1], whole[:200] + bytes([whole[200] ^ 1]) + whole[201:], None):
+        path.unlink() if damaged is None else path.write_bytes(damaged)
+        loaded = run.load(tmp_path)  # predicting needs none of it
+        assert loaded.predict(x).shape == (24, 3)
+        with pytest.raises(CheckpointError, match=r"beliefs.npy: missing or damaged"):
+            loaded.beliefs  # noqa: B018
+
+
+def test_features_under_other_names_or_in_another_order_are_refused() -> None:
+    x, labels = data()
+    named = features(x.take(slice(None)).numpy(), names=("a", "b", "c", "d"))
+    fitted = run.fit(RECIPE, named, labels)
+    other = features(x.take(slice(None)).numpy(), names=("a", "c", "b", "d"))
+    with pytest.raises(DataError, match=r"another order\n  column 1: 'b' in training, 'c' here"):
+        fitted.predict(other)
+    assert (fitted.predict(x) == fitted.predict(named)).all()  # where nobody says names, position counts
+
+
+def test_a_tensor_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path, {"small": torch.zeros(3, dtype=torch.int16)}, {})
+    with pytest.raises(CheckpointError, match=r"odd: torch\.complex64 cannot be saved"):
+        checkpoint.save(tmp_path, {"odd": torch.zeros(3, dtype=torch.complex64)}, {})

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from torch import Tensor, bfloat16, float16, float32, float64, int8, int32, int64, uint8
+from torch import Tensor, bfloat16, float16, float32, float64, int8, int16, int32, int64, uint8
 from torch import bool as boolean
 
 from partly.errors import CheckpointError
@@ -26,7 +26,7 @@ FORMAT = 2
 KEEP = 2
 PREFIX = "checkpoint-"
 DTYPES = {float64: "F64", float32: "F32", float16: "F16", int64: "I64", int32: "I32", int8: "I8", uint8: "U8"}
-DTYPES |= {bfloat16: "BF16", boolean: "BOOL"}  # what safetensors calls them
+DTYPES |= {bfloat16: "BF16", int16: "I16", boolean: "BOOL"}  # what safetensors calls them
 
 
 def save(folder: Path, tensors: Mapping[str, Tensor], record: dict[str, Any]) -> None:
@@ -104,6 +104,8 @@ def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     # Large types first, as safetensors does, so that every tensor begins at a multiple of its type's size.
     order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
     for name in order:
+        if tensors[name].dtype not in DTYPES:
+            raise CheckpointError(f"{name}: {tensors[name].dtype} cannot be saved. Keep it in another type.")
         start, end = end, end + tensors[name].nbytes
         shape = list(tensors[name].shape)
         header[name] = {"dtype": DTYPES[tensors[name].dtype], "shape": shape, "data_offsets": [start, end]}

@@ -88,7 +88,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         x, labels, recipe = self.prepare(X, Y)
         held_out = None if validation is None else self._held_out(validation, labels.names)
-        kept = run.entry_memory(recipe, x, labels, held_out)
+        kept = run.entry_memory(recipe, x, labels, held_out, self.run_dir is None)
         with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress) as watch:
             folder = None if self.run_dir is None else Path(self.run_dir)
             device = device_of(self.device)
@@ -114,8 +114,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.best_epoch_ = fitted.progress.best_epoch
         self.label_names_ = fitted.names
         self.classes_ = [np.array([0, 1])] * len(fitted.names)
-        self.beliefs_ = fitted.beliefs
         return self
+
+    @property
+    def beliefs_(self) -> npt.NDArray[np.floating[Any]] | None:
+        """What the method believes of the training entries, N x L, when its last epoch was over; None where it believes
+        nothing. Not part of what `save` writes."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.beliefs
 
     def decision_function(self, X: Any, known: Any = None) -> npt.NDArray[np.float32]:
         """Logits [N, L].
@@ -144,7 +150,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return metrics.evaluate(self.predict_proba(X), y)["mAP"]
 
     def save(self, path: str | Path) -> None:
-        """Write the model into a new folder: safetensors and JSON, no pickle."""
+        """Write the model into a new folder: safetensors and JSON, no pickle; not what it believes of training
+        entries."""
         check_is_fitted(self, "fitted_")
         run.save(self.fitted_, Path(path))
 
@@ -173,7 +180,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
         if items.is_items(X):
             x: Items = X
-        elif getattr(X, "ndim", 2) == 4:
+        elif items.are_pictures(X):
             x = items.pictures(np.asarray(X))
         else:
             x = self._features(X, reset)

@@ -85,6 +85,7 @@ class Method(nn.Module):
 
     needs_truth: ClassVar[bool] = False  # an oracle says so, and every report prints it
     entry_bytes: ClassVar[int] = 0  # memory kept per entry (N x L), declared so that a run can be refused in time
+    belief_bytes: ClassVar[int] = 0  # of one belief, where there are any
     working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
     network: Network  # what `forward` asks, where a method does not say otherwise
 
@@ -243,9 +244,9 @@ class SolvedLinear(Method):
         first = self.network.get_submodule("features.0")
         x = standardised(pool.items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
         weights, targets = (np.empty(pool.labels.shape[::-1], np.float32) for _ in range(2))
-        for batch in pool.in_order():
-            rows = batch.index.cpu().numpy()
-            weights[:, rows], targets[:, rows] = (part.T.cpu().numpy() for part in self.terms(batch.z, **self.settings))
+        for index, z in pool.labels_in_order():
+            rows = index.cpu().numpy()
+            weights[:, rows], targets[:, rows] = (part.T.cpu().numpy() for part in self.terms(z, **self.settings))
         fold = folds.fold_of(len(pool), seed_for(self.task.seed, "folds"))
         only_yes = not pool.labels.counts()[1].any()
         found = folds.solve(x, weights, targets, fold, only_yes)

@@ -57,6 +57,14 @@ class Pool:
         for step in range(clock.step, self.steps):
             yield self.take(order[step * self.batch_size : (step + 1) * self.batch_size])
 
+    def labels_in_order(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """index [B] and z [B, L] of every item once: for who needs no items, which may have to be read from
+        somewhere."""
+        for start in range(0, len(self), self.batch_size):
+            index = torch.arange(start, min(start + self.batch_size, len(self)))
+            z = torch.from_numpy(self.labels.rows(index.numpy()))
+            yield index.to(self.device), z.to(self.device)
+
     def in_order(self) -> Iterator[Batch]:
         """Every item once, as they lie: for relabelling and for scoring."""
         for start in range(0, len(self), self.batch_size):

@@ -5,6 +5,7 @@ This is the engine: it trains and predicts. `Classifier`, the loop of questions 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -15,6 +16,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -22,21 +24,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.special import expit
 from torch import Tensor
 
 import partly
 from partly import auto, checkpoint, files, methods, metrics, networks, training
 from partly.catalogue import Info
 from partly.clock import Clock
-from partly.errors import CheckpointError, DataError, PartlyError, SettingError
+from partly.errors import CheckpointError, DataError, PartlyError, SettingError, listing
 from partly.items import Absent, Items
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.networks import Network, backbones
 from partly.pool import Pool
-from partly.training import BELIEFS, Progress, Validation, Watch
+from partly.training import BELIEFS, IDS, Progress, Validation, Watch
 
-IDS = "items.json"  # of the training items, beside their beliefs
 MEMORY_SHARE = 0.6  # of RAM that what is kept for entries may take
 OPEN = ("epochs", "batch_size", "lr", "weight_decay", "backbone", "settings", "head_settings", "backbone_settings")
 NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe may be: type, least, in words
@@ -150,11 +152,18 @@ class Fitted:
     method: Method  # it only predicts
     progress: Progress
     description: dict[str, Any]  # what was run on what
-    beliefs: npt.NDArray[np.floating[Any]] | None = None  # of the training entries, [N, L]; mapped, if from a folder
+    folder: Path | None = None  # where it lies, if anywhere
+    in_memory: npt.NDArray[np.floating[Any]] | None = None  # its beliefs, where there is no folder
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.description["labels"])
+
+    @cached_property
+    def beliefs(self) -> npt.NDArray[np.floating[Any]] | None:
+        """What the method believes of the training entries, [N, L], when its last epoch was over; from a folder they
+        are mapped, and checked when first asked for. None where it believes nothing."""
+        return self.in_memory if self.folder is None else read_beliefs(self.folder)
 
     def check_items(self, items: Items) -> None:
         """Refuse items that are not such as the model was trained on."""
@@ -162,6 +171,15 @@ class Fitted:
         if here != there:
             raise DataError(
                 f"The model was trained on {there[0]} of {list(there[1])}; these are {here[0]} of {list(here[1])}."
+            )
+        names, others = self.method.task.items.names, items.names
+        if names is not None and others is not None and names != others:
+            pairs = enumerate(zip(names, others, strict=True))
+            differ = [f"column {j}: {a!r} in training, {b!r} here" for j, (a, b) in pairs if a != b]
+            raise DataError(
+                "The features are not those of training, or in another order"
+                + listing(differ, len(differ))
+                + "\nGive them under the same names, in the same order."
             )
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
@@ -172,9 +190,9 @@ class Fitted:
 
     def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """Probabilities of yes [N, L]."""
-        self.check_items(items)
-        self._check_known(known)
-        return training.predict(self.method, items, known=known)
+        logits = self.logits(items, known)
+        probabilities: npt.NDArray[np.float32] = expit(logits, out=logits)
+        return probabilities
 
     def _check_known(self, known: Labels | None) -> None:
         parts = (part for part in self.method.modules() if isinstance(part, Network))
@@ -203,13 +221,16 @@ def fit(
     `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
     beliefs; `keep_entries`: so that this one can be such a start.
     """
-    check_memory(recipe, items, labels, validation)
+    check_memory(recipe, items, labels, validation, in_memory=folder is None)
+    if validation is not None:
+        validation.items.statistics  # noqa: B018, refuses what is not finite, in the pass that makes their digest
     # Before the folder is claimed: a recipe may be refused here.
     method = recipe.build(items, labels.shape[1], labels).to(device)
     description = describe(recipe, items, labels, validation)
     if start is not None:
         method.load_state(start)
         description["start"] = {name: digest(start[name]) for name in start}
+        del start
     with files.locked(folder) if folder else nullcontext():
         if folder:
             claim(folder, description)
@@ -226,56 +247,61 @@ def fit(
         )
         if folder:
             files.write_json(folder / "history.json", progress.history)
-            if (folder / BELIEFS).exists() and labels.given_ids is not None:
-                files.write_json(folder / IDS, labels.given_ids)
-    beliefs = _beliefs(method) if folder is None else read_beliefs(folder)
+    beliefs = _beliefs(method) if folder is None else None
     method.finish()
-    return Fitted(recipe, method, progress, description, beliefs)
+    return Fitted(recipe, method, progress, description, folder, beliefs)
 
 
 def _beliefs(method: Method) -> npt.NDArray[np.floating[Any]] | None:
-    parts = list(training.believed(method))
-    return np.concatenate(parts) if parts else None
+    whole, start = None, 0
+    for part in training.believed(method):
+        if whole is None:
+            whole = np.empty((len(method.task.items), part.shape[1]), part.dtype)
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole
 
 
 def load(folder: Path) -> Fitted:
     """The finished model in a run folder."""
-    description, tensors, progress = _finished(folder)
+    description, tensors, record = _finished(folder)
     recipe, data = Recipe(**description["recipe"]), description["data"]
     count, *shape = data["shape"]
     names = None if description["features"] is None else tuple(description["features"])
     method = recipe.build(Absent(data["kind"], tuple(shape), count, names), len(description["labels"]))
     method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
     method.finish()
-    return Fitted(recipe, method, progress, description, read_beliefs(folder))
+    return Fitted(recipe, method, Progress(**record["progress"]), description, folder)
 
 
-def state_of(folder: Path) -> dict[str, Tensor]:
-    """Weights, and what was kept for the training entries, of a run that was finished with `keep_entries`."""
-    _, tensors, _ = _finished(folder)
-    return dict(tensors)
+def state_of(folder: Path) -> Mapping[str, Tensor]:
+    """Weights, and what was kept for the training entries, of a run that was finished with `keep_entries`; each is read
+    when it is asked for."""
+    return _finished(folder)[1]
 
 
 def read_beliefs(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
     """What the method of a finished run believes of its training entries, [N, L], mapped from its file; None where it
     believes nothing."""
-    path = folder / BELIEFS
-    if not path.exists():
+    said, path = _finished(folder)[2]["beliefs"], folder / BELIEFS
+    if said is None:
         return None
-    try:
-        beliefs: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise CheckpointError(f"{path}: cannot be read ({error}). Restore it from a copy.") from None
+    if not path.is_file() or files.sha256_of(path) != said["sha256"]:
+        raise CheckpointError(f"{path}: missing or damaged (its checksum does not match). Restore it from a copy.")
+    beliefs: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
     return beliefs
 
 
-def read_ids(folder: Path, count: int) -> tuple[str, ...]:
+def read_ids(folder: Path) -> tuple[str, ...]:
     """Of the training items, whose beliefs are in the folder; their positions where they had none."""
-    path = folder / IDS
-    return tuple(json.loads(path.read_text("utf-8"))) if path.exists() else tuple(map(str, range(count)))
+    said = _finished(folder)[2]["beliefs"]
+    if said["ids"]:
+        return tuple(files.read_sealed(folder / IDS)["ids"])
+    return tuple(map(str, range(said["shape"][0])))
 
 
-def _finished(folder: Path) -> tuple[dict[str, Any], Mapping[str, Tensor], Progress]:
+def _finished(folder: Path) -> tuple[dict[str, Any], Mapping[str, Tensor], dict[str, Any]]:
+    """Description, tensors and record of a finished run."""
     description = read_description(folder)
     found = checkpoint.load(folder)
     if found is None or not found[1]["progress"]["finished"]:
@@ -283,12 +309,12 @@ def _finished(folder: Path) -> tuple[dict[str, Any], Mapping[str, Tensor], Progr
         raise CheckpointError(f"{folder}: training has not finished. Start the same command again to go on.{damage}")
     if found[2]:
         warnings.warn(f"{folder}: took an older copy of the model: {'; '.join(found[2])}", stacklevel=3)
-    return description, found[0], Progress(**found[1]["progress"])
+    return description, found[0], found[1]
 
 
 def save(fitted: Fitted, folder: Path) -> None:
     """Write a finished model into a folder of its own, in the form that `load` reads: the model, and nothing that was
-    there to train it."""
+    there to train it, nor what it believes of the training entries."""
     with files.locked(folder):
         if (folder / "run.json").exists() or checkpoint.load(folder) is not None:
             raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
@@ -298,10 +324,11 @@ def save(fitted: Fitted, folder: Path) -> None:
 
 def publish(fitted: Fitted, folder: Path) -> None:
     """Make this the model of a folder that is held and claimed already, in the place of the one before it."""
-    training.save(folder, fitted.method, Clock(fitted.recipe.seed), fitted.progress)
-    if fitted.beliefs is not None:
-        with files.disk_errors(folder), files.replacing(folder / BELIEFS) as file:
-            files.write_npy(file, fitted.beliefs.shape, fitted.beliefs.dtype, [fitted.beliefs])
+    said, beliefs = None, fitted.beliefs
+    if beliefs is not None and fitted.folder is not None:
+        ids = read_ids(fitted.folder) if (fitted.folder / IDS).exists() else None
+        said = training.save_beliefs(folder, beliefs.shape, beliefs.dtype, [beliefs], ids)
+    training.save(folder, fitted.method, Clock(fitted.recipe.seed), fitted.progress, beliefs=said)
 
 
 # ---------------------------------------------------------------- what was run on what
@@ -355,7 +382,9 @@ def read_description(folder: Path) -> dict[str, Any]:
 def digest(tensor: Tensor) -> str:
     """SHA-256 of values, shape and type."""
     array = tensor.cpu().contiguous().numpy()
-    return files.sha256(f"{array.dtype.str}{array.shape}".encode() + array.tobytes())
+    sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    sha.update(array.reshape(-1).view(np.uint8).data)
+    return sha.hexdigest()
 
 
 def claim(folder: Path, description: dict[str, Any]) -> None:
@@ -386,18 +415,24 @@ def _flat(description: dict[str, Any]) -> dict[str, Any]:
 # ---------------------------------------------------------------- memory
 
 
-def entry_memory(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> int:
+def entry_memory(
+    recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None, in_memory: bool = False
+) -> int:
     """Bytes that training needs at its peak for entries: what the method keeps, what it needs to work on them, and what
-    scoring the validation part takes. All are added up, since what is freed is not always given back."""
+    scoring the validation part takes, and its beliefs, where they are kept in memory. All are added up, since what is
+    freed is not always given back."""
     task = recipe.task(items, labels.shape[1], labels)
     kept, working = methods.find(recipe.method).memory(task, recipe.settings)
     scored = 0 if validation is None else metrics.memory(validation.labels.shape)
-    return kept + working + scored
+    believed = methods.find(recipe.method).kind.belief_bytes * math.prod(labels.shape) if in_memory else 0
+    return kept + working + scored + believed
 
 
-def check_memory(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> None:
+def check_memory(
+    recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None, in_memory: bool = False
+) -> None:
     """Refuse a run whose entries would not fit, before anything is made."""
-    needed = entry_memory(recipe, items, labels, validation)
+    needed = entry_memory(recipe, items, labels, validation, in_memory)
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > MEMORY_SHARE * there:
         raise PartlyError(

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from torch import Tensor
 from partly import checkpoint, metrics
 from partly.clock import Clock, seed_for
 from partly.errors import DataError, PartlyError, Stopped, listing
-from partly.files import disk_errors, replacing, write_npy
+from partly.files import disk_errors, replacing, sha256_of, write_npy, write_sealed
 from partly.items import Items
 from partly.labels import Labels
 from partly.method import Method
@@ -31,7 +31,7 @@ from partly.pool import Pool
 
 SAVE_SECONDS = 20.0
 BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
-BELIEFS = "beliefs.npy"  # in the folder of a finished run
+BELIEFS, IDS = "beliefs.npy", "items.json"  # in the folder of a finished run: what is believed, and of which items
 Watch = Callable[[Clock, dict[str, float]], None]
 
 
@@ -110,13 +110,29 @@ def train(
 
 
 def _save_finished(folder: Path, method: Method, clock: Clock, progress: Progress, keep_entries: bool) -> None:
-    some = method.beliefs(slice(0, 0))
-    if some is not None:
+    some, observed = method.beliefs(slice(0, 0)), method.task.observed
+    beliefs = None
+    if some is not None and observed is not None:
         shape, dtype = (len(method.task.items), method.task.labels), some.cpu().numpy().dtype
-        with disk_errors(folder), replacing(folder / BELIEFS) as file:
-            write_npy(file, shape, dtype, believed(method))
+        beliefs = save_beliefs(folder, shape, dtype, believed(method), observed.given_ids)
     for _ in range(checkpoint.KEEP):  # so that nothing is left but the model, and a copy of it against damage
-        save(folder, method, clock, progress, keep_entries)
+        save(folder, method, clock, progress, keep_entries, beliefs)
+
+
+def save_beliefs(
+    folder: Path,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    blocks: Iterable[npt.NDArray[Any]],
+    ids: tuple[str, ...] | None,
+) -> dict[str, Any]:
+    """Write what a method believes of the training entries, block after block, and whose they are; what the
+    checkpoint's record says of it."""
+    if ids is not None:
+        write_sealed(folder / IDS, {"ids": list(ids)})
+    with disk_errors(folder), replacing(folder / BELIEFS) as file:
+        write_npy(file, shape, dtype, blocks)
+    return {"shape": list(shape), "sha256": sha256_of(folder / BELIEFS), "ids": ids is not None}
 
 
 def believed(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
@@ -216,14 +232,22 @@ def _resume(folder: Path, method: Method, clock: Clock) -> Progress:
     return Progress(**record["progress"], best=best or None)
 
 
-def save(folder: Path, method: Method, clock: Clock, progress: Progress, keep_entries: bool = False) -> None:
+def save(
+    folder: Path,
+    method: Method,
+    clock: Clock,
+    progress: Progress,
+    keep_entries: bool = False,
+    beliefs: dict[str, Any] | None = None,
+) -> None:
     """A checkpoint of everything. What is finished needs nothing to train with any more: its checkpoint is the
     model."""
     finished = method.weights() | (method.entries() if keep_entries else {})
     tensors = finished if progress.finished else method.state()
     best = {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
     plain = {name: value for name, value in vars(progress).items() if name != "best"}
-    checkpoint.save(folder, tensors | best, {"epoch": clock.epoch, "step": clock.step, "progress": plain})
+    record = {"epoch": clock.epoch, "step": clock.step, "progress": plain, "beliefs": beliefs}
+    checkpoint.save(folder, tensors | best, record)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from partly import Classifier, Labels
 from partly.commands.cli import app
 from partly.data import read_scores, write_labels
-from partly.errors import SettingError
+from partly.errors import DataError, SettingError
 from partly.run import read_description
 
 IDS = [f"item {i}" for i in range(30)]
@@ -70,3 +70,25 @@ def test_settings_of_the_head_are_written_down(run: Path) -> None:
     assert read_description(Path("small"))["recipe"]["head_settings"] == {"hidden": 6, "dropout": 0.1}
     with pytest.raises(SettingError, match=r"The head mlp has no setting 'width'"):
         partly("train", "features.csv", *words, "--head-setting", "width=6")
+
+
+def test_items_without_ids_are_named_by_their_place_in_the_data(run: Path) -> None:
+    """Of the items that were held out, none is among them: the rows of the others do not move up."""
+    rng = np.random.default_rng(1)
+    np.save("features.npy", rng.normal(size=(30, 3)).astype(np.float32))
+    known = np.where(rng.random((30, 2)) < 0.7, rng.choice([1, -1], (30, 2)), 0)
+    write_labels(Labels.from_ternary(known, names=["a", "b"]), "plain.csv")
+    partly("train", "features.npy", "--labels", "plain.csv", "--run", "other", "--method", "role", "--epochs", "1")
+    partly("predict", "other", "--beliefs", "--out", "beliefs.csv")
+    told = read_scores("beliefs.csv")
+    for place, row in zip(map(int, told.ids), told.values, strict=True):
+        assert (row[known[place] == 1] == 1).all()
+        assert (row[known[place] == -1] == 0).all()
+    assert sorted(map(int, told.ids)) != list(range(24))
+
+
+def test_columns_in_another_order_are_refused(run: Path) -> None:
+    header, *rows = (line.split(",") for line in Path("features.csv").read_text().splitlines())
+    Path("turned.csv").write_text("\n".join(",".join((i, c, b, a)) for i, a, b, c in (header, *rows)))
+    with pytest.raises(DataError, match="column 0: 'x' in training, 'z' here"):
+        partly("predict", "run", "turned.csv", "--out", "x.csv")

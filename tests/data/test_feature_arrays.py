@@ -4,9 +4,11 @@ import os
 
 import numpy as np
 import pytest
+import scipy.sparse
 import scipy.sparse as sp
 import torch
 
+import partly
 from partly import Dataset, Labels
 from partly.data import feature_arrays, read, write
 from partly.errors import DataError
@@ -198,3 +200,21 @@ def test_words_that_would_not_come_back_are_not_written(tmp_path, word):
         with pytest.raises(DataError, match="not valid Unicode: 1"):
             write(dataset(features(X, names=names), ids), tmp_path / "a.npz")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_matrix_by_columns_is_refused(tmp_path):
+    """Its arrays look the same, and would be read as the transposed matrix."""
+    path = tmp_path / "x.npz"
+    scipy.sparse.save_npz(path, scipy.sparse.csc_array(np.triu(np.ones((4, 4)))))
+    with pytest.raises(DataError, match=r"of the form b'csc'. Save it by rows"):
+        partly.read(path)
+    scipy.sparse.save_npz(path, scipy.sparse.csr_array(np.triu(np.ones((4, 4)))))
+    assert partly.read(path).items.take(slice(None)).numpy().tolist() == np.triu(np.ones((4, 4))).tolist()
+
+
+def test_a_npy_would_lose_ids_and_names(tmp_path):
+    items = partly.items.features(np.ones((2, 1)))
+    labels = partly.Labels.from_full([[1], [0]], ids=["b", "a"])
+    with pytest.raises(DataError, match=r"would lose the ids"):
+        partly.write(partly.Dataset(items, labels), tmp_path / "x.npy")
+    assert not (tmp_path / "x.npy").exists()

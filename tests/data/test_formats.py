@@ -21,7 +21,7 @@ import partly.data
 from partly import Dataset, Labels
 from partly.data import formats, read, read_labels, write, write_labels
 from partly.errors import DataError, SettingError
-from partly.items import Arrays, features, sparse_features
+from partly.items import Arrays, SparseRows, features, sparse_features
 from partly.labels.names import fold
 
 FORMATS = [("csv", "wide"), ("csv", "long"), ("parquet", "wide"), ("parquet", "long"), ("npz", None)]
@@ -257,6 +257,9 @@ def test_write_then_read_of_features_is_the_identity(tmp_path_factory, suffix, s
     """But an `.npy` holds the matrix alone, and only an `.npz` holds a sparse one as it is."""
     one = data.draw(some_features(sparse))
     path = tmp_path_factory.mktemp("files") / f"x.{suffix}"
+    if suffix == "npy":  # with ids or names it is refused
+        bare = SparseRows(one.items.matrix) if sparse else Arrays(one.items.array)
+        one = Dataset(bare, Labels.from_full(np.ones((len(bare), 0))))
     write(one, path)
     again = read(path)
     assert type(again.items) is (type(one.items) if suffix == "npz" else Arrays)

@@ -287,9 +287,10 @@ def test_memory_of_the_bank_is_declared(monkeypatch: pytest.MonkeyPatch) -> None
         assert Imcl.memory(ITEMS, LABELS, defaults | settings) == (bank.scores.nbytes + bank.z.nbytes, 0)
     monkeypatch.setattr(run.os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1}.__getitem__)
     labels = Labels.from_ternary(np.zeros((100, 100), np.int8))
-    run.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 4}), labels)
+    items = as_items(np.zeros((100, 2)))
+    run.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 4}), items, labels)
     with pytest.raises(PartlyError, match=r"imcl keeps .* for 100 x 100 entries"):
-        run.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 6}), labels)
+        run.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 6}), items, labels)
 
 
 def test_an_exact_fit_says_nothing_of_the_scale() -> None:

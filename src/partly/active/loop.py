@@ -4,7 +4,7 @@ Paper: C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Ref
 Pseudo-Label Approach. arXiv 2109.14676, 2021. Algorithm 2 and section 4.2.
 
 The folder of a loop is a run folder, whose model is that of the last round, with four small files per round more, each
-with its checksum: `known-000.json` (what was asked and is known beyond what was given, when the round begins),
+with its checksum: `known-001.json` (what was asked and is known beyond what was given, when the round begins),
 `round-000.json` (how good its model is), `questions-000.json` and `answers-000.json`. A file is written when its step
 is done, so the files that are there say what to do next, and the newest `known` says where the loop stands.
 
@@ -82,6 +82,7 @@ class Loop:
         self.hierarchy, self.measure = hierarchy, measure
         self.items, given, self.recipe = model.prepare(X, Y)
         first = given if hierarchy is None else hierarchy.deduce(given, self.plan.last_child)
+        self.items.statistics  # noqa: B018, in the same pass as the digest
         description = run.describe(self.recipe, self.items, given)
         parents = None if hierarchy is None else dict(hierarchy.parents)
         with files.locked(self.folder):
@@ -249,6 +250,7 @@ class Loop:
         with files.locked(self.folder):
             record = {"answered": self.answered, "learned": learned, "asked": asked}
             files.write_sealed(self._file("known"), record)
+            self._file("known", self.round - 2).unlink(missing_ok=True)  # the one before stays, in case of damage
 
     @property
     def _fresh(self) -> bool:

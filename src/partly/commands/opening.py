@@ -6,9 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from partly import data, scenarios
 from partly.data import Dataset
 from partly.errors import DataError
+from partly.labels import Labels
 
 Say = Callable[[str], None]
 
@@ -18,6 +22,11 @@ def open_data(name: str, labels: Path | None, hierarchy: Path | None = None) -> 
     if labels is None and not data.is_whole(name):
         raise DataError(f"{name}: a table of features needs --labels with the observed labels.")
     return data.read(name, labels, hierarchy)
+
+
+def some(labels: Labels, index: npt.NDArray[np.int64]) -> Labels:
+    """Labels of some items, under the ids that these have among all."""
+    return labels[index] if labels.given_ids is not None else labels[index].with_ids(map(str, index.tolist()))
 
 
 def hidden(opened: Dataset, scenario: str | None, seed: int) -> Dataset:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from partly import data as files
+from partly.data.feature_table import BLOCK, write_numbers
 from partly.data.matching import positions
+from partly.data.paths import suffix_of
+from partly.data.tables import SUFFIXES
 from partly.errors import SettingError
 from partly.estimator import Classifier
 from partly.labels import Labels
@@ -34,7 +35,9 @@ def beliefs(run: Path, out: Path) -> int:
     fitted = load(run)
     if fitted.beliefs is None:
         raise SettingError(f"{run}: {fitted.recipe.method} holds no beliefs about its training entries.")
-    files.write_scores(out, np.asarray(fitted.beliefs), read_ids(run, len(fitted.beliefs)), fitted.names)
+    blocks = (fitted.beliefs[i : i + BLOCK] for i in range(0, len(fitted.beliefs), BLOCK))
+    suffix_of(out, SUFFIXES)
+    write_numbers(out, read_ids(run), fitted.names, blocks)
     return len(fitted.beliefs)
 
 

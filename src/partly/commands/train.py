@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from partly.commands.opening import Say, hidden, open_data
+from partly.commands.opening import Say, hidden, open_data, some
 from partly.commands.reporting import Scores, report, scores
 from partly.data import held_out
 from partly.estimator import Classifier
@@ -28,7 +28,7 @@ def train(
     model = Classifier(**parameters, run_dir=run)
     fit, hold = held_out(len(opened.labels), hold_out, model.seed)
     validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
-    model.fit(opened.items[fit], opened.labels[fit], validation=validation)
+    model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)
     say(f"{model.method_}: {model.reason_}")
     made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold)
     page.write(made, run / "report.html")

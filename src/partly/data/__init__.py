@@ -17,11 +17,11 @@ from pathlib import Path
 
 from partly.data import formats
 from partly.data.dataset import Dataset, held_out
-from partly.data.matching import positions, refuse_unwritable
+from partly.data.matching import arranged, positions, refuse_unwritable
 from partly.data.parents import read_hierarchy
 from partly.data.paths import plain_file, suffix_of
 from partly.data.scores import Scores, read_scores, write_scores
-from partly.errors import SettingError
+from partly.errors import DataError, SettingError
 from partly.files import PathLike
 from partly.labels import Labels
 from partly.labels.names import checked_names
@@ -54,10 +54,15 @@ def read(path: PathLike, labels: PathLike | None = None, hierarchy: PathLike | N
         if labels is not None:
             data = replace(data, truth=data.labels)
     else:
-        path = plain_file(path, formats.suffixes("items"))
-        data = formats.by_suffix(path, "items").read(path)
+        found = formats.of(Path(path), "items")
+        if found is None:
+            plain_file(path, formats.suffixes("items"))  # says what is wrong with it
+            raise DataError(f"{path}: no format knows what items are in it.")
+        data = found.read(Path(path))
     if labels is not None:
         known = read_labels(labels)
+        if data.truth is not None:
+            known = arranged(known, data.truth.names, str(labels))
         data = replace(data[positions(known.ids, data.labels.ids, path, "item")], labels=known)
     return data if hierarchy is None else replace(data, hierarchy=read_hierarchy(hierarchy))
 

@@ -45,8 +45,7 @@ def write_questions(
     """Questions about these entries, in this order, with an empty column for the answers."""
     path = Path(path)
     suffix_of(path, SUFFIXES)
-    ids, names = labels.ids, labels.names
-    items, words = [ids[i] for i in rows], [names[j] for j in columns]
+    items, words = [labels.id_at(i) for i in rows.tolist()], [labels.names[j] for j in columns]
     refuse_unwritable(items, words, path)
     table: dict[str, Any] = {"item": pa.array(items, pa.string()), "label": pa.array(words, pa.string())}
     table |= {name: pa.array(np.asarray(part, np.float64)) for name, part in scores.items()}
@@ -74,7 +73,7 @@ def read_answers(
             f"{', '.join(missing)} is not there, but {', '.join(table.header)}."
         )
     item, label, z = _cells(table)
-    rows, columns = _positions(table, 0, item, labels.ids), _positions(table, 1, label, labels.names)
+    rows, columns = _rows(table, item, labels, asked), _positions(table, 1, label, labels.names)
     said = np.flatnonzero(z)  # lines with an answer
     given = Answers(rows[said], columns[said], z[said])
     flat = given.rows * labels.shape[1] + given.columns
@@ -106,6 +105,14 @@ def _cells(table: Table) -> tuple[list[str], list[str], npt.NDArray[np.int8]]:
         answers.append(z)
     wrong.refuse("Leave blank what nobody knows.")
     return items, labels, np.concatenate(answers)
+
+
+def _rows(table: Table, items: list[str], labels: Labels, asked: tuple[Positions, Positions] | None) -> Positions:
+    """Where each item stands. Those that were asked about are tried first: of a million others no id need be made."""
+    near = {labels.id_at(row): row for row in (() if asked is None else np.unique(asked[0]).tolist())}
+    if all(item in near for item in items):
+        return np.array([near[item] for item in items], np.int64)
+    return _positions(table, 0, items, labels.ids)
 
 
 def _positions(table: Table, column: int, words: list[str], known: Sequence[str]) -> Positions:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from partly.data.dataset import Dataset, unlabelled
 from partly.data.matching import refuse_unwritable
 from partly.data.npz import CSR, Arrays, as_csr, as_text, npz_names, read_npz
-from partly.data.paths import naming
+from partly.data.paths import naming, plain_file
 from partly.errors import DataError
 from partly.files import write_npy, writing
 from partly.items import Items, SparseRows, features, map_npy, sparse_features
@@ -27,15 +27,19 @@ BLOCK = 1 << 14  # items written at a time
 
 
 def recognises(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES
+    return path.suffix.lower() in SUFFIXES and path.exists()
 
 
 def read(path: Path) -> Dataset:
+    path = plain_file(path, SUFFIXES)
     if path.suffix.lower() == ".npy":
         items: Items = map_npy(path)
         return Dataset(items, unlabelled(map(str, range(len(items)))))
     sparse = "features" not in npz_names(path) and set(CSR) <= set(npz_names(path))
-    arrays = read_npz(path, required=CSR if sparse else ("features",), optional=("ids", "feature_names"))
+    arrays = read_npz(path, required=CSR if sparse else ("features",), optional=("ids", "feature_names", "format"))
+    form = arrays["format"].item() if "format" in arrays else b"csr"
+    if form not in (b"csr", "csr"):
+        raise DataError(f"{path}: a sparse matrix of the form {form!r}. Save it by rows: save_npz(path, x.tocsr()).")
     words = {name: as_text(arrays, name, path) for name in ("ids", "feature_names") if name in arrays}
     names = tuple(words["feature_names"]) if "feature_names" in words else None
     if sparse:
@@ -55,6 +59,8 @@ def write(data: Dataset, path: Path) -> None:
     refuse_unwritable(data.labels.given_ids or (), items.names or (), path)
     with writing(path) as file:
         if path.suffix.lower() == ".npy":
+            if data.labels.given_ids is not None or items.names is not None:
+                raise DataError(f"{path}: would lose the ids of the items or the names of the features. Write an .npz.")
             blocks = (items.take(slice(i, i + BLOCK)).numpy() for i in range(0, len(items), BLOCK))
             write_npy(file, (len(items), *items.shape), np.dtype(np.float32), blocks)
             return

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from partly.data.dataset import Dataset, unlabelled
 from partly.data.matching import refuse_unwritable
+from partly.data.paths import plain_file
 from partly.data.tables import SUFFIXES, Table, open_table, text, write_table
 from partly.data.wide import ID, label_columns, refuse_bad_ids
 from partly.errors import DataError, listing
@@ -23,10 +24,11 @@ BLOCK = 1 << 14  # rows written at a time
 
 
 def recognises(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES
+    return path.suffix.lower() in SUFFIXES and path.exists()
 
 
 def read(path: Path) -> Dataset:
+    path = plain_file(path, SUFFIXES)
     items, ids = read_numbers(open_table(path))
     return Dataset(items, unlabelled(ids))
 

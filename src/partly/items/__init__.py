@@ -24,6 +24,7 @@ __all__ = [
     "SparseRows",
     "Statistics",
     "absent",
+    "are_pictures",
     "as_items",
     "features",
     "is_items",
@@ -55,5 +56,10 @@ def as_items(x: Any, where: str = "X") -> Items:
         return x
     if sp.issparse(x):
         return sparse_features(x, where)
-    x = np.asarray(x)
-    return pictures(x, where) if x.ndim == 4 else features(x, where)
+    return pictures(np.asarray(x), where) if are_pictures(x) else features(x, where)
+
+
+def are_pictures(x: Any) -> bool:
+    """Whether an array that somebody gives is meant as pictures, and not as features: the one place that looks at
+    it."""
+    return getattr(x, "ndim", 2) == 4

@@ -50,7 +50,9 @@ class Arrays:
 
     def _part(self, index: Index) -> npt.NDArray[Any]:
         rows = index if self.rows is None else self.rows[index]
-        return self.array[rows] if isinstance(rows, slice) else self.array.take(rows, axis=0)
+        if isinstance(rows, slice) or not self.array.flags.c_contiguous:  # of those, `take` would copy the whole first
+            return self.array[rows]
+        return self.array.take(rows, axis=0)
 
     def _tensor(self, part: npt.NDArray[Any]) -> Tensor:
         if self.kind == "pictures":
@@ -67,12 +69,16 @@ class Arrays:
         for start, part in self._blocks():
             sums.add(self._tensor(part))
             if not sums.finite():
-                _refuse(part, self.where, self.names, first=start)
+                _refuse(part, self.where, self.names, items=self._positions(start, len(part)))
             if sha is not None:
                 sha.update(_bytes(part))
         if sha is not None:
             vars(self)["_content_digest"] = sha.hexdigest()
         return sums.statistics()
+
+    def _positions(self, start: int, count: int) -> npt.NDArray[Any]:
+        """Of some items among all that the array holds."""
+        return np.arange(start, start + count) if self.rows is None else self.rows[start : start + count]
 
     def digest(self) -> str:
         if self.file_digest is None:
@@ -165,12 +171,13 @@ def _refuse(
     where: str,
     names: Names | None,
     place: Place | None = None,
-    first: int = 0,
+    items: npt.NDArray[Any] | None = None,
 ) -> None:
-    """first: the position of the first of these items among all."""
+    """items: the positions of these among all."""
     with np.errstate(over="ignore"):
         bad = np.argwhere(~np.isfinite(x.astype(np.float32)))
-    place = place or (lambda i, j: f"item {first + i}, feature {names[j] if names else j}")
+    at = range(len(x)) if items is None else items
+    place = place or (lambda i, j: f"item {at[i]}, feature {names[j] if names else j}")
     raise DataError(
         f"{where}: {len(bad)} of {x.size} features are missing (NaN), infinite or too large for float32"
         + listing((f"{place(i, j)}: {x[i, j]}" for i, j in bad.tolist()), len(bad))

@@ -225,6 +225,14 @@ class Labels:
         names = self.names if names is None else names
         return Labels._made(mapped(self._z, rule, len(names)), names, self._ids)
 
+    def with_ids(self, ids: Words) -> Labels:
+        """The same labels under other ids."""
+        return Labels._of(self._z, self.names, checked_ids(ids, len(self)))
+
+    def id_at(self, item: int) -> str:
+        """The id of one item: that of a million others need not be made for it."""
+        return str(item) if self._ids is None else self._ids[item]
+
     def with_entries(self, rows: npt.ArrayLike, columns: npt.ArrayLike, z: npt.ArrayLike) -> Labels:
         """These labels with some entries changed: z [K] (+1 yes, -1 no, 0 unknown) at rows and columns [K].
 

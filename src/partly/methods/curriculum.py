@@ -44,7 +44,7 @@ DROPOUT = 0.5  # of the features, in the passes of `bayesian`
 
 
 class Curriculum(Method):
-    entry_bytes = 1
+    entry_bytes, belief_bytes = 1, 2
 
     weak: Tensor  # +1, -1, or 0 where there is no weak label; 0 wherever something was observed
     labelled: Tensor

@@ -38,7 +38,7 @@ NOTHING = -1.0  # in the place of a belief
 
 
 class EMAPL(Method):
-    entry_bytes = 2
+    belief_bytes = entry_bytes = 2
     working_bytes = 4  # scores, while relabelling
 
     believed: Tensor
@@ -55,8 +55,8 @@ class EMAPL(Method):
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
-            for batch in pool.in_order():
-                self.believed[batch.index] = torch.where(batch.z == 0, NOTHING, (batch.z > 0).half())
+            for index, z in pool.labels_in_order():
+                self.believed[index] = torch.where(z == 0, NOTHING, (z > 0).half())
         share = self.share_at(clock)
         if share > 0:
             self._relabel(pool, share)

@@ -229,7 +229,7 @@ class Imcl(Method):
         """
         within(0, self.task.labels - 1, label=label)
         if pool is None and not (isinstance(item, Tensor) and len(self.bank)):
-            raise SettingError("Similar items are sought in a pool: explain(item, label, Pool(x, labels)).")
+            raise SettingError("Similar items are sought in a pool: explain(item, label, Pool(items, labels)).")
         classes = torch.full((1,), -1, device=self.scale.device) if pool is None else self._classes(pool.labels)
         with predicting(self), torch.no_grad():
             logits, own = self._seen(self._one(item, pool), classes)

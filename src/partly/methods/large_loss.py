@@ -55,8 +55,8 @@ class LargeLoss(Method):
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0 and self.scheme == "correct-permanently":
-            for batch in pool.in_order():
-                self.held[batch.index] = batch.z
+            for index, z in pool.labels_in_order():
+                self.held[index] = z
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x, batch.z)

@@ -41,7 +41,7 @@ LEAST = 1e-30  # a size of gradients that can be divided by
 
 
 class Refine(Method):
-    entry_bytes = 4
+    belief_bytes = entry_bytes = 4
 
     pseudo: Tensor  # what was observed, 1 or 0, and pseudo-labels elsewhere
 
@@ -69,9 +69,8 @@ class Refine(Method):
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
-            for batch in pool.in_order():
-                first = self.pseudo[batch.index]
-                self.pseudo[batch.index] = torch.where(batch.z == 0, first, (batch.z > 0).to(first.dtype))
+            for index, z in pool.labels_in_order():
+                self.pseudo[index] = torch.where(z == 0, self.pseudo[index], (z > 0).to(self.pseudo.dtype))
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
         fine = pool.take(pool.whole[clock.epoch_rng("fine").permutation(len(pool.whole))[: self.fine_items]])

@@ -43,6 +43,7 @@ DECAY, DECAY_OF_SQUARES, TINY = 0.9, 0.999, 1e-12  # of Adam; gradients of singl
 
 
 class Role(Method):
+    belief_bytes = 4
     entry_bytes = 12  # estimate and two moments in float32
 
     estimates: Tensor
@@ -72,9 +73,8 @@ class Role(Method):
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch > 0:
             return
-        for batch in pool.in_order():
-            first = self.estimates[batch.index]
-            self.estimates[batch.index] = torch.where(batch.z == 0, first, KNOWN * batch.z)
+        for index, z in pool.labels_in_order():
+            self.estimates[index] = torch.where(z == 0, self.estimates[index], KNOWN * z)
         yes, no = (int(count.sum()) for count in pool.labels.counts())
         guess = yes_per_item(yes, no, *pool.labels.shape)
         self.expected.fill_(guess if self.expected_yes is None else self.expected_yes)

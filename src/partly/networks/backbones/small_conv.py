@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from partly.errors import within
+
 
 class SmallConv(nn.Module):
     """Pictures [B, C, H, W] -> features [B, width]: four blocks, halving the side three times.
@@ -35,4 +37,5 @@ class SmallConv(nn.Module):
 
 def backbone(shape: tuple[int, ...], *, widths: tuple[int, ...] = (16, 32, 64, 96)) -> SmallConv:
     """For pictures [C, H, W]."""
+    within(1, float("inf"), **{f"widths[{i}]": width for i, width in enumerate(widths)})
     return SmallConv(shape[0], tuple(widths))
