@@ -81,15 +81,18 @@ class Tensors(Mapping[str, Tensor]):
     """The tensors of a file by name, each read when it is asked for: who wants the model alone reads no more."""
 
     def __init__(self, path: Path) -> None:
-        opened: Any = safe_open(path, framework="pt")
-        self._file = opened
-        self._names = list(self._file.keys())
+        self._path = path
+        with safe_open(path, framework="pt") as file:
+            opened: Any = file
+            self._names = list(opened.keys())
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._names:
             raise KeyError(name)
-        tensor: Tensor = self._file.get_tensor(name)
-        return tensor
+        with safe_open(self._path, framework="pt") as file:  # anew, so that what was read before is let go of
+            opened: Any = file
+            tensor: Tensor = opened.get_tensor(name)
+            return tensor
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)

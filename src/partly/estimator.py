@@ -88,7 +88,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         x, labels, recipe = self.prepare(X, Y)
         held_out = None if validation is None else self._held_out(validation, labels.names)
-        kept = run.entry_memory(recipe, x, labels, held_out, self.run_dir is None)
+        kept = run.entry_memory(recipe, x, labels, held_out, copies=int(self.run_dir is None))
         with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress) as watch:
             folder = None if self.run_dir is None else Path(self.run_dir)
             device = device_of(self.device)

@@ -221,7 +221,7 @@ def fit(
     `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
     beliefs; `keep_entries`: so that this one can be such a start.
     """
-    check_memory(recipe, items, labels, validation, in_memory=folder is None)
+    check_memory(recipe, items, labels, validation, copies=(folder is None) + (start is not None))
     if validation is not None:
         validation.items.statistics  # noqa: B018, refuses what is not finite, in the pass that makes their digest
     # Before the folder is claimed: a recipe may be refused here.
@@ -416,23 +416,23 @@ def _flat(description: dict[str, Any]) -> dict[str, Any]:
 
 
 def entry_memory(
-    recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None, in_memory: bool = False
+    recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None, copies: int = 0
 ) -> int:
-    """Bytes that training needs at its peak for entries: what the method keeps, what it needs to work on them, and what
-    scoring the validation part takes, and its beliefs, where they are kept in memory. All are added up, since what is
-    freed is not always given back."""
+    """Bytes that training needs at its peak for entries: what the method keeps, what it needs to work on them, what
+    scoring the validation part takes, and copies of the beliefs: one where they stay in memory, one where a start is
+    read. All are added up, since what is freed is not always given back."""
     task = recipe.task(items, labels.shape[1], labels)
     kept, working = methods.find(recipe.method).memory(task, recipe.settings)
     scored = 0 if validation is None else metrics.memory(validation.labels.shape)
-    believed = methods.find(recipe.method).kind.belief_bytes * math.prod(labels.shape) if in_memory else 0
-    return kept + working + scored + believed
+    believed = methods.find(recipe.method).kind.belief_bytes * math.prod(labels.shape)
+    return kept + working + scored + copies * believed
 
 
 def check_memory(
-    recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None, in_memory: bool = False
+    recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None, copies: int = 0
 ) -> None:
     """Refuse a run whose entries would not fit, before anything is made."""
-    needed = entry_memory(recipe, items, labels, validation, in_memory)
+    needed = entry_memory(recipe, items, labels, validation, copies)
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > MEMORY_SHARE * there:
         raise PartlyError(
