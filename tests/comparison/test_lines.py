@@ -91,6 +91,9 @@ def test_lines_that_do_not_belong_together_are_refused(change, words):
         lines.check([line("bce"), line(method, **change)])
 
 
-def test_lines_of_an_older_protocol_alone_are_refused():
-    with pytest.raises(ProtocolError, match="protocol 0"):
-        lines.check([line(protocol=0), line(seed=1, protocol=0)])
+def test_lines_of_an_older_protocol_alone_are_read_and_not_gone_on_from():
+    old = [line(protocol=0), line(seed=1, protocol=0)]
+    lines.check(old)
+    with pytest.raises(ProtocolError, match="are of protocol 0"):
+        lines.check_present(old)
+    lines.check_present([line()])

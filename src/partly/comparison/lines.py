@@ -61,6 +61,16 @@ def settle(path: Path, lines: Iterable[Line]) -> None:
     write_file(path, b"".join(json.dumps(line, sort_keys=True).encode() + b"\n" for line in ordered))
 
 
+def check_present(lines: list[Line]) -> None:
+    """Refuse to go on from lines of another protocol: the same cell would give other numbers today."""
+    others = sorted({line["protocol"] for line in lines} - {PROTOCOL})
+    if others:
+        raise ProtocolError(
+            f"These result lines are of protocol {', '.join(map(str, others))}, and this version has {PROTOCOL}: cells run "
+            "today do not belong beside them. Go on in another folder."
+        )
+
+
 def check(lines: list[Line]) -> None:
     """Refuse lines that must not stand side by side: another protocol or version, data or mask; a cell twice."""
     problems = []
@@ -75,7 +85,6 @@ def check(lines: list[Line]) -> None:
         problems += [f"{what}: {group or 'all lines'}: {sorted(v)}" for group, v in found.items() if len(v) > 1]
     keys = Counter(map(key_of, lines))
     problems += [f"the same cell twice: {key}" for key, count in keys.items() if count > 1]
-    problems += [f"protocol {line['protocol']}" for line in lines[:1] if line["protocol"] != PROTOCOL]
     if problems:
         raise ProtocolError(
             "These result lines do not belong together:\n  "

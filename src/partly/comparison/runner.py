@@ -27,6 +27,7 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
     with locked(out):
         there = {lines.key_of(line): line for line in lines.read(path)}
         lines.check(list(there.values()))
+        lines.check_present(list(there.values()))
         wanted = {_key(cell, experiment.labels): cell for cell in experiment.cells()}
         todo = [cell for key, cell in wanted.items() if key not in there]
         with Live(len(wanted), [there[key] for key in wanted if key in there], progress) as live:
