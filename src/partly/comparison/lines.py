@@ -66,8 +66,8 @@ def check_present(lines: list[Line]) -> None:
     others = sorted({line["protocol"] for line in lines} - {PROTOCOL})
     if others:
         raise ProtocolError(
-            f"These result lines are of protocol {', '.join(map(str, others))}, and this version has {PROTOCOL}: cells run "
-            "today do not belong beside them. Go on in another folder."
+            f"These result lines are of protocol {', '.join(map(str, others))}, and this version has {PROTOCOL}: "
+            "cells run today do not belong beside them. Go on in another folder."
         )
 
 
