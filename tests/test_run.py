@@ -342,7 +342,7 @@ class Hungry(Method):
 def hungry(monkeypatch: pytest.MonkeyPatch) -> None:
     info = replace(methods.find("bce"), name="hungry", make=Hungry)
     monkeypatch.setattr(methods, "find", lambda _: info)
-    monkeypatch.setattr(run.os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**18}.__getitem__)  # 1 GiB
+    monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2**18}.__getitem__)  # 1 GiB
 
 
 @pytest.mark.usefixtures("hungry")

@@ -285,7 +285,7 @@ def test_memory_of_the_bank_is_declared(monkeypatch: pytest.MonkeyPatch) -> None
         settings = {"candidates": "bank", "bank": room}
         bank = made(pool, **settings).bank
         assert Imcl.memory(ITEMS, LABELS, defaults | settings) == (bank.scores.nbytes + bank.z.nbytes, 0)
-    monkeypatch.setattr(run.os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1}.__getitem__)
+    monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1}.__getitem__)
     labels = Labels.from_ternary(np.zeros((100, 100), np.int8))
     items = as_items(np.zeros((100, 2)))
     run.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 4}), items, labels)

@@ -1,4 +1,4 @@
-"""Runs the cells of an experiment in worker processes, a line a finished cell; killed and started again it goes on."""
+"""Runs the cells of an experiment in worker processes, a line per finished cell; after a kill it goes on."""
 
 from __future__ import annotations
 

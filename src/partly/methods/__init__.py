@@ -1,4 +1,4 @@
-"""The methods, one paper a file; a file dropped in here (or in a folder named by PARTLY_METHODS) is a method.
+"""The methods, one paper per file; a file dropped in here (or in a folder named by PARTLY_METHODS) is a method.
 
 `partly.methods()` lists them: this module can be called, because its name is also that of the public function.
 """

@@ -1,4 +1,4 @@
-"""Queries: which unknown entries to ask people about. One strategy a file; a file dropped in here is a strategy.
+"""Queries: which unknown entries to ask people about. One strategy per file; a file dropped in here is a strategy.
 
 A file defines `scores(method, pool, clock, *, settings...)`. For block after block of `pool.in_order()` it yields a
 dictionary of tensors [B, L] (or NumPy arrays): "score", of which more means ask first, and what else is worth

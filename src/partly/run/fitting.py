@@ -1,0 +1,177 @@
+"""Training by a recipe, what it leaves behind, and how that is saved, loaded and asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+from torch import Tensor
+
+from partly import checkpoint, files, training
+from partly.clock import Clock
+from partly.errors import CheckpointError, DataError, SettingError, listing
+from partly.items import Absent, Items
+from partly.labels import Labels
+from partly.method import Method
+from partly.networks import Network
+from partly.pool import Pool
+from partly.run.folder import claim, describe, digest, finished, read_beliefs, read_ids
+from partly.run.memory import check_memory
+from partly.run.recipe import Recipe
+from partly.training import IDS, Progress, Validation, Watch
+
+
+@dataclass
+class Fitted:
+    """What a run leaves behind."""
+
+    recipe: Recipe
+    method: Method  # it only predicts
+    progress: Progress
+    description: dict[str, Any]  # what was run on what
+    folder: Path | None = None  # where it lies, if anywhere
+    in_memory: npt.NDArray[np.floating[Any]] | None = None  # its beliefs, where there is no folder
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.description["labels"])
+
+    @cached_property
+    def beliefs(self) -> npt.NDArray[np.floating[Any]] | None:
+        """What the method believes of the training entries, [N, L], when its last epoch was over; from a folder they
+        are mapped, and checked when first asked for. None where it believes nothing."""
+        return self.in_memory if self.folder is None else read_beliefs(self.folder)
+
+    def check_items(self, items: Items) -> None:
+        """Refuse items that are not such as the model was trained on."""
+        here, there = ((one.kind, one.shape) for one in (items, self.method.task.items))
+        if here != there:
+            raise DataError(
+                f"The model was trained on {there[0]} of {list(there[1])}; these are {here[0]} of {list(here[1])}."
+            )
+        names, others = self.method.task.items.names, items.names
+        if names is not None and others is not None and names != others:
+            pairs = enumerate(zip(names, others, strict=True))
+            differ = [f"column {j}: {a!r} in training, {b!r} here" for j, (a, b) in pairs if a != b]
+            raise DataError(
+                "The features are not those of training, or in another order"
+                + listing(differ, len(differ))
+                + "\nGive them under the same names, in the same order."
+            )
+
+    def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
+        """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
+        self.check_items(items)
+        self._check_known(known)
+        return training.logits(self.method, items, known=known)
+
+    def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
+        """Probabilities of yes [N, L]."""
+        logits = self.logits(items, known)
+        probabilities: npt.NDArray[np.float32] = expit(logits, out=logits)
+        return probabilities
+
+    def _check_known(self, known: Labels | None) -> None:
+        parts = (part for part in self.method.modules() if isinstance(part, Network))
+        if known is not None and not any(network.takes_labels for network in parts):
+            raise SettingError(
+                f"known: the head {self.recipe.head!r} makes no use of known labels. "
+                "Train with head='c-tran', or leave `known` out."
+            )
+
+
+def fit(
+    recipe: Recipe,
+    items: Items,
+    labels: Labels,
+    *,
+    validation: Validation | None = None,
+    folder: Path | None = None,
+    device: str = "cpu",
+    save_seconds: float = training.SAVE_SECONDS,
+    watch: Watch | None = None,
+    start: Mapping[str, Tensor] | None = None,
+    keep_entries: bool = False,
+) -> Fitted:
+    """Train by the recipe, or go on where the folder says that it stopped.
+
+    `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
+    beliefs; `keep_entries`: so that this one can be such a start.
+    """
+    check_memory(recipe, items, labels, validation, copies=(folder is None) + (start is not None))
+    if validation is not None:
+        validation.items.statistics  # noqa: B018, refuses what is not finite, in the pass that makes their digest
+    # Before the folder is claimed: a recipe may be refused here.
+    method = recipe.build(items, labels.shape[1], labels).to(device)
+    description = describe(recipe, items, labels, validation)
+    if start is not None:
+        method.load_state(start)
+        description["start"] = {name: digest(start[name]) for name in start}
+        del start
+    with files.locked(folder) if folder else nullcontext():
+        if folder:
+            claim(folder, description)
+        pool = Pool(items, labels, recipe.batch_size, device)
+        progress = training.train(
+            method,
+            pool,
+            Clock(recipe.seed, recipe.epochs, pool.steps),
+            validation=validation,
+            folder=folder,
+            save_seconds=save_seconds,
+            watch=watch,
+            keep_entries=keep_entries,
+        )
+        if folder:
+            files.write_json(folder / "history.json", progress.history)
+    beliefs = _beliefs(method) if folder is None else None
+    method.finish()
+    return Fitted(recipe, method, progress, description, folder, beliefs)
+
+
+def _beliefs(method: Method) -> npt.NDArray[np.floating[Any]] | None:
+    whole, start = None, 0
+    for part in training.believed(method):
+        if whole is None:
+            whole = np.empty((len(method.task.items), part.shape[1]), part.dtype)
+        whole[start : start + len(part)] = part
+        start += len(part)
+    return whole
+
+
+def load(folder: Path) -> Fitted:
+    """The finished model in a run folder."""
+    description, tensors, record = finished(folder)
+    recipe, data = Recipe(**description["recipe"]), description["data"]
+    count, *shape = data["shape"]
+    names = None if description["features"] is None else tuple(description["features"])
+    method = recipe.build(Absent(data["kind"], tuple(shape), count, names), len(description["labels"]))
+    method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
+    method.finish()
+    return Fitted(recipe, method, Progress(**record["progress"]), description, folder)
+
+
+def save(fitted: Fitted, folder: Path) -> None:
+    """Write a finished model into a folder of its own, in the form that `load` reads: the model, and nothing that was
+    there to train it, nor what it believes of the training entries."""
+    with files.locked(folder):
+        if (folder / "run.json").exists() or checkpoint.load(folder) is not None:
+            raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
+        files.write_sealed(folder / "run.json", fitted.description)
+        training.save(folder, fitted.method, Clock(fitted.recipe.seed, fitted.recipe.epochs), fitted.progress)
+
+
+def publish(fitted: Fitted, folder: Path) -> None:
+    """Make this the model of a folder that is held and claimed already, in the place of the one before it."""
+    said, beliefs = None, fitted.beliefs
+    if beliefs is not None and fitted.folder is not None:
+        ids = read_ids(fitted.folder) if (fitted.folder / IDS).exists() else None
+        said = training.save_beliefs(folder, beliefs.shape, beliefs.dtype, [beliefs], ids)
+    training.save(folder, fitted.method, Clock(fitted.recipe.seed), fitted.progress, beliefs=said)

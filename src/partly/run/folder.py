@@ -1,0 +1,146 @@
+"""The folder of a run: what was run on what (run.json), and what a finished run has left there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+import partly
+from partly import checkpoint, files
+from partly.errors import CheckpointError
+from partly.items import Items
+from partly.labels import Labels
+from partly.run.recipe import Recipe
+from partly.training import BELIEFS, IDS, Validation
+
+
+def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> dict[str, Any]:
+    """What is run on what. `_flat` of it decides whether a folder may go on."""
+    known = {k: v for k, v in labels.summary().items() if not isinstance(v, list)}
+    held_out = None
+    if validation is not None:
+        held_out = {"sha256": validation.items.digest(), "labels_sha256": validation.labels.digest()}
+    return {
+        "format": checkpoint.FORMAT,
+        "partly": partly.__version__,
+        "recipe": asdict(recipe),
+        "labels": list(labels.names),
+        "features": None if items.names is None else list(items.names),
+        "data": {
+            "kind": items.kind,
+            "shape": [len(items), *items.shape],
+            "sha256": items.digest(),
+            "labels_sha256": labels.digest(),
+            "known": known,
+        },
+        "validation": held_out,
+        "machine": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "cpu": platform.machine(),
+            "cores": os.cpu_count(),
+        },
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """The description in run.json, if it is what was written."""
+    path = folder / "run.json"
+    if not path.exists():
+        raise CheckpointError(f"{folder}: no run here (there is no run.json).")
+    description = files.read_sealed(path)
+    if description.get("format") != checkpoint.FORMAT:
+        raise CheckpointError(
+            f"{folder}: a run of format {description.get('format')}; this version reads format {checkpoint.FORMAT}. "
+            "Train it again, or use the version that wrote it."
+        )
+    return description
+
+
+def digest(tensor: Tensor) -> str:
+    """SHA-256 of values, shape and type."""
+    array = tensor.cpu().contiguous().numpy()
+    sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    sha.update(array.reshape(-1).view(np.uint8).data)
+    return sha.hexdigest()
+
+
+def claim(folder: Path, description: dict[str, Any]) -> None:
+    """Write run.json in a new folder; in a used one, make sure that it is the same run."""
+    if not (folder / "run.json").exists():
+        files.write_sealed(folder / "run.json", description)
+        return
+    as_read = json.loads(json.dumps(description))  # tuples become lists
+    here, there = (_flat(part) for part in (as_read, read_description(folder)))
+    differ = [key for key in here | there if here.get(key) != there.get(key)]
+    if differ:
+        lines = "".join(f"\n  {key}: {there.get(key)!r} there, {here.get(key)!r} now" for key in differ)
+        raise CheckpointError(
+            f"{folder} holds another run; these differ:{lines}\n"
+            "Use another folder, or the same data and settings to go on."
+        )
+
+
+def _flat(description: dict[str, Any]) -> dict[str, Any]:
+    """What must be equal for a run to go on: all but the machine and the time."""
+    flat = {f"recipe.{key}": value for key, value in description["recipe"].items()}
+    flat |= {f"data.{key}": description["data"][key] for key in ("kind", "shape", "sha256", "labels_sha256")}
+    flat |= {f"validation.{key}": value for key, value in (description["validation"] or {}).items()}
+    flat |= {f"asks.{key}": value for key, value in description.get("asks", {}).items()}
+    return flat | {key: description.get(key) for key in ("labels", "format", "start")}
+
+
+# ---------------------------------------------------------------- what a finished run has left
+
+
+def state_of(folder: Path) -> Mapping[str, Tensor]:
+    """Weights, and what was kept for the training entries, of a run that was finished with `keep_entries`; each is read
+    when it is asked for."""
+    return finished(folder)[1]
+
+
+def read_beliefs(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
+    """What the method of a finished run believes of its training entries, [N, L], mapped from its file; None where it
+    believes nothing."""
+    said, path = finished(folder)[2]["beliefs"], folder / BELIEFS
+    if said is None:
+        return None
+    if not path.is_file() or files.sha256_of(path) != said["sha256"]:
+        raise CheckpointError(f"{path}: missing or damaged (its checksum does not match). Restore it from a copy.")
+    beliefs: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return beliefs
+
+
+def read_ids(folder: Path) -> tuple[str, ...]:
+    """Of the training items, whose beliefs are in the folder; their positions where they had none."""
+    said = finished(folder)[2]["beliefs"]
+    if said["ids"]:
+        return tuple(files.read_sealed(folder / IDS)["ids"])
+    return tuple(map(str, range(said["shape"][0])))
+
+
+def finished(folder: Path) -> tuple[dict[str, Any], Mapping[str, Tensor], dict[str, Any]]:
+    """Description, tensors and record of a finished run."""
+    description = read_description(folder)
+    found = checkpoint.load(folder)
+    if found is None or not found[1]["progress"]["finished"]:
+        damage = "".join(f"\n  {problem}" for problem in (found[2] if found else ()))
+        raise CheckpointError(f"{folder}: training has not finished. Start the same command again to go on.{damage}")
+    if found[2]:
+        warnings.warn(f"{folder}: took an older copy of the model: {'; '.join(found[2])}", stacklevel=3)
+    return description, found[0], found[1]
