@@ -43,20 +43,27 @@ def partial_bce(
     `paper_rounding` takes the pair that the paper prints, -4.45 and 5.45.
     """
     entries = bce(logits, z)
-    return entries * known_weight(z, alpha, beta, gamma, p0, value, paper_rounding).to(entries.dtype)
+    return entries * known_weight(z, alpha, beta, gamma, p0, value, paper_rounding, entries.dtype)
 
 
 def known_weight(
-    z: Tensor, alpha: float | None, beta: float | None, gamma: float, p0: float, value: float, paper_rounding: bool
+    z: Tensor,
+    alpha: float | None,
+    beta: float | None,
+    gamma: float,
+    p0: float,
+    value: float,
+    paper_rounding: bool,
+    dtype: torch.dtype,
 ) -> Tensor:
-    """g(p) of each item, [B, 1], in double precision: see `partial_bce`."""
+    """g(p) of each item, [B, 1]: see `partial_bce`."""
     if paper_rounding:
         alpha, beta = -4.45, 5.45
     elif alpha is None or beta is None:
         alpha, beta = normaliser(p0, value, gamma)
     share = (z != 0).sum(dim=1, keepdim=True) / z.shape[1]
     # An item of which nothing is known has no loss, whatever g is at 0 (infinite for gamma < 0).
-    return alpha * torch.where(share > 0, share, 1.0).double() ** gamma + beta
+    return alpha * torch.where(share > 0, share, 1.0).to(dtype) ** gamma + beta
 
 
 def normaliser(p0: float, value: float, gamma: float) -> tuple[float, float]:

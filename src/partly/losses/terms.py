@@ -33,7 +33,7 @@ def partial_bce(
     paper_rounding: bool = False,
 ) -> Terms:
     weights, targets = bce(z)
-    return weights * known_weight(z, alpha, beta, gamma, p0, value, paper_rounding).float(), targets
+    return weights * known_weight(z, alpha, beta, gamma, p0, value, paper_rounding, torch.float32), targets
 
 
 def down_weight(z: Tensor, *, weight: float = 0.05) -> Terms:
