@@ -44,6 +44,7 @@ bench: setup
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/memory.py
 
 clean:
 	rm -rf demo runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
