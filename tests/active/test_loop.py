@@ -327,3 +327,16 @@ def test_a_refused_loop_claims_no_folder(tmp_path: Path) -> None:
     with pytest.raises(LabelError, match="are yes below a label that is no"):
         loop(tmp_path / "run", hierarchy=wrong)
     assert not (tmp_path / "run").exists()
+
+
+def test_the_folder_has_the_beliefs_of_the_last_round_under_their_ids(tmp_path: Path) -> None:
+    x, truth, known = world()
+    model = Classifier("role", head="linear", epochs=1, batch_size=8, device="cpu", progress=False)
+    asking = Loop(model, x, known, tmp_path, Plan("uncertainty", 4), hierarchy=HIERARCHY)
+    asking.run(from_truth(truth), 1)
+    assert run.read_ids(tmp_path) == known.ids
+    beliefs = Classifier.load(tmp_path).beliefs_
+    np.testing.assert_array_equal(beliefs, model.beliefs_)
+    z = asking.labels.rows(slice(None))
+    assert (beliefs[z == 1] == 1).all()
+    assert (beliefs[z == -1] == 0).all()

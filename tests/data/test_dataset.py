@@ -175,3 +175,14 @@ def test_items_that_are_held_out_last() -> None:
 def test_an_impossible_share_is_refused(share: float) -> None:
     with pytest.raises(SettingError, match="at least 0 and below 1"):
         held_out(20, share, 0)
+
+
+def test_labels_beside_a_whole_set_take_its_order_of_names(tmp_path):
+    parts = {f"features_{part}": np.eye(3, 2) for part in ("train", "test")}
+    parts |= {f"labels_{part}": np.array([[1, 0], [0, 1], [1, 1]]) for part in ("train", "test")}
+    np.savez(tmp_path / "set.npz", **parts, names=np.array(["cat", "dog"]))
+    (tmp_path / "some.csv").write_text("item,dog,cat\n2,,1\n0,0,\n")
+    data = partly.read(tmp_path / "set.npz", labels=tmp_path / "some.csv")
+    assert data.labels.names == data.truth.names == data.test.labels.names == ("cat", "dog")
+    assert data.labels.ternary().tolist() == [[1, 0], [0, -1]]
+    assert data.truth.ternary().tolist() == [[1, 1], [1, -1]]

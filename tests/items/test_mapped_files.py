@@ -198,3 +198,20 @@ def test_what_is_no_npy_file(file: Path, content: bytes) -> None:
         map_npy(file)
     with pytest.raises(DataError, match=r"none\.npy: cannot be read"):
         map_npy(file.with_name("none.npy"))
+
+
+def test_in_a_view_the_place_in_the_file_is_named(tmp_path: Path) -> None:
+    x = np.zeros((90, 2), np.float32)
+    x[60, 1] = np.nan
+    np.save(tmp_path / "x.npy", x)
+    view = map_npy(tmp_path / "x.npy")[np.arange(50, 90)]
+    with pytest.raises(DataError, match=r"x\.npy: .*\n  item 60, feature 1: nan"):
+        view.statistics  # noqa: B018
+
+
+def test_columns_that_lie_together_are_read_row_by_row_too(tmp_path: Path) -> None:
+    x = np.asfortranarray(np.arange(12, dtype=np.float32).reshape(4, 3))
+    np.save(tmp_path / "x.npy", x)
+    items = map_npy(tmp_path / "x.npy")
+    assert items.take(torch.tensor([3, 1])).tolist() == x[[3, 1]].tolist()
+    assert items[np.array([2, 0])].take(torch.tensor([1])).tolist() == x[[0]].tolist()
