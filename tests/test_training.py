@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -465,6 +466,26 @@ def test_a_signal_finishes_the_step_saves_and_leaves(tmp_path: Path, number: sig
     assert found[1]["epoch"] * pool.steps + found[1]["step"] == step
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
     assert trained(folder=tmp_path)[0] == trained()[0]
+
+
+@pytest.mark.usefixtures("quick_disk")
+def test_a_signal_that_comes_while_the_loop_looks_is_saved_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between asking whether to stop and stopping: the next step is finished, saved and left after."""
+    now = time.monotonic
+
+    def ticking() -> float:
+        if len(steps) == 3:
+            signal.raise_signal(signal.SIGTERM)
+        return now()
+
+    steps: list[int] = []
+    method, pool, clock = make()
+    monkeypatch.setattr(training.time, "monotonic", ticking)
+    with pytest.raises(Stopped):
+        training.train(method, pool, clock, folder=tmp_path, watch=lambda clock, _: steps.append(clock.step))
+    found = checkpoint.load(tmp_path)
+    assert found is not None
+    assert found[1]["step"] == len(steps)
 
 
 def test_without_a_folder_ctrl_c_is_an_ordinary_interrupt() -> None:

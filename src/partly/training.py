@@ -93,10 +93,11 @@ def train(
                 progress.seconds = time.monotonic() - started
                 if watch:
                     watch(clock, logs)
-                if folder is not None and (stop() or time.monotonic() - saved >= save_seconds):
+                stopping = stop()  # asked once: a signal between two questions would be heard and not saved for
+                if folder is not None and (stopping or time.monotonic() - saved >= save_seconds):
                     save(folder, method, clock, progress)
                     saved = time.monotonic()
-                if stop():
+                if stopping:
                     raise Stopped(f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}.")
             _close_epoch(method, clock, progress, validation)
     if not progress.finished:
