@@ -1,11 +1,36 @@
-"""method="auto": a rule that looks at what is known, and says what it chose and why."""
+"""method="auto" and head="auto": what is taken where a caller leaves it open, and why."""
 
 from __future__ import annotations
 
+from partly import methods
+from partly.items import Items
 from partly.labels import Labels
+from partly.method import Task
+from partly.solving import solved
+
+PORTFOLIO = "auto"  # the method of this name
 
 
-def choose(labels: Labels) -> tuple[str, str]:
+def choose(method: str, head: str, items: Items, labels: Labels, optimizer: str = "adamw") -> tuple[str, str, str]:
+    """(method, head, reason), nothing left open.
+
+    Features of which nothing else is asked are learned from by the portfolio `auto`. Where a head is asked for, or the
+    items are pictures, or there are too many for the portfolio to be solved, "auto" is the plain method that fits what
+    is known. An open head is `kernel` where it is solved, else `mlp`.
+    """
+    reason = "asked for"
+    fits = solved.solves(Task(items, labels.shape[1], "kernel", optimizer))
+    if method == "auto" and not (fits and head in ("auto", "kernel")):
+        method, reason = plain(labels)
+    elif method == "auto":
+        reason = "a portfolio, blended by what each part is worth on held-out entries"
+    if head == "auto":
+        kernel = method == PORTFOLIO or fits and hasattr(methods.find(method).module, "terms")
+        head = "kernel" if kernel else "mlp"
+    return method, head, reason
+
+
+def plain(labels: Labels) -> tuple[str, str]:
     """(method, reason). The rule, in this order:
 
     1. Nothing is unknown: `bce`.

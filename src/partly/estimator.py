@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,8 +27,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : name of a method (see `partly.methods()`), or "auto": chosen by what is known, see `partly.auto`.
-    head : "linear", "mlp", ...: what comes after the features (or after the backbone of pictures).
+    method : name of a method (see `partly.methods()`), or "auto": on features a portfolio that is blended by what each
+        part is worth on held-out entries, else the plain method that fits what is known.
+    head : "linear", "mlp", "kernel", ...: what comes after the features (or after the backbone of pictures); "auto"
+        takes the best that the method can be solved or trained with.
     epochs, batch_size, lr, weight_decay : None takes what `partly.run.default_recipe` says for these items.
     optimizer : "adamw" or "sgd" (momentum 0.9); both with warm-up and a cosine schedule.
     seed : same seed, same data, same settings: same bits.
@@ -38,9 +40,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     progress : show a progress bar.
     backbone : what makes features of pictures; None takes the one there is for them.
     head_settings, backbone_settings : their own settings, such as {"hidden": 256} of the head "mlp".
+    budget : how long the portfolio of "auto" may take: minutes, or "20x" for twenty plain fits; None: until it is done.
+    folds : train so many further models, each without a part of the items, for `out_of_fold_`; None trains none. The
+        methods that are solved, "auto" among them, have out-of-fold scores of their own.
 
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
-    `best_epoch_`, `beliefs_` (N x L, or None), `label_names_`, `classes_`.
+    `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `label_names_`, `classes_`;
+    with "auto" also `portfolio_` (what was tried, what it is worth, how much it counts) and `criterion_`.
     """
 
     _item_shape: tuple[int, ...]
@@ -48,7 +54,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         method: str = "auto",
-        head: str = "mlp",
+        head: str = "auto",
         epochs: int | None = None,
         batch_size: int | None = None,
         lr: float | None = None,
@@ -62,6 +68,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         backbone: str | None = None,
         head_settings: dict[str, Any] | None = None,
         backbone_settings: dict[str, Any] | None = None,
+        budget: float | str | None = None,
+        folds: int | None = None,
     ) -> None:
         self.method = method
         self.head = head
@@ -78,6 +86,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.backbone = backbone
         self.head_settings = head_settings
         self.backbone_settings = backbone_settings
+        self.budget = budget
+        self.folds = folds
 
     def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None) -> Self:
         """Learn from items X and labels Y.
@@ -91,8 +101,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         kept = run.entry_memory(recipe, x, labels, held_out, copies=int(self.run_dir is None))
         with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress) as watch:
             folder = None if self.run_dir is None else Path(self.run_dir)
-            device = device_of(self.device)
-            return self.take(run.fit(recipe, x, labels, validation=held_out, folder=folder, device=device, watch=watch))
+            how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
+            fitted = run.fit(recipe, x, labels, validation=held_out, **how)
+            if self.folds is not None and fitted.out_of_fold is None:
+                fitted.out_of_fold = run.cross_fit(recipe, x, labels, self.folds, **how)
+            return self.take(fitted)
 
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
@@ -104,6 +117,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         asked = {name: getattr(self, name) for name in run.Recipe.__dataclass_fields__}
         recipe, self.reason_ = run.complete(asked, x, labels)
+        if self.budget is not None:
+            recipe = run.within_budget(recipe, self.budget)
         return x, labels, recipe
 
     def take(self, fitted: run.Fitted) -> Self:
@@ -114,7 +129,33 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.best_epoch_ = fitted.progress.best_epoch
         self.label_names_ = fitted.names
         self.classes_ = [np.array([0, 1])] * len(fitted.names)
+        self.reason_ = fitted.method.notes.get("reason", self.reason_)
+        self.thresholds_ = fitted.thresholds
         return self
+
+    @property
+    def portfolio_(self) -> list[dict[str, Any]]:
+        """What "auto" tried: name, score (by `criterion_`, more is better), weight and seconds of each part."""
+        return self._told("portfolio")
+
+    @property
+    def criterion_(self) -> str:
+        """What "auto" judged by: one of `partly.criteria()`."""
+        return self._told("criterion")
+
+    def _told(self, what: str) -> Any:
+        check_is_fitted(self, "fitted_")
+        if what not in self.fitted_.method.notes:
+            raise AttributeError(f"{what}_: only a portfolio (method='auto' on features) has one; this is {self.method_}.")
+        return self.fitted_.method.notes[what]
+
+    @property
+    def out_of_fold_(self) -> npt.NDArray[np.floating[Any]]:
+        """Logits of the training entries by models that have not seen the item, N x L."""
+        check_is_fitted(self, "fitted_")
+        if self.fitted_.out_of_fold is None:
+            raise AttributeError(f"out_of_fold_: {self.method_} trains no such models by itself. Fit with folds=5.")
+        return self.fitted_.out_of_fold
 
     @property
     def beliefs_(self) -> npt.NDArray[np.floating[Any]] | None:
@@ -142,8 +183,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return probabilities
 
     def predict(self, X: Any, known: Any = None) -> npt.NDArray[np.int64]:
-        """1 where the probability of yes is at least 0.5, else 0: [N, L]; for `known` see `decision_function`."""
-        return (self.decision_function(X, known) >= 0).astype(np.int64)
+        """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but
+        with "auto" those of the best expected F1; for `known` see `decision_function`."""
+        return (self.decision_function(X, known) >= logit(self.thresholds_)).astype(np.int64)
 
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""

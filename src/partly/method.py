@@ -14,20 +14,18 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from partly import networks
 from partly.clock import Clock, seed_for
 from partly.errors import PartlyError, SettingError, did_you_mean
-from partly.items import Items, absent, standardised
+from partly.items import Items, absent
 from partly.labels import Labels
-from partly.networks import Network, folds
+from partly.networks import Network
 from partly.pool import Batch, Pool
 
 OPTIMISERS = ("adamw", "sgd")
-SOLVED_BYTES = 1 << 32  # that solving a linear head may take; more is trained step by step
 
 
 @dataclass(frozen=True)
@@ -46,14 +44,6 @@ class Task:
     head_settings: dict[str, Any] = field(default_factory=dict)
     backbone: str | None = None  # None: the one that items of this kind have, if any
     backbone_settings: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def solves(self) -> bool:
-        """Whether a loss that is a weighted cross-entropy is solved here: for a linear head on features that fit into
-        memory, unless somebody asks for steps."""
-        plain = self.head == "linear" and self.items.kind == "features" and self.optimizer == "adamw"
-        size = folds.memory(len(self.items), self.labels, self.items.shape[0])
-        return plain and self.head_settings.get("solve", True) and size <= SOLVED_BYTES
 
     def network(self, role: str = "network") -> Network:
         """A new network; its first weights are a function of the seed and the role alone."""
@@ -92,6 +82,7 @@ class Method(nn.Module):
     def __init__(self, task: Task) -> None:
         super().__init__()
         self.task = task
+        self.notes: dict[str, Any] = {}  # worth telling of how it was trained: plain, saved beside the state, no part of it
         self._kept: list[str] = []
 
     @classmethod
@@ -129,6 +120,15 @@ class Method(nn.Module):
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
         """What the method holds to be true of the training entries: N x L in [0, 1], all or some rows; or None."""
+        return None
+
+    def out_of_fold(self, rows: slice = slice(None)) -> Tensor | None:
+        """Logits of the training entries by a model that has not seen the item: N x L, all or some rows; or None, where
+        the method trains no such models."""
+        return None
+
+    def thresholds(self) -> Tensor | None:
+        """From which probability on each label [L] is called yes, where the method has chosen; None for 0.5."""
         return None
 
     @property
@@ -214,46 +214,6 @@ class Method(nn.Module):
         self.zero_grad(set_to_none=True)
         self.task = replace(self.task, observed=None, items=absent(self.task.items))
         self.eval()  # for good
-
-
-class SolvedLinear(Method):
-    """A linear head under a loss that is a weighted cross-entropy: solved, and not wandered to.
-
-    The first step of the first epoch does all of it, and the others rest. Folds over the items choose the strength, so
-    that no epoch is better than another.
-    """
-
-    strength: Tensor
-    loss: Tensor  # of the held-out entries
-
-    def __init__(self, task: Task, terms: Callable[..., tuple[Tensor, Tensor]], settings: dict[str, Any]) -> None:
-        super().__init__(task)
-        self.network = task.network()
-        self.terms, self.settings = terms, settings
-        self.register_buffer("strength", torch.zeros(()))
-        self.register_buffer("loss", torch.zeros(()))
-
-    def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
-        for step in range(clock.step, pool.steps):
-            if clock.epoch == step == 0 and self.task.lr:  # all that a learning rate can mean to a solver
-                self._solve(pool)
-            yield {"loss": self.loss.item(), "strength": self.strength.item()}
-
-    @torch.no_grad()
-    def _solve(self, pool: Pool) -> None:
-        first = self.network.get_submodule("features.0")
-        x = standardised(pool.items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
-        weights, targets = (np.empty(pool.labels.shape[::-1], np.float32) for _ in range(2))
-        for index, z in pool.labels_in_order():
-            rows = index.cpu().numpy()
-            weights[:, rows], targets[:, rows] = (part.T.cpu().numpy() for part in self.terms(z, **self.settings))
-        fold = folds.fold_of(len(pool), seed_for(self.task.seed, "folds"))
-        only_yes = not pool.labels.counts()[1].any()
-        found = folds.solve(x, weights, targets, fold, only_yes)
-        self.network.head.get_parameter("weight").copy_(torch.from_numpy(found.w))
-        self.network.head.get_parameter("bias").copy_(torch.from_numpy(found.b))
-        self.strength.fill_(found.strength)
-        self.loss.fill_(found.loss)
 
 
 class LossMethod(Method):

@@ -32,6 +32,7 @@ from partly.pool import Pool
 SAVE_SECONDS = 20.0
 BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
 BELIEFS, IDS = "beliefs.npy", "items.json"  # in the folder of a finished run: what is believed, and of which items
+OUT_OF_FOLD = "out_of_fold"  # there too, .npy and .json: logits of training entries by who has not seen them
 Watch = Callable[[Clock, dict[str, float]], None]
 
 
@@ -46,6 +47,7 @@ class Progress:
     best_epoch: int | None = None
     best_score: float | None = None
     finished: bool = False
+    notes: dict[str, Any] = field(default_factory=dict)  # what the method tells of its training
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ def train(
     training entries; `keep_entries`: and what it kept for them, so that another run can start from there.
     """
     progress = Progress() if folder is None else _resume(folder, method, clock)
+    method.notes = progress.notes
     started = time.monotonic() - progress.seconds
     saved = time.monotonic()
     with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]):
@@ -116,6 +119,8 @@ def _save_finished(folder: Path, method: Method, clock: Clock, progress: Progres
     if some is not None and observed is not None:
         shape, dtype = (len(method.task.items), method.task.labels), some.cpu().numpy().dtype
         beliefs = save_beliefs(folder, shape, dtype, believed(method), observed.given_ids)
+    if observed is not None and method.out_of_fold(slice(0, 0)) is not None:
+        save_out_of_fold(folder, observed.shape, unseen(method))
     for _ in range(checkpoint.KEEP):  # so that nothing is left but the model, and a copy of it against damage
         save(folder, method, clock, progress, keep_entries, beliefs)
 
@@ -136,12 +141,31 @@ def save_beliefs(
     return {"shape": list(shape), "sha256": sha256_of(folder / BELIEFS), "ids": ids is not None}
 
 
+def save_out_of_fold(folder: Path, shape: tuple[int, ...], blocks: Iterable[npt.NDArray[Any]]) -> None:
+    """Write logits of the training entries by who has not seen them, block after block, and their checksum."""
+    path = folder / f"{OUT_OF_FOLD}.npy"
+    with disk_errors(folder), replacing(path) as file:
+        write_npy(file, shape, np.dtype(np.float32), blocks)
+    write_sealed(path.with_suffix(".json"), {"shape": list(shape), "array_sha256": sha256_of(path)})
+
+
 def believed(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
     """What a method believes of the training entries, block after block of items; nothing, where it believes
     nothing."""
+    return _in_blocks(method, method.beliefs)
+
+
+def unseen(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
+    """Logits of the training entries by who has not seen them, block after block of items."""
+    return _in_blocks(method, method.out_of_fold)
+
+
+def _in_blocks(
+    method: Method, of: Callable[[slice], Tensor | None]
+) -> Iterator[npt.NDArray[np.floating[Any]]]:
     count, step = len(method.task.items), max(1, BLOCK // method.task.labels)
     for start in range(0, count, step):
-        part = method.beliefs(slice(start, min(start + step, count)))
+        part = of(slice(start, min(start + step, count)))
         if part is not None:
             yield part.cpu().numpy()
 

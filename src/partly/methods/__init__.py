@@ -13,8 +13,9 @@ from typing import Any
 
 from partly import catalogue
 from partly.errors import SettingError
-from partly.method import LossMethod, Method, SolvedLinear, Task
-from partly.networks import folds
+from partly.method import LossMethod, Method, Task
+from partly.solving import solved
+from partly.solving.solved import Solved
 
 __path__ += [folder for folder in os.environ.get("PARTLY_METHODS", "").split(os.pathsep) if folder]
 
@@ -31,7 +32,7 @@ class MethodInfo(catalogue.Info):
         if isinstance(self.make, type):
             method: Method = self.make(task, **settings)
         elif self._solved(task):
-            method = SolvedLinear(task, vars(self.module)["terms"], settings)
+            method = Solved(task, vars(self.module)["terms"], settings)
         else:
             method = LossMethod(task, self.make, settings)
         return method
@@ -39,11 +40,11 @@ class MethodInfo(catalogue.Info):
     def memory(self, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
         """Bytes for entries: kept throughout, and needed beside that now and then; known before anything is made."""
         if self._solved(task):
-            return 0, folds.memory(len(task.items), task.labels, task.items.shape[0])
+            return solved.memory(task)
         return self.kind.memory(len(task.items), task.labels, settings)
 
     def _solved(self, task: Task) -> bool:
-        return hasattr(self.module, "terms") and task.solves
+        return hasattr(self.module, "terms") and solved.solves(task)
 
 
 def discover() -> dict[str, MethodInfo]:

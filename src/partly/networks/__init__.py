@@ -1,8 +1,9 @@
 """Networks: what turns items into logits. One part per file; `build` puts them together.
 
 A file that defines `head(inputs, labels, *, settings...)` is a choice for `head=`; it returns the trunk, which makes
-the features that methods see, and the head proper, which makes logits of them. With a third argument, `observed`, it is
-given the training labels too (None when a trained network is built anew, to be filled with its weights).
+the features that methods see, and the head proper, which makes logits of them. With an argument `observed` it is given
+the training labels too (None when a trained network is built anew, to be filled with its weights); with an argument
+`examples`, a function that gives some training items, picked at random, as they reach the head.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ from __future__ import annotations
 import inspect
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from partly import catalogue
-from partly.items import Items
+from partly.items import Absent, Items
 from partly.labels import Labels
 from partly.networks import backbones
 from partly.networks.backbones.small_conv import SmallConv
@@ -73,6 +76,20 @@ def build(
         made = backbones.find(name).make(items.shape, **backbone_settings or {})
         body.append(made)
         width = made.width
-    known = {"observed": observed} if "observed" in inspect.signature(chosen.make).parameters else {}
-    trunk, last = chosen.make(width, labels, **known, **head_settings or {})
+    offered = {"observed": observed, "examples": partial(_examples, nn.Sequential(*body), items, width)}
+    taken = {name: offered[name] for name in offered.keys() & inspect.signature(chosen.make).parameters.keys()}
+    trunk, last = chosen.make(width, labels, **taken, **head_settings or {})
     return Network(nn.Sequential(*body, trunk), last)
+
+
+@torch.no_grad()
+def _examples(body: nn.Module, items: Items, width: int, count: int) -> Tensor:
+    """Some training items as they reach the head, [count, width]; where they are absent, room for what a saved model
+    brings."""
+    count = min(count, len(items))
+    if isinstance(items, Absent):
+        return torch.zeros(count, width)
+    chosen = torch.randperm(len(items))[:count].sort().values
+    with predicting(body):
+        made: Tensor = body(items.take(chosen))
+    return made

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from torch import nn
 
+from partly.networks.members import Members
+
 
 def head(inputs: int, labels: int, *, solve: bool = True) -> tuple[nn.Module, nn.Module]:
-    return nn.Identity(), nn.Linear(inputs, labels)
+    return Members({"linear": nn.Identity()}, {"linear": inputs}), nn.Linear(inputs, labels)

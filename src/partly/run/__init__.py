@@ -3,10 +3,10 @@
 This is the engine: it trains and predicts. `Classifier`, the loop of questions and comparisons call it.
 """
 
-from partly.run.fitting import Fitted, fit, load, publish, save
-from partly.run.folder import claim, describe, digest, read_beliefs, read_description, read_ids, state_of
+from partly.run.fitting import Fitted, cross_fit, fit, load, publish, save
+from partly.run.folder import claim, describe, digest, read_beliefs, read_description, read_ids, read_out_of_fold, state_of
 from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory
-from partly.run.recipe import Recipe, complete, default_recipe
+from partly.run.recipe import Recipe, complete, default_recipe, within_budget
 
 __all__ = [
     "MEMORY_SHARE",
@@ -15,6 +15,7 @@ __all__ = [
     "check_memory",
     "claim",
     "complete",
+    "cross_fit",
     "default_recipe",
     "describe",
     "digest",
@@ -25,6 +26,8 @@ __all__ = [
     "read_beliefs",
     "read_description",
     "read_ids",
+    "read_out_of_fold",
     "save",
     "state_of",
+    "within_budget",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,14 +15,14 @@ from scipy.special import expit
 from torch import Tensor
 
 from partly import checkpoint, files, training
-from partly.clock import Clock
+from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, listing
 from partly.items import Absent, Items
 from partly.labels import Labels
 from partly.method import Method
 from partly.networks import Network
 from partly.pool import Pool
-from partly.run.folder import claim, describe, digest, finished, read_beliefs, read_ids
+from partly.run.folder import claim, describe, digest, finished, read_beliefs, read_ids, read_out_of_fold
 from partly.run.memory import check_memory
 from partly.run.recipe import Recipe
 from partly.training import IDS, Progress, Validation, Watch
@@ -37,17 +37,30 @@ class Fitted:
     progress: Progress
     description: dict[str, Any]  # what was run on what
     folder: Path | None = None  # where it lies, if anywhere
-    in_memory: npt.NDArray[np.floating[Any]] | None = None  # its beliefs, where there is no folder
+    # Where there is no folder: its beliefs, and logits of the training entries by who has not seen them.
+    beliefs_in_memory: npt.NDArray[np.floating[Any]] | None = None
+    unseen_in_memory: npt.NDArray[np.floating[Any]] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.description["labels"])
 
+    @property
+    def thresholds(self) -> npt.NDArray[np.float32]:
+        """From which probability on each label is called yes, [L]: the method's own, else 0.5."""
+        own = self.method.thresholds()
+        return np.full(len(self.names), 0.5, np.float32) if own is None else own.cpu().numpy()
+
     @cached_property
     def beliefs(self) -> npt.NDArray[np.floating[Any]] | None:
         """What the method believes of the training entries, [N, L], when its last epoch was over; from a folder they
         are mapped, and checked when first asked for. None where it believes nothing."""
-        return self.in_memory if self.folder is None else read_beliefs(self.folder)
+        return self.beliefs_in_memory if self.folder is None else read_beliefs(self.folder)
+
+    @cached_property
+    def out_of_fold(self) -> npt.NDArray[np.floating[Any]] | None:
+        """Logits of the training entries by models that have not seen the item, [N, L]; None where there are none."""
+        return self.unseen_in_memory if self.folder is None else read_out_of_fold(self.folder)
 
     def check_items(self, items: Items) -> None:
         """Refuse items that are not such as the model was trained on."""
@@ -131,19 +144,49 @@ def fit(
         )
         if folder:
             files.write_json(folder / "history.json", progress.history)
-    beliefs = _beliefs(method) if folder is None else None
+    kept = (None, None) if folder else (_whole(method, training.believed), _whole(method, training.unseen))
     method.finish()
-    return Fitted(recipe, method, progress, description, folder, beliefs)
+    return Fitted(recipe, method, progress, description, folder, *kept)
 
 
-def _beliefs(method: Method) -> npt.NDArray[np.floating[Any]] | None:
+def _whole(
+    method: Method, blocks: Callable[[Method], Iterator[npt.NDArray[np.floating[Any]]]]
+) -> npt.NDArray[np.floating[Any]] | None:
     whole, start = None, 0
-    for part in training.believed(method):
+    for part in blocks(method):
         if whole is None:
             whole = np.empty((len(method.task.items), part.shape[1]), part.dtype)
         whole[start : start + len(part)] = part
         start += len(part)
     return whole
+
+
+def cross_fit(
+    recipe: Recipe,
+    items: Items,
+    labels: Labels,
+    folds: int,
+    *,
+    folder: Path | None = None,
+    device: str = "cpu",
+    watch: Watch | None = None,
+) -> npt.NDArray[np.float32]:
+    """Logits of every training entry by a model that has not seen the item, [N, L]: one run for each fold of the items,
+    in a folder of its own where there is one, so that after a kill it goes on."""
+    if not 2 <= folds <= len(items):
+        raise SettingError(f"folds = {folds!r} must be a whole number from 2 to the number of items, {len(items)}.")
+    rng = np.random.default_rng(seed_for(recipe.seed, "cross-fit"))
+    fold = rng.permutation(np.arange(len(items)) % folds)
+    scores = np.empty(labels.shape, np.float32)
+    for k in range(folds):
+        seen, out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        where = None if folder is None else folder / f"fold-{k + 1}"
+        part = fit(recipe, items[seen], labels[seen], folder=where, device=device, watch=watch)
+        scores[out] = part.logits(items[out])
+    if folder is not None:
+        with files.locked(folder):
+            training.save_out_of_fold(folder, scores.shape, [scores])
+    return scores
 
 
 def load(folder: Path) -> Fitted:
@@ -155,7 +198,9 @@ def load(folder: Path) -> Fitted:
     method = recipe.build(Absent(data["kind"], tuple(shape), count, names), len(description["labels"]))
     method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
     method.finish()
-    return Fitted(recipe, method, Progress(**record["progress"]), description, folder)
+    progress = Progress(**record["progress"])
+    method.notes = progress.notes
+    return Fitted(recipe, method, progress, description, folder)
 
 
 def save(fitted: Fitted, folder: Path) -> None:

@@ -24,7 +24,7 @@ from partly.errors import CheckpointError
 from partly.items import Items
 from partly.labels import Labels
 from partly.run.recipe import Recipe
-from partly.training import BELIEFS, IDS, Validation
+from partly.training import BELIEFS, IDS, OUT_OF_FOLD, Validation
 
 
 def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> dict[str, Any]:
@@ -124,6 +124,18 @@ def read_beliefs(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
         raise CheckpointError(f"{path}: missing or damaged (its checksum does not match). Restore it from a copy.")
     beliefs: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
     return beliefs
+
+
+def read_out_of_fold(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
+    """Logits of the training entries of a finished run by who has not seen them, [N, L], mapped from their file; None
+    where there are none."""
+    path = folder / f"{OUT_OF_FOLD}.npy"
+    if not path.with_suffix(".json").exists():
+        return None
+    if not path.is_file() or files.sha256_of(path) != files.read_sealed(path.with_suffix(".json"))["array_sha256"]:
+        raise CheckpointError(f"{path}: missing or damaged (its checksum does not match). Restore it from a copy.")
+    logits: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return logits
 
 
 def read_ids(folder: Path) -> tuple[str, ...]:

@@ -93,12 +93,23 @@ class Recipe:
 def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Recipe, str]:
     """A recipe from what a caller asked for, and why it is that method. What may be left open is None."""
     asked = {name: value for name, value in asked.items() if value is not None or name not in OPEN}
-    method, reason = auto.choose(labels) if asked["method"] == "auto" else (asked["method"], "asked for")
+    method, head, reason = auto.choose(
+        asked["method"], asked.get("head", "auto"), items, labels, asked.get("optimizer", "adamw")
+    )
     if items.kind == "features" and "backbone" in asked:
         raise SettingError(f"backbone = {asked['backbone']!r}: features need none. Leave it out.")
-    recipe = Recipe(**{"backbone": backbones.DEFAULT[items.kind], **asked, "method": method})
+    recipe = Recipe(**{"backbone": backbones.DEFAULT[items.kind], **asked, "method": method, "head": head})
     derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"))
     return replace(recipe, **{name: value for name, value in derived.items() if name not in asked}), reason
+
+
+def within_budget(recipe: Recipe, budget: float | str) -> Recipe:
+    """The recipe of a portfolio that may take so long; others have no parts to leave out."""
+    if recipe.method != auto.PORTFOLIO:
+        raise SettingError(
+            f"budget = {budget!r}: only the portfolio (method='auto' on features) has one, and this is {recipe.method}."
+        )
+    return replace(recipe, settings=recipe.settings | {"budget": budget})
 
 
 def default_recipe(

@@ -1,4 +1,4 @@
-"""The linear head, solved: weighted logistic regressions for all labels at once, along a path of strengths.
+"""Weighted logistic regressions for all labels at once, along a path of strengths.
 
 For each label j, over its weights w_j and its bias b_j, the sum over items i of
 
@@ -32,6 +32,7 @@ import scipy.sparse as sp
 
 Floats = npt.NDArray[np.float32]
 Features = Any  # [N, D], a dense array or a CSR one
+Path = Iterator[tuple[Floats, Floats]]
 Pair = tuple[Floats, Floats, Floats, Floats, Floats]  # a step and the change of the gradient, of weights and bias
 
 MEMORY = 6  # steps that L-BFGS remembers
@@ -49,7 +50,7 @@ class Turned:
     not centred, so its mean is taken off in every product."""
 
     x: Features
-    axes: Floats | None  # [D, R]
+    axes: tuple[Floats, ...]  # [D, R], as a product of none, one or two
     mean: Floats  # [R], of x
     squares: Floats  # [R], mean squares of x, off its mean
 
@@ -66,7 +67,9 @@ class Turned:
     def undone(self, w: Floats, b: Floats) -> tuple[Floats, Floats]:
         """Coefficients [L, D] and biases [L] for the features as they were."""
         bias = b - w @ self.mean
-        return (w if self.axes is None else w @ self.axes.T), bias
+        for part in reversed(self.axes):
+            w = w @ part.T
+        return w, bias
 
 
 def turned(x: Features) -> Turned:
@@ -76,15 +79,16 @@ def turned(x: Features) -> Turned:
         stored: Any = x
         mean = np.asarray(stored.mean(axis=0), np.float32).ravel() if sp.issparse(x) else np.zeros(width, np.float32)
         squares: Any = stored.power(2).mean(axis=0) if sp.issparse(x) else np.einsum("ij,ij->j", x, x) / items
-        return Turned(x, None, mean, np.maximum(np.asarray(squares, np.float32).ravel() - mean**2, 0))
-    if width <= items:
-        values, axes = scipy.linalg.eigh(x.T @ x / np.float32(items), driver="evd", check_finite=False)
-    else:
-        values, left = scipy.linalg.eigh(x @ x.T / np.float32(items), driver="evd", check_finite=False)
-        axes = x.T @ (left / np.sqrt(np.maximum(values, 1e-12) * items))
+        return Turned(x, (), mean, np.maximum(np.asarray(squares, np.float32).ravel() - mean**2, 0))
+    wide = width > items
+    values, vectors = scipy.linalg.eigh((x @ x.T if wide else x.T @ x) / np.float32(items), driver="evd", check_finite=False)
     kept = np.flatnonzero(values > SMALLEST * max(float(values[-1]), 1e-12))[::-1]
-    axes = np.ascontiguousarray(axes[:, kept], np.float32)
-    return Turned(x @ axes, axes, np.zeros(len(kept), np.float32), np.maximum(values[kept], 0).astype(np.float32))
+    values, vectors = np.maximum(values[kept], 0).astype(np.float32), np.ascontiguousarray(vectors[:, kept], np.float32)
+    none = np.zeros(len(kept), np.float32)
+    if wide:  # the axes are x.T @ vectors / length, and x along them is known without that product
+        length = np.sqrt(values * np.float32(items))
+        return Turned(vectors * length, (x.T, vectors / length), none, values)
+    return Turned(x @ vectors, (vectors,), none, values)
 
 
 def log_odds(weights: Floats, targets: Floats) -> Floats:
@@ -95,25 +99,77 @@ def log_odds(weights: Floats, targets: Floats) -> Floats:
     return np.asarray(np.log(share / (1 - share)), np.float32)
 
 
-def path(x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float]) -> Iterator[tuple[Floats, Floats]]:
+def path(
+    x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float], offset: Floats | None = None
+) -> Path:
     """Coefficients [L, R] and biases [L] for each strength C in turn, each started where the last one ended.
 
     strengths: from strong (small C) to weak. A label whose entries all say the same has no weights, and the bias of
-    `log_odds`.
+    `log_odds`. offset [L, N]: logits to which the scores are added; they bring their own bias, and it stays.
     """
     width = max(1, BLOCK // max(1, x.x.shape[0]))
-    starts = range(0, len(weights), width)
-    parts = [_path(x, weights[i : i + width], targets[i : i + width], strengths) for i in starts]
+    blocks = [slice(i, i + width) for i in range(0, len(weights), width)]
+    offsets = [None if offset is None else offset[block] for block in blocks]
+    each = zip(blocks, offsets, strict=True)
+    parts = [_path(x, weights[block], targets[block], strengths, start) for block, start in each]
     for _ in strengths:
         found = [next(part) for part in parts]
         yield np.concatenate([w for w, _ in found]), np.concatenate([b for _, b in found])
 
 
-def _path(x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float]) -> Iterator[tuple[Floats, Floats]]:
+@dataclass(frozen=True)
+class Rows:
+    """The items of which a label is known, and their features off their own mean, in their own axes."""
+
+    items: npt.NDArray[np.intp]
+    x: Turned
+    mean: Floats  # [D]
+
+
+def rows_of_labels(x: Floats, weights: Floats) -> list[Rows]:
+    """For `path_by_label`: of features [N, D] and weights [L, N]."""
+    found = []
+    for each in weights:
+        items = np.flatnonzero(each)
+        mean = x[items].mean(axis=0) if len(items) else np.zeros(x.shape[1], np.float32)
+        off = x[items] - mean  # the bias is free, so that it makes up for the mean
+        found.append(Rows(items, turned(off) if len(items) else Turned(off, (), mean, mean), mean))
+    return found
+
+
+def path_by_label(
+    x: Sequence[Rows], weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], strengths: Sequence[float]
+) -> Path:
+    """The same minima for K parts of the items, seen [K, N], with each label on the rows of its own entries: faster
+    where these are fewer than half of the features. Coefficients [K L, D] and biases [K L].
+
+    x: what `rows_of_labels` gives of features that are not turned: each label turns its own rows, once for all.
+    """
+    parts = [_few(x[j], weights[j], targets[j], seen, strengths) for j in range(len(weights))]
+    for _ in strengths:
+        w, b = (np.stack(found, axis=1) for found in zip(*(next(part) for part in parts), strict=True))
+        yield w.reshape(-1, w.shape[2]), b.reshape(-1)
+
+
+def _few(
+    rows: Rows, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], strengths: Sequence[float]
+) -> Path:
+    """Of one label [N]: coefficients [K, D] and biases [K]."""
+    each = np.where(seen[:, rows.items], weights[rows.items], np.float32(0))
+    for found in path(rows.x, each, np.tile(targets[rows.items], (len(seen), 1)), strengths):
+        w, b = rows.x.undone(*found)
+        yield w, b - w @ rows.mean
+
+
+def _path(
+    x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float], offset: Floats | None
+) -> Path:
     w, b = np.zeros((len(weights), x.x.shape[1]), np.float32), log_odds(weights, targets)
+    if offset is not None:
+        b = np.zeros_like(b)
     yes = np.einsum("ij,ij->i", weights, targets, dtype=np.float64)
     open_ = np.flatnonzero((yes > 1e-6) & (weights.sum(axis=1, dtype=np.float64) - yes > 1e-6))
-    solver = _Solver(x, weights[open_], targets[open_], b[open_])
+    solver = _Solver(x, weights[open_], targets[open_], b[open_], None if offset is None else offset[open_])
     for strength in strengths:
         solver.minimise(strength)
         w[open_], b[open_] = solver.w, solver.b
@@ -123,11 +179,11 @@ def _path(x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float
 class _Solver:
     """L-BFGS on all labels at once. `live` are those that are not done; all arrays have a row for each label."""
 
-    def __init__(self, x: Turned, weights: Floats, targets: Floats, b: Floats) -> None:
-        self.x = x
+    def __init__(self, x: Turned, weights: Floats, targets: Floats, b: Floats, offset: Floats | None) -> None:
+        self.x, self.free = x, offset is None
         self.weights, self.yes = weights, weights * targets
         self.w, self.b = np.zeros((len(weights), x.x.shape[1]), np.float32), b
-        self.logits = np.repeat(b[:, None], x.x.shape[0], axis=1)
+        self.logits = np.repeat(b[:, None], x.x.shape[0], axis=1) if offset is None else offset.astype(np.float32)
         constant = weights * (np.logaddexp(0, self.logits) - targets * self.logits)
         self.enough = TOLERANCE * constant.sum(axis=1)
 
@@ -167,7 +223,7 @@ class _Solver:
         self._keep(live, w, b, f)
 
     def _slopes(self, residual: Floats, w: Floats, ridge: np.float32) -> tuple[Floats, Floats]:
-        return self.x.slopes(residual) + ridge * w, residual.sum(axis=1)
+        return self.x.slopes(residual) + ridge * w, residual.sum(axis=1) * np.float32(self.free)
 
     def _keep(self, live: npt.NDArray[np.intp], w: Floats, b: Floats, f: Floats) -> None:
         self.w[live], self.b[live], self.logits[live] = w, b, f

@@ -1,0 +1,249 @@
+"""The best that is known without choosing by hand: solved kernel machines and a forest, blended by what each is worth on
+held-out entries.
+
+Paper: none of its own. Nystroem features: Williams and Seeger, NIPS 2000. Extremely randomised trees: Geurts, Ernst and
+Wehenkel, Machine Learning 2006. Weights from held-out losses: in the spirit of Caruana et al., ICML 2004.
+
+The parts, the cheapest first:
+
+1. Three logistic regressions: on the features, on a Gaussian kernel of them, on a Laplace kernel of their normal scores.
+   Where some no is known they learn from known entries; where only yes is known, unknown ones are taken for no. Folds
+   over the items choose their strengths and give scores of every training entry by who has not seen it.
+2. A forest for all labels. Its targets are what is known, and for unknown entries what 1 believes; where only yes is
+   known, half of both. What it is worth is measured on folds whose targets never saw what is held out.
+3. What the labels say of each other, and how they compete for an item, as far as it helps.
+
+A part that does not lower the held-out loss does not count, and one that fails is left out; so what comes out is, by that
+loss, at least as good as plain logistic regression. `budget` ends it early: minutes, or "20x" for twenty times what the
+first part takes; what is begun is ended.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from partly.clock import Clock, seed_for
+from partly.errors import SettingError
+from partly.losses import terms
+from partly.method import Task
+from partly.pool import Pool
+from partly.solving.beliefs import believed, targets_of
+from partly.solving.blending import LEAST, Blend, blend, gains
+from partly.solving.calibration import calibrate
+from partly.solving.forest import Forest, log_odds
+from partly.solving.logistic import Floats, sigmoid
+from partly.solving.relations import FEWEST, compete, relate
+from partly.solving.solved import Solved
+from partly.solving.thresholds import best_thresholds
+
+TREES = ((100, 120, 50), (300, 60, 20), (math.inf, 20, 8))  # fewer labels than; trees; trees for each fold
+SHARE = 0.6  # of a forest that is as good as the best kernel machine
+FALLS, FLOOR = 0.15, 0.02  # by what it lacks the share falls: parts of the best gain, and at least so many
+RELATED = 2000  # labels: of more, they are not related to each other
+DENSE = 1 << 28  # numbers in the features of all items: of more, no forest is grown
+CRITERION = "log-loss"  # of what is held out, calibrated; see `partly.criteria`
+
+
+class Auto(Solved):
+    """The steps of the first epoch are the parts; scores of training entries by who has not seen them are kept."""
+
+    belief_bytes = 4
+    lines: Tensor  # [2, L], what scores of kernel machines and forest are multiplied by
+    forest_mean: Tensor  # [L], of the forest's scores
+    shift: Tensor  # [L], added to the sum of both
+    relation: Tensor  # [L, L]
+    relation_mean: Tensor  # [L]
+    competition: Tensor
+    last: Tensor  # [2, L], slope and bias
+    called: Tensor  # [L], from which probability on a label is called yes
+
+    def __init__(self, task: Task, *, budget: float | str | None = None) -> None:
+        only_yes = task.observed is not None and not task.observed.counts()[1].any()
+        task = replace(task, head="kernel", head_settings={"axes": 600 if task.labels < 300 else 300})
+        super().__init__(task, terms.assume_negative if only_yes else terms.bce, {})
+        self.only_yes, self.budget = only_yes, read_budget(budget)
+        self.forest = Forest(task.labels)
+        labels, related = task.labels, task.labels if task.labels <= RELATED else 0
+        as_it_is = torch.stack([torch.ones(labels), torch.zeros(labels)])
+        self.register_buffer("lines", as_it_is.clone())
+        for name in ("forest_mean", "shift"):
+            self.register_buffer(name, torch.zeros(labels))
+        self.register_buffer("relation", torch.zeros(related, related))
+        self.register_buffer("relation_mean", torch.zeros(related))
+        self.register_buffer("competition", torch.zeros(()))
+        self.register_buffer("last", as_it_is.clone())
+        self.register_buffer("called", torch.full((labels,), 0.5))
+        self.keep("held_out_forest")
+        self.keep("held_out_all")
+
+    def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
+        logits = self.lines[0] * self.network(x) + self.shift
+        if len(self.forest.roots):
+            logits = logits + self.lines[1] * (log_odds(self.forest(x)) - self.forest_mean)
+        if len(self.relation):
+            logits = logits + (logits - self.relation_mean) @ self.relation
+        crowd = torch.log(torch.sigmoid(logits).sum(dim=1, keepdim=True) + FEWEST)
+        return self.last[0] * (logits - self.competition * crowd) + self.last[1]
+
+    def out_of_fold(self, rows: slice = slice(None)) -> Tensor | None:
+        return self.get_buffer("held_out_all")[rows]
+
+    def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
+        z = self.observed(rows)
+        return torch.where(z == 0, torch.sigmoid(self.get_buffer("held_out_all")[rows]), (z > 0).float())
+
+    def thresholds(self) -> Tensor | None:
+        return self.called
+
+    # ---------------------------------------------------------------- the parts, one after the other
+
+    def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+        folds = int(self.fold(pool).max()) + 1
+        steps = [*self.spans, "kernels", *(f"forest without fold {k + 1}" for k in range(folds)), "forest", "together"]
+        for step in steps[clock.step :] if clock.epoch == 0 and self.task.lr else ["rest"][clock.step :]:
+            self._attempt(pool, step)
+            yield {"loss": self.best_loss()}
+
+    def _attempt(self, pool: Pool, step: str) -> None:
+        """Do one step; where it cannot be done or afforded, say so and leave its part out."""
+        part, needed = step.split()[0], step in ("linear", "kernels", "together")
+        seconds, left_out = (self.notes.setdefault(name, {}) for name in ("seconds", "left_out"))
+        begun = time.monotonic()
+        if not needed and part not in left_out and sum(seconds.values()) >= self._allowed(seconds):
+            left_out[part] = "the budget was spent"
+        if step == "rest" or part in left_out:
+            return
+        try:
+            self._do(pool, step)
+        except (ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError) as error:
+            if needed:
+                raise
+            left_out[part] = f"{type(error).__name__}: {error}"
+        seconds[part] = seconds.get(part, 0.0) + time.monotonic() - begun
+
+    def _allowed(self, seconds: dict[str, float]) -> float:
+        amount, in_fits = self.budget
+        return amount * seconds.get("linear", 0.0) if in_fits else amount
+
+    @torch.no_grad()
+    def _do(self, pool: Pool, step: str) -> None:
+        if step in self.spans:
+            self.solve(pool, step)
+        elif step == "kernels":
+            self.blend(pool)
+        elif step == "forest":
+            self._grow(pool)
+        elif step == "together":
+            self._together(pool)
+        else:
+            self._grow_without(pool, int(step.split()[-1]) - 1)
+
+    def _grow(self, pool: Pool) -> None:
+        """The forest that predicts. Its targets for unknown entries are what the kernel machines believe out of fold."""
+        weights, targets = self.weighted(pool)
+        p = sigmoid(self._kernels())
+        made = targets_of(weights, targets, p, self.only_yes)
+        x = _all(pool)
+        self.forest.grow(x, made, self._trees()[0], seed_for(self.task.seed, "forest"))
+        self.forest_mean.copy_(log_odds(self.forest(torch.from_numpy(x))).mean(dim=0))
+
+    def _grow_without(self, pool: Pool, fold: int) -> None:
+        """A small forest that has seen nothing of a fold, nor has what made its targets: what a forest is worth."""
+        x, (weights, targets), folds = _all(pool), self.weighted(pool), self.fold(pool)
+        best = list(self.spans)[int(self.losses.argmin())]
+        rows, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        seed, strength = seed_for(self.task.seed, "forest", fold), float(self.strengths[int(self.losses.argmin())])
+        p = believed(self.features(pool, best), weights, targets, rows, strength, self.only_yes, seed)
+        made = targets_of(weights[:, rows], targets[:, rows], p, self.only_yes)
+        forest = Forest(self.task.labels)
+        forest.grow(x[rows], made, self._trees()[1], seed)
+        scores = log_odds(forest(torch.from_numpy(x[out])))
+        # Off their mean: it depends on how many yes the fold took away, as the bias of a kernel machine does.
+        self.get_buffer("held_out_forest")[out] = scores - scores.mean(dim=0)
+
+    def _trees(self) -> tuple[int, int]:
+        return next((trees, of_fold) for labels, trees, of_fold in TREES if self.task.labels < labels)
+
+    def _kernels(self) -> Floats:
+        """Logits of the kernel machines by who has not seen the entry, [L, N]."""
+        found = super().out_of_fold()
+        assert found is not None
+        return found.numpy().T
+
+    def _together(self, pool: Pool) -> None:
+        """Kernel machines and forest; then what labels say of each other, and how they compete."""
+        weights, targets = self.weighted(pool)
+        kernels = self._kernels()
+        losses = [calibrate(kernels, weights, targets).loss, math.inf]
+        held_out = [kernels, self.held_out("forest")]
+        if len(self.forest.roots):
+            losses[1] = calibrate(held_out[1], weights, targets).loss
+        found, share = with_forest(held_out, losses, weights, targets)
+        self.lines.copy_(torch.from_numpy(found.slopes))
+        self.shift.copy_(torch.from_numpy(found.bias))
+        logits, loss = found.held_out, found.loss
+        if len(self.relation):
+            related = relate(logits, weights, targets, self.fold(pool))
+            self.relation.copy_(torch.from_numpy(related.matrix))
+            self.relation_mean.copy_(torch.from_numpy(related.mean))
+            logits = related.held_out
+        part, logits, loss = compete(logits, weights, targets)
+        self.competition.fill_(part)
+        line = calibrate(logits, weights, targets)
+        self.last.copy_(torch.from_numpy(np.stack([line.slope, line.bias])))
+        logits = line(logits)
+        self.get_buffer("held_out_all").copy_(torch.from_numpy(logits.T))
+        self.called.copy_(torch.from_numpy(best_thresholds(sigmoid(logits), targets, self.only_yes)))
+        self._note(share, [*self.losses.tolist(), losses[1]], line.loss, weights, targets)
+
+    def _note(self, share: float, losses: list[float], loss: float, weights: Floats, targets: Floats) -> None:
+        """What was tried, what each was worth and how much it counts."""
+        *counts, last = *((1 - share) * count for count in self.counts.tolist()), share
+        worth = gains([*losses, loss], weights, targets)
+        names = [*self.spans, "forest"]
+        self.notes["criterion"] = CRITERION
+        self.notes["score"] = worth[-1]
+        self.notes["portfolio"] = [
+            {"name": name, "score": score, "weight": weight, "seconds": self.notes["seconds"].get(name, 0.0)}
+            for name, score, weight in zip(names, worth[:-1], [*counts, last], strict=True)
+            if name not in self.notes["left_out"]
+        ]
+
+
+def with_forest(
+    held_out: list[Floats], losses: list[float], weights: Floats, targets: Floats
+) -> tuple[Blend, float]:
+    """Kernel machines and forest together, and the share of the forest: the less the more it lacks, and none where the
+    loss is lower without it."""
+    kernels, forest = gains(losses, weights, targets)
+    best = max(kernels, LEAST)
+    share = SHARE * math.exp(max(-50.0, min(0.0, forest - best)) / (FALLS * best + FLOOR))
+    return blend(held_out, [1 - share, share], weights, targets), share
+
+
+def read_budget(budget: float | str | None) -> tuple[float, bool]:
+    """How much, and whether in multiples of a plain fit; else in seconds."""
+    text = str(math.inf if budget is None else budget)
+    in_fits = text.endswith("x")
+    try:
+        amount = float(text.removesuffix("x"))
+    except ValueError:
+        amount = math.nan
+    if not amount > 0:
+        raise SettingError(f"budget = {budget!r} should be minutes (5), or multiples of a plain fit ('20x').")
+    return (amount, True) if in_fits else (amount * 60, False)
+
+
+def _all(pool: Pool) -> Floats:
+    """The features of all items, [N, D]: a forest needs them at once."""
+    if len(pool) * pool.items.shape[0] > DENSE:
+        raise MemoryError(f"a forest needs {len(pool)} x {pool.items.shape[0]} features at once")
+    found: Floats = pool.items.take(slice(None)).numpy()
+    return found

@@ -1,0 +1,62 @@
+"""Several learners as one: each counts by what it is worth on what it did not see.
+
+A learner's gain is the part of the prior's loss that its held-out scores take away. Learners of one kind, such as
+logistic regressions on different features, count by a soft maximum of their gains. The scores of each are z-scored for
+each label by its held-out scores before they are added, so that the scale of one does not drown another; their weighted
+sum is calibrated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from partly.solving.calibration import Calibrated, calibrate
+from partly.solving.logistic import Floats
+
+TEMPERATURE = 0.05  # of the soft maximum, as a part of the best gain
+LEAST = 1e-3  # gain that the best is taken to have
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Logits of a label are the sum over learners of slope x score, plus a bias."""
+
+    slopes: Floats  # [M, L]
+    bias: Floats  # [L]
+    held_out: Floats  # logits [L, N]
+    loss: float  # of them
+
+
+def shares(gains: Sequence[float]) -> npt.NDArray[np.float64]:
+    """How much each learner counts, [M]; they sum to 1."""
+    best = max([*gains, LEAST])
+    weights = np.exp((np.asarray(gains) - best) / (TEMPERATURE * best))
+    shared: npt.NDArray[np.float64] = weights / weights.sum()
+    return shared
+
+
+def blend(held_out: Sequence[Floats], counts: Sequence[float], weights: Floats, targets: Floats) -> Blend:
+    """Learners with these held-out scores [L, N], each counting as much as said."""
+    parts = [z_scores(scores) for scores in held_out]
+    together = sum(np.float32(count) * line(scores) for count, line, scores in zip(counts, parts, held_out, strict=True))
+    last = calibrate(np.asarray(together, np.float32), weights, targets)
+    slopes = np.stack([np.float32(count) * line.slope * last.slope for count, line in zip(counts, parts, strict=True)])
+    bias = last.bias + last.slope * sum(np.float32(count) * line.bias for count, line in zip(counts, parts, strict=True))
+    return Blend(slopes, bias.astype(np.float32), last(np.asarray(together, np.float32)), last.loss)
+
+
+def gains(losses: Sequence[float], weights: Floats, targets: Floats) -> list[float]:
+    """What part of the prior's loss each loss takes away."""
+    prior = max(calibrate(np.zeros_like(weights), weights, targets).loss, 1e-12)
+    return [1 - loss / prior for loss in losses]
+
+
+def z_scores(scores: Floats) -> Calibrated:
+    """The lines that bring the scores of each label to mean 0 and scale 1."""
+    mean, spread = scores.mean(axis=1), scores.std(axis=1)
+    spread = np.maximum(spread, np.float32(1e-3) * spread.max() + np.float32(1e-6))  # a label that hardly varies
+    return Calibrated(float("nan"), 1 / spread, -mean / spread)

@@ -1,0 +1,157 @@
+"""A linear read-out under a loss that is a weighted cross-entropy: solved, and not wandered to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from partly.clock import Clock, seed_for
+from partly.items import standardised
+from partly.method import Method, Task
+from partly.networks.kernels import AXES
+from partly.networks.members import Members
+from partly.pool import Pool
+from partly.solving import folds
+from partly.solving.blending import blend, gains, shares
+from partly.solving.logistic import Features, Floats
+
+HEADS = ("linear", "kernel")
+MOST_BYTES = 1 << 32  # that solving may take; more is trained step by step
+BLOCK = 1 << 12  # items of which features are made at a time
+Terms = Callable[..., tuple[Tensor, Tensor]]
+
+
+def solves(task: Task) -> bool:
+    """Whether a loss that is a weighted cross-entropy is solved here: for heads that are linear in fixed features, on
+    features that fit into memory, unless somebody asks for steps."""
+    plain = task.head in HEADS and task.items.kind == "features" and task.optimizer == "adamw"
+    return plain and task.head_settings.get("solve", True) and sum(memory(task)) <= MOST_BYTES
+
+
+def memory(task: Task) -> tuple[int, int]:
+    """Bytes for entries: kept throughout, and needed beside that while something is solved."""
+    entries, width, kinds = len(task.items) * task.labels, task.items.shape[0], 1
+    if task.head == "kernel":
+        width, kinds = max(width, task.head_settings.get("axes", AXES)), 3
+    return 4 * kinds * entries, folds.memory(len(task.items), task.labels, width) + 8 * (kinds - 1) * entries
+
+
+class Solved(Method):
+    """One kind of features in each step; then they count by what they are worth held out, and the other steps rest.
+
+    Folds over the items choose the strength, so that no epoch is better than another.
+    """
+
+    losses: Tensor  # [M], of what was held out
+    strengths: Tensor  # [M]
+    counts: Tensor  # [M], how much each counts
+    slopes: Tensor  # [M, L], what its scores are multiplied by
+    bias: Tensor  # [L], added to their sum
+
+    def __init__(self, task: Task, terms: Terms, settings: dict[str, Any]) -> None:
+        super().__init__(task)
+        self.network = task.network()
+        self.terms, self.settings = terms, settings
+        self.spans = self._members().spans
+        count = len(self.spans)
+        self.register_buffer("losses", torch.full((count,), math.inf))
+        for name in ("strengths", "counts"):
+            self.register_buffer(name, torch.zeros(count))
+        self.register_buffer("slopes", torch.zeros(count, task.labels))
+        self.register_buffer("bias", torch.zeros(task.labels))
+        for name in self.spans:
+            self.keep(f"held_out_{name}")
+        with torch.no_grad():
+            for parameter in self.network.head.parameters():
+                parameter.zero_()
+
+    def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+        names = list(self.spans)
+        for step in range(clock.step, 1 if clock.epoch else len(names)):
+            if self.task.lr and not clock.epoch:  # all that a learning rate can mean to a solver
+                self.solve(pool, names[step])
+                if step == len(names) - 1:
+                    self.blend(pool)
+            yield {"loss": self.best_loss(), "strength": self.strengths[step].item()}
+
+    def best_loss(self) -> float:
+        """Of what is held out, by the best kind of features so far; 0 before the first."""
+        least = self.losses.min().item()
+        return least if math.isfinite(least) else 0.0
+
+    @torch.no_grad()
+    def solve(self, pool: Pool, name: str) -> None:
+        """One kind of features."""
+        number = list(self.spans).index(name)
+        weights, targets = self.weighted(pool)
+        found = folds.solve(self.features(pool, name), weights, targets, self.fold(pool))
+        self.network.head.get_parameter("weight")[:, self.spans[name]] = torch.from_numpy(found.w)
+        self.network.head.get_parameter("bias").copy_(torch.from_numpy(found.b))
+        self.losses[number], self.strengths[number] = found.loss, found.strength
+        self.get_buffer(f"held_out_{name}").copy_(torch.from_numpy(found.held_out.T))
+
+    @torch.no_grad()
+    def blend(self, pool: Pool) -> None:
+        """One read-out of all kinds. Where there is one, it stays what it is: the minimum of its loss."""
+        weight, bias = (self.network.head.get_parameter(name) for name in ("weight", "bias"))
+        if len(self.spans) == 1:
+            self.counts.fill_(1.0)
+            self.slopes.fill_(1.0)
+            self.bias.copy_(bias)
+            return
+        weights, targets = self.weighted(pool)
+        counts = shares(gains(self.losses.tolist(), weights, targets))
+        found = blend([self.held_out(name) for name in self.spans], counts.tolist(), weights, targets)
+        self.counts.copy_(torch.from_numpy(counts))
+        self.slopes.copy_(torch.from_numpy(found.slopes))
+        self.bias.copy_(torch.from_numpy(found.bias))
+        for slope, span in zip(self.slopes, self.spans.values(), strict=True):
+            weight[:, span] *= slope[:, None]
+        bias.copy_(self.bias)
+
+    def held_out(self, name: str) -> Floats:
+        """Scores of every training entry by who has not seen it, [L, N]."""
+        kept: Floats = self.get_buffer(f"held_out_{name}").cpu().numpy().T
+        return kept
+
+    def out_of_fold(self, rows: slice = slice(None)) -> Tensor | None:
+        parts = [self.get_buffer(f"held_out_{name}")[rows] for name in self.spans]
+        return sum((slope * part for slope, part in zip(self.slopes, parts, strict=True)), self.bias)
+
+    # ---------------------------------------------------------------- what is solved
+
+    def _members(self) -> Members:
+        members = self.network.get_submodule("features.1")
+        assert isinstance(members, Members)
+        return members
+
+    def fold(self, pool: Pool) -> folds.Fold:
+        """The fold of each training item."""
+        return folds.fold_of(len(pool), seed_for(self.task.seed, "folds"))
+
+    def weighted(self, pool: Pool) -> tuple[Floats, Floats]:
+        """Weights and targets of all training entries, [L, N] each."""
+        weights, targets = (np.empty(pool.labels.shape[::-1], np.float32) for _ in range(2))
+        for index, z in pool.labels_in_order():
+            rows = index.cpu().numpy()
+            weights[:, rows], targets[:, rows] = (part.T.cpu().numpy() for part in self.terms(z, **self.settings))
+        return weights, targets
+
+    def features(self, pool: Pool, name: str) -> Features:
+        """One kind of features of all training items, [N, D]; sparse ones stay sparse where they are taken as they
+        are."""
+        first = self.network.get_submodule("features.0")
+        part = self._members().parts[name]
+        if isinstance(part, nn.Identity):
+            return standardised(pool.items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
+        span = self.spans[name]
+        made = np.empty((len(pool), span.stop - span.start), np.float32)
+        for start in range(0, len(pool), BLOCK):
+            rows = slice(start, start + BLOCK)
+            made[rows] = part(first(pool.items.take(rows).to(self.device))).cpu().numpy()
+        return made

@@ -1,0 +1,34 @@
+"""From which probability on a label is called yes: where the expected F1 is best.
+
+The best threshold on calibrated probabilities is half of the best F1 that can be reached with them (Lipton et al.,
+2014). Where only yes is known, a probability is that of being *known* to be yes; of an item that is yes it is less than 1
+by the share of yes that are known, which is estimated by the mean over known yes (Elkan and Noto, 2008).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from partly.solving.logistic import Floats
+
+PSEUDO = 5.0  # known yes of the share that all labels have, added to each label's own
+
+
+def best_thresholds(probabilities: Floats, targets: Floats, only_yes: bool) -> Floats:
+    """[L], of held-out probabilities [L, N]."""
+    known = np.ones(len(targets), np.float32)
+    if only_yes:
+        yes = targets > 0.5
+        total = np.where(yes, probabilities, 0).sum(axis=1, dtype=np.float64)
+        count = yes.sum(axis=1)
+        pooled = (total.sum() + 1e-3) / (count.sum() + 1e-3)
+        known = ((total + PSEUDO * pooled) / (count + PSEUDO)).astype(np.float32)
+    true = np.minimum(probabilities / known[:, None], 1)
+    return known * np.array([best_f1(p) / 2 for p in true], np.float32)
+
+
+def best_f1(p: Floats) -> float:
+    """The best expected F1 that calling the items with the largest probabilities yes can reach."""
+    ordered = np.sort(p)[::-1].astype(np.float64)
+    called = np.arange(1, len(p) + 1)
+    return float(np.max(2 * np.cumsum(ordered) / (called + ordered.sum()), initial=0.0))
