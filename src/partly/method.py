@@ -87,7 +87,7 @@ class Method(nn.Module):
     entry_bytes: ClassVar[int] = 0  # memory kept per entry (N x L), declared so that a run can be refused in time
     belief_bytes: ClassVar[int] = 0  # of one belief, where there are any
     working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
-    passes: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
+    own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
     network: Network  # what `forward` asks, where a method does not say otherwise
 
     def __init__(self, task: Task) -> None:

@@ -8,9 +8,13 @@ Known no: an ordinary negative. Unknown: left out (`unknown=ignore`), or a no of
 leaves it out but for labels of which a yes is known and no no.
 
 Differs: features are standardised for every estimator, and pictures are rows of pixels. A label whose entries all say
-the same gets their smoothed share as a constant. Head, optimiser and learning rate are not used. A step is one label, and
-the first epoch does all of it: unless somebody asks for more, it is the only one. `c` is for logistic regression (as
-scikit-learn's C) and nothing else. The fitted estimators are part of the model as skops archives, which are no pickle.
+the same gets their smoothed share as a constant. Head, optimiser and learning rate are not used. A step is one label,
+and the first epoch does all of it: unless somebody asks for more, it is the only one. `c` is for logistic regression
+(as scikit-learn's C) and nothing else. The fitted estimators are part of the model as skops archives, which are no
+pickle.
+
+Defaults: `c` by validation, one seed, VOC 2012. mAP at c = 0.1, 0.01, 0.001, 0.0001 with 10 % of the entries known:
+0.797, 0.801, 0.790, 0.769; with one yes per item: 0.766, 0.814, 0.845, 0.833. Nothing else was searched.
 """
 
 from __future__ import annotations
@@ -30,12 +34,12 @@ from partly.networks import Standardise
 from partly.one_label import Shelf, columns, entries_of, fit_label, log_odds
 from partly.pool import Pool
 
-SEARCH = {"c": (0.001, 10.0)}
+SEARCH = {"c": (0.0001, 1.0)}
 Name = Literal["logistic-regression", "extra-trees", "random-forest", "hist-gradient-boosting", "mlp"]
 
 
 class PerLabel(Method):
-    passes = 1
+    own_epochs = 1
     seeds: Tensor  # of each label's estimator, [L]
     loss: Tensor  # of each label on what it was fitted to, [L]
 

@@ -4,8 +4,9 @@ The method `per-label` and the face `partly.PerLabel` are both made of these par
 """
 
 from partly.one_label.archive import TRUSTED, pack, unpack, untrusted
-from partly.one_label.binary import Binary, fit_label, log_odds
+from partly.one_label.binary import Binary, Take, fit_label, log_odds
 from partly.one_label.entries import RULES, Entries, columns, entries_of
+from partly.one_label.given import Told, check_parameters, count_of, numbers_wanted
 from partly.one_label.shelf import Shelf
 
 __all__ = [
@@ -14,10 +15,15 @@ __all__ = [
     "Binary",
     "Entries",
     "Shelf",
+    "Take",
+    "Told",
+    "check_parameters",
     "columns",
+    "count_of",
     "entries_of",
     "fit_label",
     "log_odds",
+    "numbers_wanted",
     "pack",
     "unpack",
     "untrusted",

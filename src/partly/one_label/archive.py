@@ -20,7 +20,8 @@ from partly.errors import CheckpointError
 LARGE = 1 << 16  # bytes from which on an archive is compressed: forests are mostly JSON and shrink to a fraction
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive knows
 
-# What scikit-learn's own classifiers consist of, beyond what skops trusts by itself. None of them runs code of the file.
+# What scikit-learn's own classifiers consist of, beyond what skops trusts by itself. None of them runs code that the
+# file brings. But scikit-learn does not check what trees point at: one that was forged can crash the process.
 TRUSTED = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
@@ -60,28 +61,29 @@ def pack(thing: Any) -> bytes:
 
 
 def unpack(content: bytes, where: str, trusted: Iterable[str] = (), way_out: str = "") -> Any:
-    """What `pack` made bytes of. `where` and `way_out` are for the error where it holds types that nobody trusts."""
+    """What `pack` made bytes of. `where` and `way_out` (with {} for the types) are for the
+    error where it holds types that nobody trusts."""
     import skops.io
+    from skops.io.exceptions import UntrustedTypesFoundException
 
-    strange = untrusted(content, where, trusted)
-    if strange:
+    try:
+        return skops.io.loads(content, trusted=[*TRUSTED, *trusted])
+    except UntrustedTypesFoundException:
+        strange = untrusted(content, trusted)
         raise CheckpointError(
             f"{where}: holds types that are not trusted: {', '.join(strange)}. Such types can run code when they are "
-            f"loaded, so nothing was.{way_out}"
-        )
-    return skops.io.loads(content, trusted=[*TRUSTED, *trusted])
+            f"loaded, so nothing was.{way_out.format(strange)}"
+        ) from None
+    except Exception as error:  # whatever a damaged archive makes of itself
+        raise CheckpointError(f"{where}: not an estimator that was saved ({error}). Restore it from a copy.") from error
 
 
-def untrusted(content: bytes, where: str, trusted: Iterable[str] = ()) -> list[str]:
+def untrusted(content: bytes, trusted: Iterable[str] = ()) -> list[str]:
     """Types in an archive that are neither scikit-learn's own nor named in `trusted`."""
     import skops.io
 
-    try:
-        found = skops.io.get_untrusted_types(data=content)
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError) as error:
-        raise CheckpointError(f"{where}: not an estimator that was saved ({error}). Restore it from a copy.") from None
     allowed = {*TRUSTED, *trusted}
-    return [name for name in found if name not in allowed]
+    return [name for name in skops.io.get_untrusted_types(data=content) if name not in allowed]
 
 
 def _numbered(part: Any, ids: dict[int, int], names: dict[str, str], there: dict[str, bytes]) -> Any:

@@ -31,7 +31,10 @@ class Binary:
         """Of yes, [N], for the `count` items x."""
         if not self.estimators:
             return np.full(count, self.constant, np.float64)
-        return np.mean([_probabilities(estimator, x) for estimator in self.estimators], axis=0, dtype=np.float64)
+        mean: Floats = np.mean(
+            [_probabilities(estimator, x) for estimator in self.estimators], axis=0, dtype=np.float64
+        )
+        return mean
 
     def loss(self, take: Take, entries: Entries) -> float:
         """Cross-entropy of what it was learned from, a mean by weight."""

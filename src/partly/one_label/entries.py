@@ -12,7 +12,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from partly.labels import Labels
 
@@ -85,8 +84,8 @@ def rule(z: npt.NDArray[np.int8], unknown: str) -> str:
 
 def columns(labels: Labels) -> Callable[[int], npt.NDArray[np.int8]]:
     """z [N] of a label, by its number. Sparse labels are turned once and stay sparse."""
-    z = labels.ternary()
-    if not sp.issparse(z):
+    z: Any = labels.ternary()
+    if not labels.sparse:
         return lambda label: np.asarray(z[:, label])
-    turned = sp.csc_array(z)
+    turned = z.tocsc()
     return lambda label: turned[:, [label]].toarray().ravel()

@@ -26,7 +26,9 @@ class Shelf(nn.Module):
 
     def put(self, label: int, fitted: Binary) -> None:
         content = torch.frombuffer(bytearray(fitted.packed()), dtype=torch.uint8)
-        setattr(self, str(label), content.to(self.get_buffer(str(label)).device))
+        content = content.to(self.get_buffer(str(label)).device)
+        setattr(self, str(label), content)
+        _OPEN[content] = fitted
 
     def get(self, label: int) -> Binary:
         """The label that was put here; one that knows nothing where none was."""
