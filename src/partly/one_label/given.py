@@ -52,11 +52,12 @@ class Told:
     def refuse_hopeless(self, labels: Labels, unknown: str) -> None:
         """Refuse labels of which none has a yes and a no to tell apart."""
         yes, no = labels.counts()
-        taken = (yes + no < len(labels)) & (unknown != "ignore")  # some unknown entry is a no
+        some_unknown = yes + no < len(labels)
+        taken = some_unknown & (unknown != "ignore")  # for no
         if self.pseudo is not None or ((yes > 0) & ((no > 0) | taken)).any():
             return
         known = f"Y: of {labels.shape[0]} x {labels.shape[1]} entries {yes.sum()} are known to be yes, {no.sum()} no"
-        if yes.any() and not no.any() and unknown == "ignore":
+        if unknown == "ignore" and ((yes > 0) & some_unknown).any():
             raise LabelError(
                 f"{known}: with unknown='ignore' there is nothing to tell yes from. unknown='no' takes what is unknown "
                 "for no."
