@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from partly.errors import PartlyError
     from partly.estimator import Classifier
     from partly.labels import Hierarchy, Labels
+    from partly.per_label import PerLabel
 
 __all__ = [
     "Classifier",
@@ -34,6 +35,7 @@ __all__ = [
     "Hierarchy",
     "Labels",
     "PartlyError",
+    "PerLabel",
     "active",
     "compare",
     "data",
@@ -59,6 +61,7 @@ _HOMES = {
     "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
     "PartlyError": "partly.errors",
+    "PerLabel": "partly.per_label",
     "queries": "partly.active.queries",
     "read": "partly.data",
     "write": "partly.data",

@@ -110,7 +110,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
         x = self._items(X, reset=True)
-        labels = _paired(x, Y)
+        labels = paired(len(x), Y)
         if not labels.known_per_item().any():
             raise LabelError(
                 f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
@@ -173,7 +173,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
-        said = None if known is None else _paired(x, known, self.label_names_, "known")
+        said = None if known is None else paired(len(x), known, self.label_names_, "known")
         return self.fitted_.logits(x, said)
 
     def predict_proba(self, X: Any, known: Any = None) -> npt.NDArray[np.float32]:
@@ -216,7 +216,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
         x = self._items(validation[0], reset=False)
-        return Validation(x, _paired(x, validation[1], names, "validation"))
+        return Validation(x, paired(len(x), validation[1], names, "validation"))
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
@@ -257,14 +257,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _paired(x: Items, y: Any, names: tuple[str, ...] | None = None, what: str = "Y") -> Labels:
-    """Labels of the items x; `names`: those of training, where these are for something else (`what`)."""
+def paired(count: int, y: Any, names: tuple[str, ...] | None = None, what: str = "Y") -> Labels:
+    """Labels of so many items; `names`: those of training, where these are for something else (`what`)."""
     if y is None:
         raise LabelError("Classifier requires y to be passed, but the target y is None.")
     labels = as_labels(y)
-    if len(labels) != len(x):
+    if len(labels) != count:
         raise LabelError(
-            f"X has {len(x)} items and {what} {len(labels)}; both must be of the same items, in the same order."
+            f"X has {count} items and {what} {len(labels)}; both must be of the same items, in the same order."
         )
     if not labels.shape[1]:
         raise LabelError("There are no labels to learn (0 columns).")

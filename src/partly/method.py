@@ -77,6 +77,7 @@ class Method(nn.Module):
     entry_bytes: ClassVar[int] = 0  # memory kept per entry (N x L), declared so that a run can be refused in time
     belief_bytes: ClassVar[int] = 0  # of one belief, where there are any
     working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
+    own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
     network: Network  # what `forward` asks, where a method does not say otherwise
 
     def __init__(self, task: Task) -> None:
@@ -98,6 +99,10 @@ class Method(nn.Module):
         shape = (count, self.task.labels) if per_label else (count,)
         self.register_buffer(name, torch.full(shape, fill, dtype=dtype), persistent=False)
         self._kept.append(name)
+
+    def steps(self, pool: Pool) -> int:
+        """Safe points of an epoch. Who does not go through batches says how many there are."""
+        return pool.steps
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         """Before the first step of an epoch: relabel, rebuild a graph."""

@@ -168,7 +168,7 @@ def trained(
     pool = make_pool() if pool is None else pool
     with in_case(info, case):
         method = built(info, make_task(pool, seed=seed, **task))
-        training.train(method, pool, make_clock(pool, seed, epochs), watch=watch)
+        training.train(method, pool, Clock(seed, epochs, method.steps(pool)), watch=watch)
     return method
 
 

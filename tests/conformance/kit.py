@@ -367,10 +367,11 @@ def check_pictures(info: MethodInfo) -> None:
 
 
 def check_logs(info: MethodInfo) -> None:
-    """Every safe point reports numbers, the loss among them, and there are as many as the pool has batches."""
+    """Every safe point reports numbers, the loss among them, and there are as many as the pool has batches, or as the
+    method says."""
     seen: list[dict[str, Any]] = []
-    trained(info, watch=lambda clock, logs: seen.append(logs))
-    assert len(seen) == EPOCHS * make_pool().steps, f"{info.name}: {len(seen)} safe points in {EPOCHS} epochs."
+    method = trained(info, watch=lambda clock, logs: seen.append(logs))
+    assert len(seen) == EPOCHS * method.steps(make_pool()), f"{info.name}: {len(seen)} safe points in {EPOCHS} epochs."
     for logs in seen:
         assert "loss" in logs, f"{info.name}: update reports no 'loss' but {sorted(logs)}."
         wrong = {name: value for name, value in logs.items() if type(value) is not float}
@@ -398,6 +399,8 @@ def check_learns(info: MethodInfo) -> None:
 def check_optimisers(info: MethodInfo) -> None:
     """Every optimiser works, and the learning rate is the task's: at 0 no network changes."""
     pool = make_pool()
+    if not list(built(info, make_task(pool)).parameters()):
+        raise DoesNotApply("it has nothing that an optimiser could change")
     for name in OPTIMISERS:
         first, last, still = (
             copied(_network_weights(trained(info, pool, name, optimizer=name, epochs=epochs, lr=lr)))

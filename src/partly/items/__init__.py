@@ -34,18 +34,18 @@ __all__ = [
     "standardised",
 ]
 
-BLOCK = 1 << 12  # items standardised at a time
+BLOCK = 1 << 12  # items standardised at a time, where nobody says otherwise
 
 
-def standardised(items: Items, mean: Tensor, inverse_scale: Tensor) -> Any:
+def standardised(items: Items, mean: Tensor, inverse_scale: Tensor, block: int = BLOCK) -> Any:
     """All features [N, D], off their mean and at scale 1, in memory: for a solver that needs them at once. Sparse ones
     have no mean to take off and stay sparse."""
     if isinstance(items, SparseRows):
         rows = items.matrix if items.rows is None else items.matrix[items.rows]
         return sp.csr_array(rows * inverse_scale.numpy())
     x = np.empty((len(items), *items.shape), np.float32)
-    for start in range(0, len(items), BLOCK):
-        rows = slice(start, start + BLOCK)
+    for start in range(0, len(items), block):
+        rows = slice(start, start + block)
         x[rows] = ((items.take(rows) - mean) * inverse_scale).numpy()
     return x
 

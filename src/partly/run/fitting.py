@@ -135,7 +135,7 @@ def fit(
         progress = training.train(
             method,
             pool,
-            Clock(recipe.seed, recipe.epochs, pool.steps),
+            Clock(recipe.seed, recipe.epochs, method.steps(pool)),
             validation=validation,
             folder=folder,
             save_seconds=save_seconds,

@@ -47,15 +47,20 @@ def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validatio
             "known": known,
         },
         "validation": held_out,
-        "machine": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "threads": torch.get_num_threads(),
-            "cpu": platform.machine(),
-            "cores": os.cpu_count(),
-        },
-        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        **origin(),
     }
+
+
+def origin() -> dict[str, Any]:
+    """Where and when: what may differ when a run goes on."""
+    machine = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "cpu": platform.machine(),
+        "cores": os.cpu_count(),
+    }
+    return {"machine": machine, "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -149,6 +154,8 @@ def read_ids(folder: Path) -> tuple[str, ...]:
 def finished(folder: Path) -> tuple[dict[str, Any], Mapping[str, Tensor], dict[str, Any]]:
     """Description, tensors and record of a finished run."""
     description = read_description(folder)
+    if description.get("kind") == "per-label":
+        raise CheckpointError(f"{folder}: here is a model of one estimator per label. partly.PerLabel.load reads it.")
     found = checkpoint.load(folder)
     if found is None or not found[1]["progress"]["finished"]:
         damage = "".join(f"\n  {problem}" for problem in (found[2] if found else ()))

@@ -1,0 +1,139 @@
+"""A scikit-learn classifier for each label, fitted by itself to the entries of that label.
+
+Paper: none; the plain baseline ("binary relevance") that every learner of many labels is measured against. `bags` is
+bagging of the unlabelled: F. Mordelet, J.-P. Vert. A bagging SVM to learn from positive and unlabeled examples. Pattern
+Recognition Letters 37, 2014.
+
+Known no: an ordinary negative. Unknown: left out (`unknown=ignore`), or a no of weight `weight_unknown` (`no`); `auto`
+leaves it out but for labels of which a yes is known and no no.
+
+Differs: features are standardised for every estimator, and pictures are rows of pixels. A label whose entries all say
+the same gets their smoothed share as a constant. Head, optimiser and learning rate are not used. A step is one label,
+and the first epoch does all of it: unless somebody asks for more, it is the only one. `c` is for logistic regression
+(as scikit-learn's C) and nothing else. The fitted estimators are part of the model as skops archives, which are no
+pickle.
+
+Defaults: `c` by validation, one seed, VOC 2012. mAP at c = 0.1, 0.01, 0.001, 0.0001 with 10 % of the entries known:
+0.797, 0.801, 0.790, 0.769; with one yes per item: 0.766, 0.814, 0.845, 0.833. On yeast 0.01 is ahead of 0.1 and 1 in
+both. Nothing else was searched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from partly.clock import Clock, seed_for
+from partly.errors import within
+from partly.method import Method, Task
+from partly.networks import Standardise
+from partly.one_label import Shelf, columns, entries_of, fit_label, log_odds
+from partly.pool import Pool
+
+SEARCH = {"c": (0.0001, 1.0)}
+Name = Literal["logistic-regression", "extra-trees", "random-forest", "hist-gradient-boosting", "mlp"]
+
+
+class PerLabel(Method):
+    own_epochs = 1
+    seeds: Tensor  # of each label's estimator, [L]
+    loss: Tensor  # of each label on what it was fitted to, [L]
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        estimator: Name = "logistic-regression",
+        c: float = 0.01,
+        unknown: Literal["auto", "ignore", "no"] = "auto",
+        weight_unknown: float = 1.0,
+        bags: int = 0,
+    ) -> None:
+        super().__init__(task)
+        within(1e-9, math.inf, c=c)
+        within(0, math.inf, weight_unknown=weight_unknown, bags=bags)
+        self.estimator, self.c = estimator, c
+        self.unknown, self.weight_unknown, self.bags = unknown, weight_unknown, bags
+        self.standardise = Standardise(task.items.statistics, task.items.shape)
+        self.shelf = Shelf(task.labels)
+        seeds = [seed_for(task.seed, "per-label", label) for label in range(task.labels)]
+        self.register_buffer("seeds", torch.tensor(seeds, dtype=torch.int64))
+        self.register_buffer("loss", torch.zeros(task.labels))
+
+    def steps(self, pool: Pool) -> int:
+        return self.task.labels
+
+    def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+        if clock.epoch == 0 and clock.step < self.task.labels:
+            x = self._features(pool)
+            z = columns(pool.labels)
+        for label in range(clock.step, self.task.labels):
+            if clock.epoch == 0:
+                self._fit(label, x, z(label), pool.labels.names[label])
+            yield {"loss": self.loss[label].item()}
+
+    def _features(self, pool: Pool) -> Any:
+        x = pool.standardised(self.standardise.mean.cpu(), self.standardise.inverse_scale.cpu())
+        return x.reshape(len(pool), -1) if x.ndim > 2 else x
+
+    def _fit(self, label: int, x: Any, z: np.ndarray[Any, np.dtype[np.int8]], name: str) -> None:
+        def take(rows: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
+            return x[rows].astype(np.float64)  # of some items at a time, so that all of them need half the memory
+
+        entries = entries_of(z, self.unknown, self.weight_unknown)
+        made = ESTIMATORS[self.estimator](self.c)
+        fitted = fit_label(made, take, entries, self.bags, int(self.seeds[label]), f"label {name!r}")
+        self.shelf.put(label, fitted)
+        self.loss[label] = fitted.loss(take, entries)
+
+    def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
+        rows = self.standardise(x).flatten(1).double().cpu().numpy()
+        p = [self.shelf.get(label).probabilities(rows, len(rows)) for label in range(self.task.labels)]
+        return torch.from_numpy(log_odds(np.stack(p, axis=1)).astype(np.float32)).to(x.device)
+
+
+# ---------------------------------------------------------------- the estimators that there are
+
+
+def _logistic_regression(c: float) -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=c, max_iter=1000)
+
+
+def _extra_trees(c: float) -> Any:
+    from sklearn.ensemble import ExtraTreesClassifier
+
+    return ExtraTreesClassifier(200, min_samples_leaf=2)
+
+
+def _random_forest(c: float) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(200, min_samples_leaf=2)
+
+
+def _hist_gradient_boosting(c: float) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(early_stopping=False)
+
+
+def _mlp(c: float) -> Any:
+    from sklearn.neural_network import MLPClassifier
+
+    return MLPClassifier((100,), alpha=1e-2, max_iter=500)
+
+
+ESTIMATORS = {
+    "logistic-regression": _logistic_regression,
+    "extra-trees": _extra_trees,
+    "random-forest": _random_forest,
+    "hist-gradient-boosting": _hist_gradient_boosting,
+    "mlp": _mlp,
+}

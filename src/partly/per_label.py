@@ -1,0 +1,241 @@
+"""PerLabel: any scikit-learn classifier, one for each label on its entries. It checks what it is given; `one_label`
+does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from partly import files, items, metrics, one_label
+from partly.clock import Clock, seed_for
+from partly.errors import CheckpointError, DataError, SettingError, Stopped
+from partly.estimator import paired
+from partly.labels import Labels
+from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
+from partly.report.bar import watcher
+from partly.run import claim, label_files
+
+Floats = npt.NDArray[np.float64]
+
+
+class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A clone of a scikit-learn classifier for each label, fitted to the entries of that label.
+
+    Parameters
+    ----------
+    estimator : a scikit-learn classifier, a pipeline or a search. X may be what it takes: numbers, a table, texts.
+    unknown : "ignore" leaves unknown entries out, "no" takes them for no, "auto" does so for those labels only of which
+        a yes is known and no no.
+    weight_unknown : how much an unknown entry counts where it counts at all: a number, or [N, L]. Known ones count 1.
+    bags : how many estimators share a label, each on all that is known and on as many random entries taken for no as
+        there are yes (bagging of the unlabelled); their scores are averaged. 0: one estimator on everything.
+    seed : for bags, and for a `random_state` that the estimator leaves open. Same seed, same data: same bits.
+    run_dir : a folder to save in, label by label; fitting again with the same data goes on after the last finished one.
+    progress : show a progress bar.
+    trusted : types beyond scikit-learn's own that may be loaded from `run_dir`.
+
+    A label whose entries all say the same gets their smoothed share. An estimator without `predict_proba` is asked for
+    its `decision_function`, squeezed into 0 to 1: that ranks, and is no probability.
+
+    Attributes after `fit`: `fitted_` (what each label has become), `label_names_`, `classes_`.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        unknown: str = "ignore",
+        weight_unknown: float | npt.ArrayLike = 1.0,
+        bags: int = 0,
+        seed: int = 0,
+        run_dir: str | Path | None = None,
+        progress: bool = True,
+        trusted: Sequence[str] = (),
+    ) -> None:
+        self.estimator = estimator
+        self.unknown = unknown
+        self.weight_unknown = weight_unknown
+        self.bags = bags
+        self.seed = seed
+        self.run_dir = run_dir
+        self.progress = progress
+        self.trusted = trusted
+
+    def fit(self, X: Any, Y: Any, pseudo_labels: Any = None, scores: Any = None) -> Self:
+        """Learn from items X and labels Y (`Labels`, or an array with 1 yes, 0 no and NaN unknown).
+
+        pseudo_labels: what another model says of unknown entries, [N, L] in [0, 1] or NaN where it says nothing; 0.7 is
+        a yes of weight 0.7 and a no of weight 0.3. What is known stays as it is. scores: of another model, [N, L]; each
+        label sees those of the other labels as more features, and `predict_proba` then needs them too. Take scores that
+        were made without having seen the item (out of fold), or they promise too much.
+        """
+        check_parameters(self.estimator, self.unknown, self.weight_unknown, self.bags, self.seed)
+        x = self._items(X, reset=True, numbers=scores is not None)
+        labels = paired(count_of(x), Y)
+        told = Told.checked(self.weight_unknown, pseudo_labels, scores, labels.shape)
+        told.refuse_hopeless(labels, self.unknown)
+        folder = None if self.run_dir is None else Path(self.run_dir)
+        packed = one_label.pack(self.estimator)
+        own = {"unknown": self.unknown, "bags": int(self.bags), "seed": int(self.seed)}
+        own |= {"features_in": getattr(self, "n_features_in_", None)}
+        names = list(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
+        recipe = label_files.recipe_of(self.estimator, packed, told, own)
+        self._description = label_files.describe_labels(recipe, x, labels, names)
+        with files.locked(folder) if folder else nullcontext():
+            if folder:
+                claim(folder, self._description)
+                label_files.write_whole(folder / label_files.ESTIMATOR, packed)
+            fitted = self._fit_labels(x, labels, told, folder)
+        return self._take(tuple(fitted), labels.names)
+
+    def _fit_labels(self, x: Any, labels: Labels, told: Told, folder: Path | None) -> list[Binary]:
+        z, clock, fitted = one_label.columns(labels), Clock(self.seed, steps=labels.shape[1]), []
+        with watcher("per-label", type(self.estimator).__name__, 1, 0, self.progress) as watch:
+            for label, name in enumerate(labels.names):
+                take, entries = told.take(x, label), told.entries(z(label), label, self.unknown)
+                try:
+                    fitted.append(self._fit_label(label, name, take, entries, folder))
+                except KeyboardInterrupt:
+                    kept = f"; saved in {folder}" if folder else ""
+                    raise Stopped(f"Stopped after {label} of {labels.shape[1]} labels{kept}.") from None
+                clock.tick()
+                if watch:
+                    watch(clock, {})
+        return fitted
+
+    def _fit_label(self, label: int, name: str, take: Take, entries: Entries, folder: Path | None) -> Binary:
+        """One label: from the folder if it is there, else fitted, and written there."""
+        way_out = " If you know who wrote it: PerLabel(..., trusted={})."
+        there = None if folder is None else label_files.read_label(folder, label)
+        if there is not None and folder is not None:
+            return Binary.unpacked(there, str(label_files.label_file(folder, label)), self.trusted, way_out)
+        seed = seed_for(self.seed, "per-label", label)
+        made = one_label.fit_label(self.estimator, take, entries, self.bags, seed, f"label {name!r}")
+        if folder is not None:
+            content = made.packed()
+            strange = one_label.untrusted(content, self.trusted)
+            if strange:  # said now, and not when hours of work are to be read again
+                raise SettingError(
+                    f"{type(self.estimator).__name__} consists of types that are not scikit-learn's own: "
+                    f"{', '.join(strange)}. To go on from {folder} they have to be loaded: say that you trust them, "
+                    f"PerLabel(..., trusted={strange}), or leave out run_dir."
+                )
+            label_files.write_label(folder, label, name, content)
+        return made
+
+    # ---------------------------------------------------------------- asking
+
+    def predict_proba(self, X: Any, scores: Any = None) -> Floats:
+        """Probability of yes [N, L]; `scores` of these items, if there were any in `fit`."""
+        check_is_fitted(self, "fitted_")
+        with_scores = self._description["recipe"]["scores_sha256"] is not None
+        if with_scores != (scores is not None):
+            there, here = ("with", "none are given") if with_scores else ("without", "some are given")
+            raise DataError(f"scores: the model was fitted {there} scores of another model, and here {here}.")
+        x = self._items(X, reset=False, numbers=with_scores)
+        count = count_of(x)
+        p = np.empty((count, len(self.fitted_)))
+        told = Told.checked(1.0, None, scores, p.shape)
+        for label, fitted in enumerate(self.fitted_):
+            seen = x if scores is None else told.take(x, label)(np.arange(count))
+            p[:, label] = fitted.probabilities(seen, count)
+        return p
+
+    def decision_function(self, X: Any, scores: Any = None) -> Floats:
+        """Log-odds of yes [N, L]."""
+        return one_label.log_odds(self.predict_proba(X, scores))
+
+    def predict(self, X: Any, scores: Any = None) -> npt.NDArray[np.int64]:
+        """1 where the probability of yes is at least 0.5, else 0: [N, L]."""
+        return (self.predict_proba(X, scores) >= 0.5).astype(np.int64)
+
+    def score(self, X: Any, y: Any) -> float:
+        """mAP on the known entries, NaN where they define none."""
+        return metrics.evaluate(self.predict_proba(X), y)["mAP"]
+
+    # ---------------------------------------------------------------- saving
+
+    def save(self, path: str | Path) -> None:
+        """Write the model into a new folder: a skops archive a label, and JSON; no pickle."""
+        check_is_fitted(self, "fitted_")
+        folder = Path(path)
+        with files.locked(folder):
+            if (folder / "run.json").exists():
+                raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
+            label_files.write_whole(folder / label_files.ESTIMATOR, one_label.pack(self.estimator))
+            for label, (name, fitted) in enumerate(zip(self.label_names_, self.fitted_, strict=True)):
+                label_files.write_label(folder, label, name, fitted.packed())
+            files.write_sealed(folder / "run.json", self._description)
+
+    @classmethod
+    def load(cls, path: str | Path, trusted: Sequence[str] = ()) -> PerLabel:
+        """The model that `save` wrote, or that `fit` left in its `run_dir`.
+
+        trusted: types beyond scikit-learn's own that may be loaded. They can run code: name none that you do not know.
+        """
+        folder = Path(path)
+        description = label_files.read_labels_description(folder)
+        recipe, names = description["recipe"], tuple(description["labels"])
+        way_out = f" If you know who wrote it: PerLabel.load({str(path)!r}, trusted={{}})."
+        content = label_files.read_whole(folder / label_files.ESTIMATOR, recipe["estimator_sha256"])
+        estimator = one_label.unpack(content, str(folder / label_files.ESTIMATOR), trusted, way_out)
+        own = {name: recipe[name] for name in ("unknown", "weight_unknown", "bags", "seed")}
+        self = cls(estimator, **own, trusted=trusted)
+        found = [label_files.read_label(folder, label) for label in range(len(names))]
+        done = [content for content in found if content is not None]
+        if len(done) < len(found):
+            raise CheckpointError(
+                f"{folder}: {len(done)} of {len(found)} labels are fitted. Fit again with the same data to go on."
+            )
+        where = [str(label_files.label_file(folder, label)) for label in range(len(names))]
+        self._description = description
+        self._remember(recipe["features_in"], description["features"])
+        fitted = (Binary.unpacked(*pair, trusted, way_out) for pair in zip(done, where, strict=True))
+        return self._take(tuple(fitted), names)
+
+    # ---------------------------------------------------------------- what it is given
+
+    def _take(self, fitted: tuple[Binary, ...], names: tuple[str, ...]) -> Self:
+        self.fitted_, self.label_names_ = fitted, names
+        self.classes_ = [np.array([0, 1])] * len(names)
+        return self
+
+    def _items(self, X: Any, reset: bool, numbers: bool) -> Any:
+        """Checked items, as estimators take them. `numbers`: nothing but a matrix will do."""
+        if reset:
+            self._remember(None, None)
+        if items.is_items(X):
+            X = items.standardised(X, torch.zeros(()), torch.ones(()))  # as they are, all of them
+            X = X.reshape(len(X), -1) if X.ndim > 2 else X
+        try:
+            if numbers or numbers_wanted(X):
+                how = {"dtype": "numeric", "ensure_all_finite": False, "accept_sparse": "csr"}
+                return validate_data(self, X, reset=reset, **how)
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        return X
+
+    def _remember(self, width: int | None, names: list[str] | None) -> None:
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        if width is not None:
+            self.n_features_in_ = width
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        tags.classifier_tags.multi_class = False
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = False
+        tags.input_tags.sparse = True
+        return tags
