@@ -4,18 +4,25 @@ held-out entries.
 Paper: none of its own. Nystroem features: Williams and Seeger, NIPS 2000. Extremely randomised trees: Geurts, Ernst and
 Wehenkel, Machine Learning 2006. Weights from held-out losses: in the spirit of Caruana et al., ICML 2004.
 
+Known no: learned from as a no, and never contradicted by the beliefs.
+
 The parts, the cheapest first:
 
-1. Three logistic regressions: on the features, on a Gaussian kernel of them, on a Laplace kernel of their normal scores.
-   Where some no is known they learn from known entries; where only yes is known, unknown ones are taken for no. Folds
-   over the items choose their strengths and give scores of every training entry by who has not seen it.
+1. Logistic regressions: on the features, on a Gaussian kernel of them, on a Laplace kernel of their normal scores. Where
+   some no is known they learn from known entries; where only yes is known, unknown ones are taken for no. Folds over the
+   items choose their strengths and give scores of every training entry by who has not seen it.
 2. A forest for all labels. Its targets are what is known, and for unknown entries what 1 believes; where only yes is
    known, half of both. What it is worth is measured on folds whose targets never saw what is held out.
 3. What the labels say of each other, and how they compete for an item, as far as it helps.
 
-A part that does not lower the held-out loss does not count, and one that fails is left out; so what comes out is, by that
-loss, at least as good as plain logistic regression. `budget` ends it early: minutes, or "20x" for twenty times what the
-first part takes; what is begun is ended.
+A part counts by the held-out log loss that it takes away, and one that fails is left out and named. If all together were
+clearly worse, by that loss, than plain logistic regression, that alone is kept. `budget` ends it early: minutes, or "20x"
+for twenty times what the first part takes; what is begun is ended.
+
+Differs: from the common way of choosing one model on a validation part, which is too noisy where few entries are known:
+nothing is chosen, everything is weighed, on all folds. The methods of the papers are not among the parts: as a further
+one, at the best share in hindsight, each added less than 0.2 points of mAP on average (scene, yeast, VOC 2012, debtags,
+COCO; 13 cells), less than a second portfolio with another seed did.
 """
 
 from __future__ import annotations
@@ -104,11 +111,18 @@ class Auto(Solved):
 
     # ---------------------------------------------------------------- the parts, one after the other
 
-    def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+    def steps(self, pool: Pool) -> int:
+        return len(self._steps(pool))
+
+    def _steps(self, pool: Pool) -> list[str]:
         folds = int(self.fold(pool).max()) + 1
-        steps = [*self.spans, "kernels", *(f"forest without fold {k + 1}" for k in range(folds)), "forest", "together"]
-        for step in steps[clock.step :] if clock.epoch == 0 and self.task.lr else ["rest"][clock.step :]:
-            self._attempt(pool, step)
+        forests = [f"forest without fold {k + 1}" for k in range(folds)]
+        return [*self.spans, "kernels", *forests, "forest", "together"]
+
+    def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+        for step in self._steps(pool)[clock.step :]:
+            if self.task.lr and not clock.epoch:
+                self._attempt(pool, step)
             yield {"loss": self.best_loss()}
 
     def _attempt(self, pool: Pool, step: str) -> None:
@@ -118,7 +132,7 @@ class Auto(Solved):
         begun = time.monotonic()
         if not needed and part not in left_out and sum(seconds.values()) >= self._allowed(seconds):
             left_out[part] = "the budget was spent"
-        if step == "rest" or part in left_out:
+        if part in left_out:
             return
         try:
             self._do(pool, step)

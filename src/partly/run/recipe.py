@@ -100,7 +100,7 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
         raise SettingError(f"backbone = {asked['backbone']!r}: features need none. Leave it out.")
     recipe = Recipe(**{"backbone": backbones.DEFAULT[items.kind], **asked, "method": method, "head": head})
     derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"))
-    own = methods.find(method).kind.own_epochs
+    own = methods.find(method).own_epochs(recipe.task(items, labels.shape[1]))
     derived |= {} if own is None else {"epochs": own}
     return replace(recipe, **{name: value for name, value in derived.items() if name not in asked}), reason
 

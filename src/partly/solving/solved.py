@@ -47,6 +47,7 @@ class Solved(Method):
     Folds over the items choose the strength, so that no epoch is better than another.
     """
 
+    own_epochs = 1
     losses: Tensor  # [M], of what was held out
     strengths: Tensor  # [M]
     counts: Tensor  # [M], how much each counts
@@ -70,9 +71,12 @@ class Solved(Method):
             for parameter in self.network.head.parameters():
                 parameter.zero_()
 
+    def steps(self, pool: Pool) -> int:
+        return len(self.spans)
+
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
         names = list(self.spans)
-        for step in range(clock.step, 1 if clock.epoch else len(names)):
+        for step in range(clock.step, len(names)):
             if self.task.lr and not clock.epoch:  # all that a learning rate can mean to a solver
                 self.solve(pool, names[step])
                 if step == len(names) - 1:
