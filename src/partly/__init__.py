@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from partly import (
         active,
+        choosing,
         data,
         items,
         lookahead,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
         similarity,
     )
     from partly.active.queries import queries
+    from partly.choosing import priors
+    from partly.choosing.criteria import criteria
     from partly.comparison import compare
     from partly.data import Dataset, read, write
     from partly.errors import PartlyError
@@ -35,7 +38,9 @@ __all__ = [
     "Labels",
     "PartlyError",
     "active",
+    "choosing",
     "compare",
+    "criteria",
     "data",
     "items",
     "lookahead",
@@ -43,6 +48,7 @@ __all__ = [
     "methods",
     "metrics",
     "networks",
+    "priors",
     "queries",
     "read",
     "scenarios",
@@ -56,9 +62,11 @@ _HOMES = {
     "Classifier": "partly.estimator",
     "Dataset": "partly.data",
     "compare": "partly.comparison",
+    "criteria": "partly.choosing.criteria",
     "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
     "PartlyError": "partly.errors",
+    "priors": "partly.choosing",
     "queries": "partly.active.queries",
     "read": "partly.data",
     "write": "partly.data",

@@ -78,7 +78,7 @@ def propensity(truth: Any, share: float | None = None, seed: int = 0) -> Labels:
 def propensities(yes: npt.NDArray[np.int64], items: int, share: float | None = None) -> Draws:
     """The chance that a yes of each label is named, [L]; yes: how many each label has, [L]. See `propensity`."""
     rest = max(np.log(max(items, 1)) - 1, 0)  # with one or two items the formula would pass 1
-    chance = 1 / (1 + rest * ((yes + 1.5) / 2.5) ** -0.55)
+    chance: Draws = 1 / (1 + rest * ((yes + 1.5) / 2.5) ** -0.55)
     if share is None or not yes.any():
         return chance
     order = np.argsort(-chance, kind="stable")
@@ -88,7 +88,7 @@ def propensities(yes: npt.NDArray[np.int64], items: int, share: float | None = N
     with np.errstate(divide="ignore", invalid="ignore"):  # labels without yes come last
         factor = (share * yes.sum() - certain) / expected
     first = np.argmax(factor * chance[order] <= 1 + 1e-9)  # the first label that need not be cut
-    return np.minimum(chance * factor[first], 1)
+    return np.asarray(np.minimum(chance * factor[first], 1), np.float64)
 
 
 def single_positive(truth: Any, seed: int) -> Labels:

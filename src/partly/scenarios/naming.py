@@ -1,4 +1,4 @@
-"""Scenarios by name, as the command line and experiments write them: 'uniform:0.1', 'single-positive', 'propensity', ..."""
+"""Scenarios by name, as the command line and experiments write them: 'uniform:0.1', 'propensity', ..."""
 
 from __future__ import annotations
 
