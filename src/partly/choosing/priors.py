@@ -13,12 +13,14 @@ stand too high. Estimators by name:
   allowance for chance, in the top of the list, wherever that ends. (J. Bekker, J. Davis. Estimating the Class Prior
   in Positive and Unlabeled Data through Decision Tree Induction. AAAI 2018. There the sets of items are leaves of a
   tree; here tops of the list, and the allowance is one deviation of the number known.)
-- `best-bin`: the ratio of unknown items to known yes in a top of the list, each as a share of its kind, at the top where
-  an upper bound of that ratio is smallest. (S. Garg, Y. Wu, A. Smola, S. Balakrishnan, Z. Lipton. Mixture Proportion
-  Estimation and PU Learning: A Modern Approach. NeurIPS 2021.)
+- `best-bin`: the ratio of unknown items to known yes in a top of the list, each as a share of its kind, at the top
+  where an upper bound of that ratio is smallest. (S. Garg, Y. Wu, A. Smola, S. Balakrishnan, Z. Lipton. Mixture
+  Proportion Estimation and PU Learning: A Modern Approach. NeurIPS 2021.)
 
-The last three take yes as known by chance, within each label. Of a label with few known yes they say little, so the
-ratio of the estimate to the share of known yes is drawn towards that of all labels.
+The last three take yes as known by chance, within each label. They err upwards: where yes cannot be told from no,
+hidden yes could be anywhere. So the ratio of the estimate to the share of known yes is drawn towards the lower quartile
+of the labels' ratios, the more, the fewer yes of a label are known. If all labels have the same chance to be named,
+every ratio is a bound for this one, and those of labels that are easy to tell come nearest.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ from partly.labels import Labels, scored
 Floats = npt.NDArray[np.float64]
 
 ALLOWANCE = 2.0  # entries, of the share that all labels have together, that `observed` adds to each label
-TOWARDS_ALL = 10.0  # known yes: with as many, a label's own ratio counts as much as that of all labels
+TOWARDS_ALL = 100.0  # known yes: with as many, a label's own ratio counts as much as that of all labels
+QUARTILE = 0.25
 FEWEST = 3  # known yes, below which a label has no ratio of its own
 RISK = 0.1  # of `best-bin`: the chance that its bound does not hold
 
@@ -79,14 +82,14 @@ def _observed(yes: npt.NDArray[np.int64], no: npt.NDArray[np.int64], labels: Lab
 
 
 def _drawn_together(ratios: Floats, yes: npt.NDArray[np.int64]) -> Floats:
-    """Share of yes / share of known yes: each label's own, drawn to the median over known yes the fewer it has."""
+    """Share of yes / share of known yes: each label's own, drawn to the lower quartile over all known yes."""
     own = np.log(np.maximum(ratios, 1))
     defined = ~np.isnan(own) & (yes >= FEWEST)
     if not defined.any():
         return np.ones(len(yes))
     order = np.flatnonzero(defined)[np.argsort(own[defined], kind="stable")]
     below = np.cumsum(yes[order])
-    pooled = own[order[np.searchsorted(below, below[-1] / 2)]]
+    pooled = own[order[np.searchsorted(below, below[-1] * QUARTILE)]]
     weight = np.where(defined, yes / (yes + TOWARDS_ALL), 0)
     return np.asarray(np.exp(weight * np.where(defined, own, 0) + (1 - weight) * pooled), np.float64)
 

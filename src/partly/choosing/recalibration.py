@@ -44,14 +44,17 @@ def recalibrated(scores: Floats, weights: Floats, targets: Floats) -> tuple[floa
 
 def standardised(scores: Floats) -> Singles:
     """Each label's scores with mean 0 and deviation 1 over its items, [L, N]. Scores that are all equal become 0."""
-    mean, factor = (part[:, None].astype(scores.dtype) for part in moments(scores))
-    result = np.ascontiguousarray(scores - mean, np.float32)
-    result *= factor.astype(np.float32)
+    scores = np.asarray(scores, np.result_type(scores.dtype, np.float32))
+    mean, factor = moments(scores)
+    result = np.ascontiguousarray(scores - mean[:, None].astype(scores.dtype), np.float32)
+    result *= factor[:, None].astype(np.float32)
     return result
 
 
 def moments(scores: Floats) -> tuple[Doubles, Doubles]:
     """Mean of each label's scores, and 1 / their deviation (0 where that is 0): two [L]."""
+    if not scores.shape[1]:
+        return np.zeros(len(scores)), np.zeros(len(scores))
     mean, deviation = scores.mean(axis=1, dtype=np.float64), scores.std(axis=1, dtype=np.float64)
     varied = deviation > 1e-12 * np.abs(mean)
     return mean, np.where(varied, 1 / np.where(varied, deviation, 1), 0)

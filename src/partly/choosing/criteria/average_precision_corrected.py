@@ -2,7 +2,9 @@
 
 Assumes: within a label known yes are a matter of chance, so that hidden yes lie among the scores as the known ones do,
 and that the share of yes of each label (`partly.priors.estimate`) is about right: a share that is too high lifts all
-models to a precision of 1, where they cannot be told apart. Estimates for rare labels are often far off.
+models to a precision of 1, where they cannot be told apart. Estimates for rare labels are often far off. A bad model's
+own scores make for a high estimate, which flatters it: to compare models give all of them the same shares, such as the
+lowest of their estimates, each of which errs upwards.
 
 Differs: at the k-th of n known yes, r items down, precision is not k / r but (k + h (k - 1/2) / n) / r, and at most 1,
 where h = share x items - n are hidden. With nothing hidden it is the average precision with unknown taken for no.
@@ -15,12 +17,17 @@ import math
 import numpy as np
 
 from partly.choosing import priors
+from partly.errors import SettingError
 from partly.labels import Labels, scored
 
 
-def criterion(scores: scored.Scores, labels: Labels, *, prior: str = "auto") -> float:
-    """prior: an estimator of `partly.priors`. NaN where nothing is known to be yes."""
-    shares = priors.estimate(scores, labels, prior)
+def criterion(scores: scored.Scores, labels: Labels, *, prior: str | tuple[float, ...] = "auto") -> float:
+    """prior: the share of yes of each label, or how to estimate it from these scores. NaN where no yes is known."""
+    shares = priors.estimate(scores, labels, prior) if isinstance(prior, str) else np.array(prior)
+    if shares.shape != labels.shape[1:]:
+        raise SettingError(
+            f"average-precision-corrected: prior holds {shares.size} shares for {labels.shape[1]} labels."
+        )
     pairs = zip(scored.against_rest(scores, labels), shares, strict=True)
     return scored.mean(np.array([corrected(yes, rest, share) for (yes, rest), share in pairs]))
 

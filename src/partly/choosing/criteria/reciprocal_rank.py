@@ -36,5 +36,5 @@ def reciprocals(scores: scored.Scores, yes: scored.Scores) -> scored.Scores:
 
 def _runs(rows: scored.Scores) -> list[tuple[int, int, int]]:
     """Item, and where its entries start and stop."""
-    items, starts = np.unique(rows, return_index=True)
-    return list(zip(items, starts, [*starts[1:], len(rows)], strict=True))
+    items, starts, counts = np.unique(rows, return_index=True, return_counts=True)
+    return list(zip(items, starts, starts + counts, strict=True))
