@@ -16,6 +16,8 @@ from sklearn.metrics import roc_auc_score
 import partly
 from partly import Labels, choosing, metrics, priors
 from partly.choosing import criteria
+from partly.choosing.criteria.log_loss import judged
+from partly.choosing.recalibration import fitted
 from partly.errors import DataError, SettingError
 
 Array = np.ndarray[Any, Any]
@@ -111,6 +113,16 @@ def test_reciprocal_rank_by_hand() -> None:
     z[5] = [1, 0, 0]  # the lowest of its item: rank 3
     found = choosing.score("reciprocal-rank", s, Labels.from_ternary(z))
     assert 0.8 < found < 1
+
+
+def test_reciprocal_rank_against_a_loop() -> None:
+    s, z = made(items=60)
+    fit = fitted(judged(s, Labels.from_ternary(z)))
+    logits = fit.scale * (s - s.mean(axis=0)) / s.std(axis=0) + fit.biases
+    found = []
+    for i, j in np.argwhere(z == 1):
+        found.append(1 / (1 + sum(logits[i, k] > logits[i, j] for k in range(5) if z[i, k] != 1)))
+    assert choosing.score("reciprocal-rank", s, Labels.from_ternary(z)) == pytest.approx(np.mean(found))
 
 
 def test_auc_is_that_of_scikit_learn() -> None:
