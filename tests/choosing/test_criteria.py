@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -260,6 +261,12 @@ def test_every_criterion_says_what_it_assumes() -> None:
         assert words["summary"].endswith(".")
     assert "Hanley" in partly.criteria()["auc"]["citation"]
     assert partly.criteria()["average-precision-corrected"]["settings"] == {"prior": "auto"}
+
+
+def test_the_page_names_every_criterion_and_estimator() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "choosing.md").read_text("utf-8")
+    for name in [*NAMES, *priors.names()]:
+        assert f"`{name}`" in page, name
 
 
 def test_the_default_depends_on_whether_a_no_is_known() -> None:
