@@ -19,9 +19,10 @@ SOURCE = Path(partly.__file__).parent
 LAYERS = [
     {"errors", "clock", "catalogue"},
     {"files", "labels"},
-    {"items", "scenarios", "data"},
+    {"items", "scenarios", "data", "choosing"},
     {"pool", "networks", "losses", "selection", "similarity", "lookahead", "one_label"},
     {"method", "two_networks"},
+    {"solving"},
     {"methods"},
     {"metrics", "checkpoint", "auto"},
     {"training", "report"},
@@ -91,8 +92,8 @@ def test_the_top_level_is_the_engine() -> None:
 
 
 def test_no_two_modules_share_a_name() -> None:
-    """But for the folders in which a file's name is that of what it offers: a method, a query, a command."""
-    named = ("methods.", "commands.", "active.queries.", "networks.backbones.")
+    """But for the folders in which a file's name is that of what it offers: a method, a query, a criterion, ..."""
+    named = ("methods.", "commands.", "active.queries.", "networks.backbones.", "choosing.criteria.")
     names = [name.rpartition(".")[2] for name in graph(SOURCE) if not name.startswith(named)]
     assert sorted(names) == sorted(set(names))
 

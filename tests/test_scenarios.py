@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -19,6 +20,7 @@ from partly import scenarios
 from partly.errors import LabelError, SettingError
 from partly.labels import Labels, matrix
 from partly.labels.hierarchy import Hierarchy
+from partly.scenarios import draws, hiding
 
 Array = np.ndarray[Any, Any]
 Play = Callable[[Any, float, int], Labels]
@@ -30,10 +32,12 @@ SHARE: dict[str, Play] = {
     "positives, one at least": lambda truth, share, seed: scenarios.positives(
         truth, share, seed, keep_at_least_one=True
     ),
+    "propensity, scaled": scenarios.propensity,
     "dense": scenarios.dense,
     "coarse_only": lambda truth, share, seed: scenarios.coarse_only(truth, PAIRS, share, seed),
 }
 ALL: dict[str, Play] = SHARE | {
+    "propensity": lambda truth, share, seed: scenarios.propensity(truth, seed=seed),
     "single_positive": lambda truth, share, seed: scenarios.single_positive(truth, seed),
     "one_yes_all_no": lambda truth, share, seed: scenarios.one_yes_all_no(truth, seed),
     "noisy": scenarios.noisy,
@@ -193,6 +197,48 @@ def test_positives_may_take_all_yes_of_an_item() -> None:
     assert (left == 0).any()
 
 
+def chances(truth: Array, share: float | None) -> list[float]:
+    """Jain, Prabhu and Varma (2016) as they write it, label by label; then one factor, found by halving."""
+    items, a, b = len(truth), 0.55, 1.5
+    c = (math.log(items) - 1) * (b + 1) ** a
+    counts = [int((truth[:, j] == 1).sum()) for j in range(truth.shape[1])]
+    found = [1 / (1 + c * math.exp(-a * math.log(count + b))) for count in counts]
+    if share is None:
+        return found
+    low, high = 0.0, 1e6
+    for _ in range(200):
+        factor = (low + high) / 2
+        known = sum(min(1, factor * p) * n for p, n in zip(found, counts, strict=True))
+        low, high = (factor, high) if known < share * sum(counts) else (low, factor)
+    return [min(1, factor * p) for p in found]
+
+
+@pytest.mark.parametrize("share", [None, 0.1, 0.5, 0.8, 0.97])
+def test_propensity_names_rare_labels_less_often(share: float | None) -> None:
+    rates = np.array([0.6, 0.3, 0.1, 0.02, 0.005, 0])
+    truth = np.where(np.random.default_rng(0).random((8000, 6)) < rates, 1, -1).astype(np.int8)
+    expected = chances(truth, share)
+    assert hiding.propensities((truth == 1).sum(axis=0), 8000, share)[:5] == pytest.approx(expected[:5], rel=1e-6)
+    if share is None or share < 0.8:
+        assert expected == sorted(expected, reverse=True)
+    labels = scenarios.propensity(Labels.from_ternary(truth), share, 3)
+    decide = draws.drawn("propensity", 3, slice(0, 8000), 6)
+    said = dense(labels)
+    for i, j in np.ndindex(*truth.shape):
+        assert said[i, j] == (truth[i, j] == 1 and decide[i, j] < expected[j])
+    if share is not None:
+        assert labels.counts()[0].sum() / (truth == 1).sum() == pytest.approx(share, abs=0.02)
+
+
+@given(z=truths, share=shares, seed=seeds)
+def test_propensity_expects_the_share_that_was_asked_for(z: Array, share: float, seed: int) -> None:
+    yes = (z == 1).sum(axis=0)
+    chance = hiding.propensities(yes, len(z), share)
+    assert ((chance >= 0) & (chance <= 1)).all()
+    assert (chance * yes).sum() == pytest.approx(share * yes.sum())
+    assert not scenarios.propensity(Labels.from_ternary(z), share, seed).counts()[1].any()
+
+
 @given(z=truths, seed=seeds)
 def test_single_positive_keeps_one_yes_and_no_no(z: Array, seed: int) -> None:
     said = dense(scenarios.single_positive(Labels.from_ternary(z), seed))
@@ -297,6 +343,8 @@ def test_coarse_only_refuses_a_truth_that_contradicts_the_hierarchy() -> None:
 @pytest.mark.parametrize("name", [*SHARE, "noisy"])
 @pytest.mark.parametrize("share", [-0.1, 1.5, 10, float("nan"), "0.1", None, True])
 def test_a_share_is_a_number_from_0_to_1(name: str, share: Any) -> None:
+    if name.startswith("propensity") and share is None:
+        return  # the chances as they are
     with pytest.raises(SettingError, match="share must be a number from 0 to 1"):
         ALL[name](full(), share, 0)
 
@@ -310,8 +358,8 @@ def test_a_seed_is_a_whole_number(name: str, seed: Any) -> None:
 
 def test_every_scenario_has_a_name() -> None:
     assert scenarios.names() == [
-        "uniform", "positives", "single-positive", "one-yes-all-no", "dense", "noisy", "noisy-plus", "coarse-only",
-        "uniform-per-entry",
+        "uniform", "positives", "propensity", "single-positive", "one-yes-all-no", "dense", "noisy", "noisy-plus",
+        "coarse-only", "uniform-per-entry",
     ]  # fmt: skip
 
 
@@ -324,6 +372,8 @@ def test_every_scenario_has_a_name() -> None:
         ("single-positive", lambda t: scenarios.single_positive(t, 5)),
         (" single_positive ", lambda t: scenarios.single_positive(t, 5)),
         ("one-yes-all-no", lambda t: scenarios.one_yes_all_no(t, 5)),
+        ("propensity", lambda t: scenarios.propensity(t, seed=5)),
+        ("propensity:0.25", lambda t: scenarios.propensity(t, 0.25, 5)),
         ("dense: .5", lambda t: scenarios.dense(t, 0.5, 5)),
         ("noisy:0.9", lambda t: scenarios.noisy(t, 0.9, 5)),
         ("noisy-plus", lambda t: scenarios.noisy_plus(t, 5)),
@@ -344,6 +394,7 @@ def test_a_scenario_by_its_name(text: str, expected: Callable[[Labels], Labels])
         ("uniform", ["no share given", "write 'uniform:0.1'"]),
         ("noisy-plus:0.1", ["takes no share", "write 'noisy-plus'"]),
         ("uniform:", ["number from 0 to 1"]),
+        ("propensity:2", ["propensity: share must be a number from 0 to 1", "got 2.0"]),
         ("uniform:10", ["number from 0 to 1", "10 % is 0.1", "got 10.0"]),
         ("uniform:10%", ["number from 0 to 1", "got '10%'"]),
         ("uniform:nan", ["number from 0 to 1"]),

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from partly import (
         active,
+        choosing,
         data,
         items,
         lookahead,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
         similarity,
     )
     from partly.active.queries import queries
+    from partly.choosing import priors
+    from partly.choosing.criteria import criteria
     from partly.comparison import compare
     from partly.data import Dataset, read, write
     from partly.errors import PartlyError
@@ -37,7 +40,9 @@ __all__ = [
     "PartlyError",
     "PerLabel",
     "active",
+    "choosing",
     "compare",
+    "criteria",
     "data",
     "items",
     "lookahead",
@@ -45,6 +50,7 @@ __all__ = [
     "methods",
     "metrics",
     "networks",
+    "priors",
     "queries",
     "read",
     "scenarios",
@@ -58,10 +64,12 @@ _HOMES = {
     "Classifier": "partly.estimator",
     "Dataset": "partly.data",
     "compare": "partly.comparison",
+    "criteria": "partly.choosing.criteria",
     "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
     "PartlyError": "partly.errors",
     "PerLabel": "partly.per_label",
+    "priors": "partly.choosing",
     "queries": "partly.active.queries",
     "read": "partly.data",
     "write": "partly.data",

@@ -24,17 +24,16 @@ Where only yes is known, whatever is predicted is right: read precision, and wha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from partly.errors import DataError, SettingError, did_you_mean, listing
-from partly.labels import Labels, as_labels
+from partly.errors import DataError, SettingError, did_you_mean
+from partly.labels import Labels, scored
 from partly.labels.matrix import BLOCK, Matrix, Ternary, blocks
 
 Scores = npt.NDArray[Any]
@@ -48,8 +47,10 @@ def average_precision(scores: Any, labels: Any) -> Floats:
     labels: `Labels`, or an array of 1 yes, 0 no, NaN unknown. Only the order of the scores matters, so that
     infinite ones are fine; NaN is refused.
     """
-    scores, labels = _checked(scores, labels)
-    return np.array([_average_precision(yes, no) for yes, no in _columns(scores, labels.ternary())], np.float64)
+    scores, labels = scored.checked(scores, labels)
+    return np.array(
+        [scored.average_precision(yes, no) for yes, no in scored.columns(scores, labels.ternary())], np.float64
+    )
 
 
 def memory(shape: tuple[int, int]) -> int:
@@ -85,7 +86,7 @@ def grouped(ap: Floats, counts: npt.ArrayLike, groups: int = 5) -> Floats:
     if groups < 1:
         raise SettingError(f"groups = {groups}: should be 1 or more.")
     ordered = np.array_split(np.argsort(counts, kind="stable"), groups)
-    return np.array([_mean(ap[group]) for group in ordered], np.float64)
+    return np.array([scored.mean(ap[group]) for group in ordered], np.float64)
 
 
 def evaluate(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, float]:
@@ -102,13 +103,13 @@ def both(scores: Any, labels: Any, threshold: float = 0.5) -> tuple[dict[str, fl
     """`evaluate` and `by_label`, from one look at the scores."""
     scores, labels, threshold = _checked_at(scores, labels, threshold)
     table = _label_table(scores, labels.ternary(), threshold)
-    cp, cr, macro_f1 = (_mean(table[key]) for key in ("precision", "recall", "F1"))
+    cp, cr, macro_f1 = (scored.mean(table[key]) for key in ("precision", "recall", "F1"))
     hits, predicted, yes, no = (table[key].sum() for key in ("hits", "predicted", "yes", "no"))
     op, overall_recall, of1 = map(float, _precision_recall_f1(hits, predicted, yes))
     counted = int(np.count_nonzero(~np.isnan(table["AP"])))
     items = _item_table(scores, labels.ternary(), threshold)
     found = {
-        "mAP": _mean(table["AP"]),
+        "mAP": scored.mean(table["AP"]),
         "CF1": 2 * cp * cr / (cp + cr) if cp + cr else 0.0,
         "OF1": of1,
         "CP": cp,
@@ -117,8 +118,8 @@ def both(scores: Any, labels: Any, threshold: float = 0.5) -> tuple[dict[str, fl
         "OR": overall_recall,
         "macro_f1": macro_f1,
         "micro_f1": of1,
-        "exact_match": _mean(items[:, 0]),
-        **{f"P@{k}": _mean(items[:, 1 + i]) for i, k in enumerate(RANKS)},
+        "exact_match": scored.mean(items[:, 0]),
+        **{f"P@{k}": scored.mean(items[:, 1 + i]) for i, k in enumerate(RANKS)},
         "labels_counted": counted,
         "labels_undefined": labels.shape[1] - counted,
         "labels_with_yes": int(np.count_nonzero(table["yes"])),
@@ -148,49 +149,11 @@ def _score(name: str, estimator: Any, items: Any, labels: Any) -> float:
 # -------------------------------------------------------------------- one label at a time
 
 
-def _columns(scores: Scores, z: Matrix) -> Iterator[tuple[Scores, Scores]]:
-    """Label by label: the scores of its known yes, and those of its known no."""
-    pairs = _sparse_columns(scores, z) if sp.issparse(z) else _dense_columns(scores, z)
-    for s, said in pairs:
-        yield np.compress(said == 1, s), np.compress(said == -1, s)
-
-
-def _dense_columns(scores: Scores, z: Ternary) -> Iterator[tuple[Scores, Ternary]]:
-    for block in blocks(z.shape[::-1]):
-        yield from zip(*(_transposed(m[:, block]) for m in (scores, z)), strict=True)
-
-
-def _transposed(m: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Columns as rows of memory. By strips that fit a cache: NumPy copies the whole at half the speed."""
-    result = np.empty(m.shape[::-1], m.dtype)
-    for start in range(0, len(m), 256):
-        result[:, start : start + 256] = m[start : start + 256].T
-    return result
-
-
-def _sparse_columns(scores: Scores, z: Matrix) -> Iterator[tuple[Scores, Ternary]]:
-    z = z.tocsc()
-    for j, (start, stop) in enumerate(pairwise(z.indptr)):
-        yield scores[z.indices[start:stop], j], z.data[start:stop]
-
-
-def _average_precision(yes: Scores, no: Scores) -> float:
-    if not len(yes) or not len(no):
-        return math.nan
-    dtype = np.result_type(yes.dtype, np.float32)  # half precision sorts slowly
-    yes, no = (np.sort(part.astype(dtype, copy=False)) for part in (yes, no))
-    hits = np.arange(len(yes), 0, -1)  # yes entries at or above each yes entry
-    if (yes[1:] == yes[:-1]).any():  # only then is it worth a search
-        hits = len(yes) - np.searchsorted(yes, yes)
-    false_alarms = len(no) - np.searchsorted(no, yes)
-    return float(np.mean(hits / (hits + false_alarms)))
-
-
 def _label_table(scores: Scores, z: Matrix, threshold: float) -> dict[str, npt.NDArray[Any]]:
     ap = np.empty(z.shape[1])
     yes, no, predicted, hits = np.zeros((4, z.shape[1]), np.int64)
-    for j, (s_yes, s_no) in enumerate(_columns(scores, z)):
-        ap[j] = _average_precision(s_yes, s_no)
+    for j, (s_yes, s_no) in enumerate(scored.columns(scores, z)):
+        ap[j] = scored.average_precision(s_yes, s_no)
         yes[j], no[j] = len(s_yes), len(s_no)
         hits[j] = np.count_nonzero(s_yes >= threshold)
         predicted[j] = hits[j] + np.count_nonzero(s_no >= threshold)
@@ -253,53 +216,15 @@ def _precision_at_ranks(s: Scores, z: Ternary) -> Floats:
     return result
 
 
-# -------------------------------------------------------------------- small parts, and the door
-
-
-def _mean(values: Floats) -> float:
-    """Over what is defined, NaN of nothing. Exactly rounded, so that no order and no batching changes a bit."""
-    defined = values[~np.isnan(values)]
-    return math.fsum(defined.tolist()) / len(defined) if len(defined) else math.nan
-
-
-def _checked(scores: Any, labels: Any) -> tuple[Scores, Labels]:
-    labels = as_labels(labels, "labels")
-    if hasattr(scores, "detach"):  # a tensor; NumPy has no bfloat16
-        scores = scores.detach().cpu()
-        scores = scores.float() if str(scores.dtype) == "torch.bfloat16" else scores
-    scores = np.asarray(scores)
-    if scores.shape != labels.shape:
-        raise DataError(
-            f"Scores have the shape {scores.shape} and labels {labels.shape}; "
-            "both must be items x labels, in the same order."
-        )
-    if scores.dtype.kind not in "biuf":
-        raise DataError(f"Scores must be real numbers; got dtype {scores.dtype}.")
-    remedy = "A network that diverged gives NaN: look at its loss and at its inputs."
-    _refuse_where(np.isnan, scores, labels, "NaN", remedy)
-    return scores, labels
+# -------------------------------------------------------------------- the door
 
 
 def _checked_at(scores: Any, labels: Any, threshold: float) -> tuple[Scores, Labels, float]:
-    scores, labels = _checked(scores, labels)
+    scores, labels = scored.checked(scores, labels)
     if not math.isfinite(threshold):
         raise SettingError(f"threshold must be a finite number; got {threshold!r}.")
     if 0 < threshold < 1:  # a float may round a little past 1
         remedy = "Give probabilities (the sigmoid of logits), or the threshold for logits: threshold=0."
         outside = f"outside 0..1, where the threshold {threshold:g} takes probabilities"
-        _refuse_where(lambda s: (s < -1e-6) | (s > 1 + 1e-6), scores, labels, outside, remedy)
+        scored.refuse_where(lambda s: (s < -1e-6) | (s > 1 + 1e-6), scores, labels, outside, remedy)
     return scores, labels, float(threshold)
-
-
-def _refuse_where(
-    wrong: Callable[[Scores], npt.NDArray[np.bool_]], scores: Scores, labels: Labels, what: str, remedy: str
-) -> None:
-    total, places = 0, list[str]()
-    for block in blocks(labels.shape):
-        bad = wrong(scores[block])
-        total += int(np.count_nonzero(bad))
-        if total and len(places) < 5:
-            found = ((i + block.start, j) for i, j in np.argwhere(bad)[:5])
-            places += [f"item {labels.ids[i]}, label {labels.names[j]}: {scores[i, j]:g}" for i, j in found]
-    if total:
-        raise DataError(f"{total} of {scores.size} scores are {what}" + listing(places, total) + f"\n{remedy}")

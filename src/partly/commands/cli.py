@@ -37,7 +37,7 @@ Query = Annotated[str, typer.Option(help="random, uncertainty or look-ahead.")]
 Count = Annotated[int, typer.Option("-n", "--count", help="Questions, at most; of one round.")]
 Scenario = Annotated[
     str | None,
-    typer.Option(help="Play partly known labels: uniform:0.1, single-positive, positives:0.25, dense:0.1, ..."),
+    typer.Option(help="Play partly known labels: uniform:0.1, single-positive, positives:0.25, propensity, ..."),
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 
@@ -151,7 +151,9 @@ def evaluate(
 @app.command()
 def simulate(
     data: Annotated[str, typer.Argument(help="Truth: 'scenes', an .npz with a train part, or a table of labels.")],
-    scenario: Annotated[str, typer.Option(help="uniform:0.1, single-positive, positives:0.25, dense:0.1, ...")],
+    scenario: Annotated[
+        str, typer.Option(help="uniform:0.1, single-positive, positives:0.25, propensity, dense:0.1, ...")
+    ],
     out: Annotated[Path, typer.Option(help="The partly known labels: .csv, .parquet or .npz.")],
     seed: Seed = 0,
 ) -> None:

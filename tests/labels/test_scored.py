@@ -1,0 +1,46 @@
+"""Scores beside labels: the pairs of each label, whatever the form and the blocks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from partly import Labels
+from partly.labels import matrix, scored
+
+
+def case() -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(7, 5)), rng.choice([1, 0, -1], (7, 5)).astype(np.int8)
+
+
+@pytest.mark.parametrize("block", [1, 10, matrix.BLOCK])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_label_by_label(sparse: bool, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "BLOCK", block)
+    s, z = case()
+    z[:, 2] = 0
+    labels = Labels.from_ternary(sp.csr_array(z) if sparse else z)
+    known, rest = list(scored.columns(s, labels.ternary())), list(scored.against_rest(s, labels))
+    assert len(known) == len(rest) == 5
+    for j in range(5):
+        yes = sorted(s[i, j] for i in range(7) if z[i, j] == 1)
+        assert sorted(known[j][0]) == sorted(rest[j][0]) == yes
+        assert sorted(known[j][1]) == sorted(s[i, j] for i in range(7) if z[i, j] == -1)
+        assert sorted(rest[j][1]) == sorted(s[i, j] for i in range(7) if z[i, j] != 1)
+
+
+def test_auc_by_hand() -> None:
+    assert scored.auc(np.array([3, 1]), np.array([2, 1, 0])) == (3 + 1.5) / 6
+    assert scored.auc(np.array([np.inf]), np.array([-np.inf, np.inf])) == 0.75
+    assert math.isnan(scored.auc(np.array([1.0]), np.array([])))
+    assert math.isnan(scored.auc(np.array([]), np.array([1.0])))
+
+
+def test_a_mean_is_over_what_is_defined() -> None:
+    assert scored.mean(np.array([1, np.nan, 2])) == 1.5
+    assert math.isnan(scored.mean(np.array([np.nan])))
