@@ -34,7 +34,7 @@ LAYERS = [
     {"__main__"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
-FOR_METHODS = {"errors", "clock", "labels", "method", "two_networks", *LAYERS[3]}
+FOR_METHODS = {"errors", "clock", "labels", "method", "two_networks", "solving", *LAYERS[3]}
 MOST = 16  # modules on the top level; everything else has its room
 
 

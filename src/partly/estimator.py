@@ -146,7 +146,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _told(self, what: str) -> Any:
         check_is_fitted(self, "fitted_")
         if what not in self.fitted_.method.notes:
-            raise AttributeError(f"{what}_: only a portfolio (method='auto' on features) has one; this is {self.method_}.")
+            raise AttributeError(
+                f"{what}_: only a portfolio (method='auto' on features) has one; this is {self.method_}."
+            )
         return self.fitted_.method.notes[what]
 
     @property

@@ -83,7 +83,9 @@ class Method(nn.Module):
     def __init__(self, task: Task) -> None:
         super().__init__()
         self.task = task
-        self.notes: dict[str, Any] = {}  # worth telling of how it was trained: plain, saved beside the state, no part of it
+        self.notes: dict[
+            str, Any
+        ] = {}  # worth telling of how it was trained: plain, saved beside the state, no part of it
         self._kept: list[str] = []
 
     @classmethod

@@ -160,9 +160,7 @@ def unseen(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
     return _in_blocks(method, method.out_of_fold)
 
 
-def _in_blocks(
-    method: Method, of: Callable[[slice], Tensor | None]
-) -> Iterator[npt.NDArray[np.floating[Any]]]:
+def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator[npt.NDArray[np.floating[Any]]]:
     count, step = len(method.task.items), max(1, BLOCK // method.task.labels)
     for start in range(0, count, step):
         part = of(slice(start, min(start + step, count)))

@@ -231,9 +231,7 @@ class Auto(Solved):
         ]
 
 
-def with_forest(
-    held_out: list[Floats], losses: list[float], weights: Floats, targets: Floats
-) -> tuple[Blend, float]:
+def with_forest(held_out: list[Floats], losses: list[float], weights: Floats, targets: Floats) -> tuple[Blend, float]:
     """Kernel machines and forest together, and the share of the forest: the less the more it lacks, and none where the
     loss is lower without it."""
     kernels, forest = gains(losses, weights, targets)

@@ -3,7 +3,8 @@
 A file that defines `head(inputs, labels, *, settings...)` is a choice for `head=`; it returns the trunk, which makes
 the features that methods see, and the head proper, which makes logits of them. With an argument `observed` it is given
 the training labels too (None when a trained network is built anew, to be filled with its weights); with an argument
-`examples`, a function that gives some training items, picked at random, as they reach the head.
+`examples`, a function that gives some training items, picked at random, as they reach the head; with an argument
+`scales`, the scales [inputs] of the features before they were standardised.
 """
 
 from __future__ import annotations
@@ -70,13 +71,17 @@ def build(
     """A freshly initialised network for such items; without a backbone, the one that their kind has, if any."""
     chosen = find_head(head)
     body: list[nn.Module] = [Standardise(items.statistics, items.shape)]
-    width = items.shape[0]
+    width, scales = items.shape[0], items.statistics.scale
     name = backbone or backbones.DEFAULT[items.kind]
     if name is not None:
         made = backbones.find(name).make(items.shape, **backbone_settings or {})
         body.append(made)
-        width = made.width
-    offered = {"observed": observed, "examples": partial(_examples, nn.Sequential(*body), items, width)}
+        width, scales = made.width, torch.ones(made.width)
+    offered = {
+        "observed": observed,
+        "scales": scales,
+        "examples": partial(_examples, nn.Sequential(*body), items, width),
+    }
     taken = {name: offered[name] for name in offered.keys() & inspect.signature(chosen.make).parameters.keys()}
     trunk, last = chosen.make(width, labels, **taken, **head_settings or {})
     return Network(nn.Sequential(*body, trunk), last)

@@ -28,6 +28,20 @@ class Clipped(nn.Module):
         return x.clamp(-CLIP, CLIP)
 
 
+class Rescaled(nn.Module):
+    """Standardised features with the scales [D] that they came with, but for one common factor."""
+
+    factor: Tensor
+
+    def __init__(self, scales: Tensor) -> None:
+        super().__init__()
+        common = (scales.double() ** 2).mean().sqrt().clamp(min=1e-30)
+        self.register_buffer("factor", (scales.double() / common).float())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.factor
+
+
 class NormalScores(nn.Module):
     """Each feature by its place among the training items, spread as a normal variable is: what a monotone change of a
     feature cannot alter. Values that many items share stand in the middle of their places."""

@@ -4,7 +4,16 @@ This is the engine: it trains and predicts. `Classifier`, the loop of questions 
 """
 
 from partly.run.fitting import Fitted, cross_fit, fit, load, publish, save
-from partly.run.folder import claim, describe, digest, read_beliefs, read_description, read_ids, read_out_of_fold, state_of
+from partly.run.folder import (
+    claim,
+    describe,
+    digest,
+    read_beliefs,
+    read_description,
+    read_ids,
+    read_out_of_fold,
+    state_of,
+)
 from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from partly.solving.calibration import Calibrated, calibrate
+from partly.solving.calibration import calibrate, z_scores
 from partly.solving.logistic import Floats
 
 TEMPERATURE = 0.05  # of the soft maximum, as a part of the best gain
@@ -42,10 +42,14 @@ def shares(gains: Sequence[float]) -> npt.NDArray[np.float64]:
 def blend(held_out: Sequence[Floats], counts: Sequence[float], weights: Floats, targets: Floats) -> Blend:
     """Learners with these held-out scores [L, N], each counting as much as said."""
     parts = [z_scores(scores) for scores in held_out]
-    together = sum(np.float32(count) * line(scores) for count, line, scores in zip(counts, parts, held_out, strict=True))
+    together = sum(
+        np.float32(count) * line(scores) for count, line, scores in zip(counts, parts, held_out, strict=True)
+    )
     last = calibrate(np.asarray(together, np.float32), weights, targets)
     slopes = np.stack([np.float32(count) * line.slope * last.slope for count, line in zip(counts, parts, strict=True)])
-    bias = last.bias + last.slope * sum(np.float32(count) * line.bias for count, line in zip(counts, parts, strict=True))
+    bias = last.bias + last.slope * sum(
+        np.float32(count) * line.bias for count, line in zip(counts, parts, strict=True)
+    )
     return Blend(slopes, bias.astype(np.float32), last(np.asarray(together, np.float32)), last.loss)
 
 
@@ -53,10 +57,3 @@ def gains(losses: Sequence[float], weights: Floats, targets: Floats) -> list[flo
     """What part of the prior's loss each loss takes away."""
     prior = max(calibrate(np.zeros_like(weights), weights, targets).loss, 1e-12)
     return [1 - loss / prior for loss in losses]
-
-
-def z_scores(scores: Floats) -> Calibrated:
-    """The lines that bring the scores of each label to mean 0 and scale 1."""
-    mean, spread = scores.mean(axis=1), scores.std(axis=1)
-    spread = np.maximum(spread, np.float32(1e-3) * spread.max() + np.float32(1e-6))  # a label that hardly varies
-    return Calibrated(float("nan"), 1 / spread, -mean / spread)

@@ -63,7 +63,10 @@ class Forest(nn.Module):
         at_leaf = [tree.children_left < 0 for tree in trees]
         own = [np.arange(tree.node_count) for tree in trees]
         left, right = (
-            [np.where(leaf, i, getattr(tree, side)) + start for tree, leaf, i, start in zip(trees, at_leaf, own, starts, strict=True)]
+            [
+                np.where(leaf, i, getattr(tree, side)) + start
+                for tree, leaf, i, start in zip(trees, at_leaf, own, starts, strict=True)
+            ]
             for side in ("children_left", "children_right")
         )
         leaves = np.concatenate(at_leaf)

@@ -81,7 +81,9 @@ def turned(x: Features) -> Turned:
         squares: Any = stored.power(2).mean(axis=0) if sp.issparse(x) else np.einsum("ij,ij->j", x, x) / items
         return Turned(x, (), mean, np.maximum(np.asarray(squares, np.float32).ravel() - mean**2, 0))
     wide = width > items
-    values, vectors = scipy.linalg.eigh((x @ x.T if wide else x.T @ x) / np.float32(items), driver="evd", check_finite=False)
+    values, vectors = scipy.linalg.eigh(
+        (x @ x.T if wide else x.T @ x) / np.float32(items), driver="evd", check_finite=False
+    )
     kept = np.flatnonzero(values > SMALLEST * max(float(values[-1]), 1e-12))[::-1]
     values, vectors = np.maximum(values[kept], 0).astype(np.float32), np.ascontiguousarray(vectors[:, kept], np.float32)
     none = np.zeros(len(kept), np.float32)
@@ -99,9 +101,7 @@ def log_odds(weights: Floats, targets: Floats) -> Floats:
     return np.asarray(np.log(share / (1 - share)), np.float32)
 
 
-def path(
-    x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float], offset: Floats | None = None
-) -> Path:
+def path(x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float], offset: Floats | None = None) -> Path:
     """Coefficients [L, R] and biases [L] for each strength C in turn, each started where the last one ended.
 
     strengths: from strong (small C) to weak. A label whose entries all say the same has no weights, and the bias of
@@ -151,9 +151,7 @@ def path_by_label(
         yield w.reshape(-1, w.shape[2]), b.reshape(-1)
 
 
-def _few(
-    rows: Rows, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], strengths: Sequence[float]
-) -> Path:
+def _few(rows: Rows, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], strengths: Sequence[float]) -> Path:
     """Of one label [N]: coefficients [K, D] and biases [K]."""
     each = np.where(seen[:, rows.items], weights[rows.items], np.float32(0))
     for found in path(rows.x, each, np.tile(targets[rows.items], (len(seen), 1)), strengths):
@@ -161,9 +159,7 @@ def _few(
         yield w, b - w @ rows.mean
 
 
-def _path(
-    x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float], offset: Floats | None
-) -> Path:
+def _path(x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float], offset: Floats | None) -> Path:
     w, b = np.zeros((len(weights), x.x.shape[1]), np.float32), log_odds(weights, targets)
     if offset is not None:
         b = np.zeros_like(b)

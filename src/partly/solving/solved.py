@@ -37,7 +37,7 @@ def memory(task: Task) -> tuple[int, int]:
     """Bytes for entries: kept throughout, and needed beside that while something is solved."""
     entries, width, kinds = len(task.items) * task.labels, task.items.shape[0], 1
     if task.head == "kernel":
-        width, kinds = max(width, task.head_settings.get("axes", AXES)), 3
+        width, kinds = max(width, task.head_settings.get("axes", AXES)), 5
     return 4 * kinds * entries, folds.memory(len(task.items), task.labels, width) + 8 * (kinds - 1) * entries
 
 
