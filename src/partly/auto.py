@@ -25,7 +25,7 @@ def choose(method: str, head: str, items: Items, labels: Labels, optimizer: str 
     elif method == "auto":
         reason = "a portfolio, blended by what each part is worth on held-out entries"
     if head == "auto":
-        kernel = method == PORTFOLIO or fits and hasattr(methods.find(method).module, "terms")
+        kernel = method == PORTFOLIO or (fits and hasattr(methods.find(method).module, "terms"))
         head = "kernel" if kernel else "mlp"
     return method, head, reason
 

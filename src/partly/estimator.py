@@ -136,12 +136,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def portfolio_(self) -> list[dict[str, Any]]:
         """What "auto" tried: name, score (by `criterion_`, more is better), weight and seconds of each part."""
-        return self._told("portfolio")
+        return list(self._told("portfolio"))
 
     @property
     def criterion_(self) -> str:
         """What "auto" judged by: one of `partly.criteria()`."""
-        return self._told("criterion")
+        return str(self._told("criterion"))
 
     def _told(self, what: str) -> Any:
         check_is_fitted(self, "fitted_")

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from partly import networks
 from partly.clock import Clock, seed_for
 from partly.errors import PartlyError, SettingError, did_you_mean
-from partly.items import Items, absent
+from partly.items import Items, Kind, absent
 from partly.labels import Labels
 from partly.networks import Network
 from partly.pool import Batch, Pool
@@ -78,14 +78,19 @@ class Method(nn.Module):
     belief_bytes: ClassVar[int] = 0  # of one belief, where there are any
     working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
     own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
+    grown: ClassVar[tuple[str, ...]] = ()  # parts of the model whose size follows that of the data, up to some bound
+    kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures")  # of items that it can learn from
     network: Network  # what `forward` asks, where a method does not say otherwise
 
     def __init__(self, task: Task) -> None:
         super().__init__()
+        if task.items.kind not in self.kinds:
+            raise SettingError(
+                f"{type(self).__name__} learns from {' or '.join(self.kinds)}, not from {task.items.kind}."
+            )
         self.task = task
-        self.notes: dict[
-            str, Any
-        ] = {}  # worth telling of how it was trained: plain, saved beside the state, no part of it
+        # Worth telling of how it was trained: plain, saved beside the state, and no part of it.
+        self.notes: dict[str, Any] = {}
         self._kept: list[str] = []
 
     @classmethod

@@ -296,6 +296,7 @@ def _unsaved(info: MethodInfo, method: Method) -> dict[str, object]:
     """Everything that the method and its file hold, except what goes into a checkpoint."""
     saved = {id(tensor) for tensor in (*method.state_dict(keep_vars=True).values(), *method.entries().values())}
     saved |= {id(optimiser) for optimiser in method.optimisers().values()}
+    saved |= {id(method.notes)}  # the loop saves them
     groups = [
         {k: v for k, v in group.items() if k not in ("params", "lr")}  # lr is set from the clock at every step
         for optimiser in method.optimisers().values()
@@ -334,16 +335,26 @@ def check_model_is_without_training_state(info: MethodInfo) -> None:
     weights, held = [], []
     for items in (ITEMS, 2 * ITEMS):
         pool = make_pool(observed(items))
-        weights.append(trained(info, pool, epochs=1).weights())
+        found = trained(info, pool, epochs=1)
+        grown = {name for name in found.weights() if _grown(found, name)}
+        whole = [name for name in grown if found.weights()[name].shape == pool.labels.shape]
+        assert not whole, f"{info.name}: {whole} may grow, but not with items x labels. Use `keep`."
+        weights.append({name: tensor for name, tensor in found.weights().items() if name not in grown})
         with in_case(info, "only to predict"):
             method = built(info, _only_to_predict(pool))
-        held.append(sum(size(leaf) for _, leaf in leaves(method)))
+        bounded = {id(tensor) for name, tensor in method.state_dict(keep_vars=True).items() if _grown(method, name)}
+        held.append(sum(size(leaf) for _, leaf in leaves(method, bounded)))
         there = {name: list(kept.shape) for name, kept in method.entries().items() if len(kept)}
         assert not there, f"{info.name}: {there} are kept for training items that are not there."
     one, other = ({name: (tensor.dtype, tensor.shape) for name, tensor in some.items()} for some in weights)
     grown = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
     assert not grown, f"{info.name}: {grown} of the model depend on the number of items. Use `keep`."
     assert held[0] == held[1], f"{info.name}: to predict, it holds {held} bytes for {ITEMS} and {2 * ITEMS} items."
+
+
+def _grown(method: Method, name: str) -> bool:
+    """Whether a tensor is of a part that the method says to follow the size of the data, up to some bound."""
+    return name.removeprefix("method.").startswith(method.grown) if method.grown else False
 
 
 def _only_to_predict(pool: Pool) -> Task:
@@ -363,6 +374,8 @@ def check_heads(info: MethodInfo) -> None:
 def check_pictures(info: MethodInfo) -> None:
     """Small colour pictures instead of features."""
     pictures = np.random.default_rng(5).integers(0, 256, (ITEMS, 16, 16, 3), dtype=np.uint8)
+    if "pictures" not in info.kind.kinds:
+        raise DoesNotApply("it says that it does not learn from pictures")
     _stays_finite(info, make_pool(items=as_items(pictures)), "pictures", head="mlp")
 
 
@@ -434,7 +447,8 @@ def check_beliefs(info: MethodInfo) -> None:
     if not seen and not in_blocks:
         raise DoesNotApply("it believes nothing")
     with in_case(info, "beliefs"):
-        assert len(seen) == EPOCHS * pool.steps, f"they are there at {len(seen)} of {EPOCHS * pool.steps} safe points"
+        points = EPOCHS * method.steps(pool)
+        assert len(seen) == points, f"they are there at {len(seen)} of {points} safe points"
         last = torch.from_numpy(np.concatenate(in_blocks))
         for beliefs in (*seen, last):
             _sound(beliefs, torch.from_numpy(observed()))
@@ -537,7 +551,8 @@ def check_entry_bytes(info: MethodInfo) -> None:
         pool = make_pool(observed(*shape))
         method = trained(info, pool, epochs=1, head="linear")
         root = {"method": method, "file": _globals(info)}
-        held[shape] = sum(size(leaf) for _, leaf in leaves(root, [id(pool.labels)]))  # the labels are no copy
+        bounded = [id(tensor) for name, tensor in method.state_dict(keep_vars=True).items() if _grown(method, name)]
+        held[shape] = sum(size(leaf) for _, leaf in leaves(root, [id(pool.labels), *bounded]))  # the labels are no copy
         said[shape] = info.kind.memory(*shape, info.complete({}))[0]
     kept, declared = (_per_entry(of_shape) for of_shape in (held, said))
     assert kept == declared, f"{info.name}: keeps {kept:g} bytes per entry, but declares {declared:g}."

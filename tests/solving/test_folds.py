@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import log_loss, roc_auc_score
 
-from partly.networks import folds
-from partly.networks.logistic import log_odds, path, turned
+from partly.solving import folds
+from partly.solving.logistic import log_odds, path, turned
 
 
 def problem(seed: int = 0, items: int = 90, noise: float = 1.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

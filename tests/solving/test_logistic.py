@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from partly.networks.logistic import log_odds, path, turned
+from partly.solving.logistic import log_odds, path, turned
 
 
 def problem(seed: int, items: int = 60, width: int = 7, labels: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -104,6 +104,6 @@ def test_log_odds_by_hand() -> None:
 def test_blocks_of_labels_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     x, weights, targets = problem(6)
     ((w, b),) = solved(x, weights, targets, [0.1])
-    monkeypatch.setattr("partly.networks.logistic.BLOCK", len(x))  # one label at a time
+    monkeypatch.setattr("partly.solving.logistic.BLOCK", len(x))  # one label at a time
     ((alone, bias),) = solved(x, weights, targets, [0.1])
     np.testing.assert_allclose(x @ alone.T + bias, x @ w.T + b, atol=0.05)

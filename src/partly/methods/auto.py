@@ -1,5 +1,4 @@
-"""The best that is known without choosing by hand: solved kernel machines and a forest, blended by what each is worth on
-held-out entries.
+"""The best that is known without choosing by hand: solved kernel machines and a forest, blended by what each is worth.
 
 Paper: none of its own. Nystroem features: Williams and Seeger, NIPS 2000. Extremely randomised trees: Geurts, Ernst and
 Wehenkel, Machine Learning 2006. Weights from held-out losses: in the spirit of Caruana et al., ICML 2004.
@@ -8,16 +7,17 @@ Known no: learned from as a no, and never contradicted by the beliefs.
 
 The parts, the cheapest first:
 
-1. Logistic regressions: on the features, on a Gaussian kernel of them, on a Laplace kernel of their normal scores. Where
-   some no is known they learn from known entries; where only yes is known, unknown ones are taken for no. Folds over the
-   items choose their strengths and give scores of every training entry by who has not seen it.
+1. Logistic regressions: on the features, on a Gaussian kernel of them (both also with the scales that the features came
+   with), and on a Laplace kernel of their normal scores. Where some no is known they learn from known entries; where only
+   yes is known, unknown ones are taken for no. Folds over the items choose their strengths and give scores of every
+   training entry by who has not seen it.
 2. A forest for all labels. Its targets are what is known, and for unknown entries what 1 believes; where only yes is
    known, half of both. What it is worth is measured on folds whose targets never saw what is held out.
 3. What the labels say of each other, and how they compete for an item, as far as it helps.
 
-A part counts by the held-out log loss that it takes away, and one that fails is left out and named. If all together were
-clearly worse, by that loss, than plain logistic regression, that alone is kept. `budget` ends it early: minutes, or "20x"
-for twenty times what the first part takes; what is begun is ended.
+A part counts by the held-out log loss that it takes away, and one that fails is left out and named. If all together
+were clearly worse, by that loss, than plain logistic regression, that alone is kept. `budget` ends it early: minutes,
+or "20x" for twenty times what the first part takes; what is begun is ended.
 
 Differs: from the common way of choosing one model on a validation part, which is too noisy where few entries are known:
 nothing is chosen, everything is weighed, on all folds. The methods of the papers are not among the parts: as a further
@@ -31,6 +31,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -38,16 +39,17 @@ from torch import Tensor
 
 from partly.clock import Clock, seed_for
 from partly.errors import SettingError
+from partly.items import Kind
 from partly.losses import terms
 from partly.method import Task
 from partly.pool import Pool
 from partly.solving.beliefs import believed, targets_of
-from partly.solving.blending import LEAST, Blend, blend, gains
+from partly.solving.blending import LEAST, Blend, careful_blend, gains
 from partly.solving.calibration import calibrate
 from partly.solving.forest import Forest, log_odds
 from partly.solving.logistic import Floats, sigmoid
 from partly.solving.relations import FEWEST, compete, relate
-from partly.solving.solved import Solved
+from partly.solving.solved import Solved, dense
 from partly.solving.thresholds import best_thresholds
 
 TREES = ((100, 120, 50), (300, 60, 20), (math.inf, 20, 8))  # fewer labels than; trees; trees for each fold
@@ -62,6 +64,10 @@ class Auto(Solved):
     """The steps of the first epoch are the parts; scores of training entries by who has not seen them are kept."""
 
     belief_bytes = 4
+    entry_bytes = 28  # held-out scores of five kinds of features, of the forest, and of all
+    working_bytes = 160
+    grown = (*Solved.grown, "forest")
+    kinds: ClassVar[tuple[Kind, ...]] = ("features",)
     lines: Tensor  # [2, L], what scores of kernel machines and forest are multiplied by
     forest_mean: Tensor  # [L], of the forest's scores
     shift: Tensor  # [L], added to the sum of both
@@ -93,11 +99,13 @@ class Auto(Solved):
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         logits = self.lines[0] * self.network(x) + self.shift
         if len(self.forest.roots):
-            logits = logits + self.lines[1] * (log_odds(self.forest(x)) - self.forest_mean)
+            standardised = self.network.get_submodule("features.0")(x)
+            logits = logits + self.lines[1] * (log_odds(self.forest(standardised)) - self.forest_mean)
         if len(self.relation):
             logits = logits + (logits - self.relation_mean) @ self.relation
         crowd = torch.log(torch.sigmoid(logits).sum(dim=1, keepdim=True) + FEWEST)
-        return self.last[0] * (logits - self.competition * crowd) + self.last[1]
+        final: Tensor = self.last[0] * (logits - self.competition * crowd) + self.last[1]
+        return final
 
     def out_of_fold(self, rows: slice = slice(None)) -> Tensor | None:
         return self.get_buffer("held_out_all")[rows]
@@ -116,8 +124,8 @@ class Auto(Solved):
 
     def _steps(self, pool: Pool) -> list[str]:
         folds = int(self.fold(pool).max()) + 1
-        forests = [f"forest without fold {k + 1}" for k in range(folds)]
-        return [*self.spans, "kernels", *forests, "forest", "together"]
+        forests = [*(f"forest without fold {k + 1}" for k in range(folds)), "forest"] if folds > 1 else []
+        return [*self.spans, "kernels", *forests, "together"]
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
         for step in self._steps(pool)[clock.step :]:
@@ -160,17 +168,18 @@ class Auto(Solved):
             self._grow_without(pool, int(step.split()[-1]) - 1)
 
     def _grow(self, pool: Pool) -> None:
-        """The forest that predicts. Its targets for unknown entries are what the kernel machines believe out of fold."""
+        """The forest that predicts; its targets for unknown entries are what the kernel machines believe out of
+        fold."""
         weights, targets = self.weighted(pool)
         p = sigmoid(self._kernels())
         made = targets_of(weights, targets, p, self.only_yes)
-        x = _all(pool)
+        x = self._all(pool)
         self.forest.grow(x, made, self._trees()[0], seed_for(self.task.seed, "forest"))
         self.forest_mean.copy_(log_odds(self.forest(torch.from_numpy(x))).mean(dim=0))
 
     def _grow_without(self, pool: Pool, fold: int) -> None:
         """A small forest that has seen nothing of a fold, nor has what made its targets: what a forest is worth."""
-        x, (weights, targets), folds = _all(pool), self.weighted(pool), self.fold(pool)
+        x, (weights, targets), folds = self._all(pool), self.weighted(pool), self.fold(pool)
         best = list(self.spans)[int(self.losses.argmin())]
         rows, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         seed, strength = seed_for(self.task.seed, "forest", fold), float(self.strengths[int(self.losses.argmin())])
@@ -181,6 +190,12 @@ class Auto(Solved):
         scores = log_odds(forest(torch.from_numpy(x[out])))
         # Off their mean: it depends on how many yes the fold took away, as the bias of a kernel machine does.
         self.get_buffer("held_out_forest")[out] = scores - scores.mean(dim=0)
+
+    def _all(self, pool: Pool) -> Floats:
+        """All features, dense: a forest needs them at once."""
+        if len(pool) * pool.items.shape[0] > DENSE:
+            raise MemoryError(f"a forest needs {len(pool)} x {pool.items.shape[0]} features at once")
+        return dense(self.standardised(pool))
 
     def _trees(self) -> tuple[int, int]:
         return next((trees, of_fold) for labels, trees, of_fold in TREES if self.task.labels < labels)
@@ -202,13 +217,13 @@ class Auto(Solved):
         found, share = with_forest(held_out, losses, weights, targets)
         self.lines.copy_(torch.from_numpy(found.slopes))
         self.shift.copy_(torch.from_numpy(found.bias))
-        logits, loss = found.held_out, found.loss
+        logits = found.held_out
         if len(self.relation):
             related = relate(logits, weights, targets, self.fold(pool))
             self.relation.copy_(torch.from_numpy(related.matrix))
             self.relation_mean.copy_(torch.from_numpy(related.mean))
             logits = related.held_out
-        part, logits, loss = compete(logits, weights, targets)
+        part, logits = compete(logits, weights, targets)
         self.competition.fill_(part)
         line = calibrate(logits, weights, targets)
         self.last.copy_(torch.from_numpy(np.stack([line.slope, line.bias])))
@@ -218,17 +233,40 @@ class Auto(Solved):
         self._note(share, [*self.losses.tolist(), losses[1]], line.loss, weights, targets)
 
     def _note(self, share: float, losses: list[float], loss: float, weights: Floats, targets: Floats) -> None:
-        """What was tried, what each was worth and how much it counts."""
-        *counts, last = *((1 - share) * count for count in self.counts.tolist()), share
-        worth = gains([*losses, loss], weights, targets)
-        names = [*self.spans, "forest"]
-        self.notes["criterion"] = CRITERION
-        self.notes["score"] = worth[-1]
-        self.notes["portfolio"] = [
-            {"name": name, "score": score, "weight": weight, "seconds": self.notes["seconds"].get(name, 0.0)}
-            for name, score, weight in zip(names, worth[:-1], [*counts, last], strict=True)
-            if name not in self.notes["left_out"]
+        """What was tried, what each was worth, how much it counts, and why."""
+        *worth, together = gains([*losses, loss], weights, targets)
+        counts = [*((1 - share) * count for count in self.counts.tolist()), share]
+        seconds, left_out = self.notes["seconds"], self.notes["left_out"]
+        parts = [
+            {"name": name, "score": score, "weight": weight, "seconds": seconds.get(name, 0.0)}
+            for name, score, weight in zip((*self.spans, "forest"), worth, counts, strict=True)
+            if name not in left_out
         ]
+        self.notes |= {"criterion": CRITERION, "score": together, "portfolio": parts}
+        self.notes["reason"] = reason(parts, together, left_out, self.only_yes, self.related(), self.competition.item())
+
+    def related(self) -> bool:
+        """Whether what labels say of each other counts."""
+        return bool(self.relation.any())
+
+
+def reason(
+    parts: list[dict[str, Any]], together: float, left_out: dict[str, str], only_yes: bool, related: bool, crowd: float
+) -> str:
+    """In words, what was chosen and why."""
+    called = {part["name"]: part["name"].replace("_", " ") for part in parts}
+    best = max(parts, key=lambda part: part["score"])
+    shares = ", ".join(f"{called[part['name']]} {part['weight']:.0%}" for part in parts if part["weight"] >= 0.005)
+    taken = "unknown entries are taken for no, since no entry is known to be no" if only_yes else "known entries count"
+    words = [
+        f"{len(parts)} learners were weighed by the log loss of held-out entries that each takes away ({taken}): {shares}",
+        f"together they take away {together:.1%}, the best alone ({called[best['name']]}) {best['score']:.1%}, plain "
+        f"logistic regression {parts[0]['score']:.1%}",
+    ]
+    words += ["what labels say of each other helps"] if related else []
+    words += [f"labels compete for an item ({crowd:g})"] if crowd else []
+    words += [f"left out: {', '.join(f'{name} ({why})' for name, why in left_out.items())}"] if left_out else []
+    return "; ".join(words) + "."
 
 
 def with_forest(held_out: list[Floats], losses: list[float], weights: Floats, targets: Floats) -> tuple[Blend, float]:
@@ -237,7 +275,8 @@ def with_forest(held_out: list[Floats], losses: list[float], weights: Floats, ta
     kernels, forest = gains(losses, weights, targets)
     best = max(kernels, LEAST)
     share = SHARE * math.exp(max(-50.0, min(0.0, forest - best)) / (FALLS * best + FLOOR))
-    return blend(held_out, [1 - share, share], weights, targets), share
+    found, (_, share) = careful_blend(held_out, [1 - share, share], losses, weights, targets)
+    return found, share
 
 
 def read_budget(budget: float | str | None) -> tuple[float, bool]:
@@ -251,11 +290,3 @@ def read_budget(budget: float | str | None) -> tuple[float, bool]:
     if not amount > 0:
         raise SettingError(f"budget = {budget!r} should be minutes (5), or multiples of a plain fit ('20x').")
     return (amount, True) if in_fits else (amount * 60, False)
-
-
-def _all(pool: Pool) -> Floats:
-    """The features of all items, [N, D]: a forest needs them at once."""
-    if len(pool) * pool.items.shape[0] > DENSE:
-        raise MemoryError(f"a forest needs {len(pool)} x {pool.items.shape[0]} features at once")
-    found: Floats = pool.items.take(slice(None)).numpy()
-    return found

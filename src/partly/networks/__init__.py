@@ -46,6 +46,9 @@ __all__ = [
 ]
 
 
+A_FEW = 8  # examples at a time, since items may have to be read from somewhere
+
+
 def heads() -> dict[str, catalogue.Info]:
     """Every head there is, by name (file name, `_` written `-`)."""
     return catalogue.folder(__name__, "head", _head, catalogue.Info)
@@ -96,5 +99,4 @@ def _examples(body: nn.Module, items: Items, width: int, count: int) -> Tensor:
         return torch.zeros(count, width)
     chosen = torch.randperm(len(items))[:count].sort().values
     with predicting(body):
-        made: Tensor = body(items.take(chosen))
-    return made
+        return torch.cat([body(items.take(part)) for part in chosen.split(A_FEW)])

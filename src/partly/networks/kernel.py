@@ -4,8 +4,8 @@ a Gaussian kernel, and by a Laplace kernel on normal scores.
 The linear and the Gaussian ones come twice: standardised, and with the scales that the features came with, which say
 something where they are principal axes or counts.
 
-Under a loss that is a weighted cross-entropy of each entry (`bce`, `assume-negative`, ...) each kind is solved by itself,
-and counts by what it is worth on held-out entries; `solve` = false trains all of them together, step by step.
+Under a loss that is a weighted cross-entropy of each entry (`bce`, `assume-negative`, ...) each kind is solved by
+itself, and counts by what it is worth on held-out entries; `solve` = false trains all of them together, step by step.
 """
 
 from __future__ import annotations

@@ -70,7 +70,8 @@ class NormalScores(nn.Module):
         values = x.T.contiguous()
         low, high = (self._place(values, right) for right in (False, True))
         place = ((low + high) / 2).clamp(1e-6, 1 - 1e-6)
-        return torch.special.ndtri(place).clamp(-NORMAL_CLIP, NORMAL_CLIP).T
+        scores: Tensor = torch.special.ndtri(place).clamp(-NORMAL_CLIP, NORMAL_CLIP).T
+        return scores
 
     def _place(self, values: Tensor, right: bool) -> Tensor:
         """Between which marks each value [D, B] lies, as a share of all of them; equal marks count as passed where

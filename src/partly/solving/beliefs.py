@@ -1,4 +1,4 @@
-"""What solved machines believe of entries that they have not seen, for a learner that needs a target for every entry."""
+"""What solved machines believe of entries that they have not seen: for a learner that needs a target for each."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from partly.solving.logistic import Floats
 
 TEMPERATURE = 0.05  # of the soft maximum, as a part of the best gain
 LEAST = 1e-3  # gain that the best is taken to have
+CLEAR = 0.02  # difference of gains that is more than chance
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,18 @@ def blend(held_out: Sequence[Floats], counts: Sequence[float], weights: Floats, 
         np.float32(count) * line.bias for count, line in zip(counts, parts, strict=True)
     )
     return Blend(slopes, bias.astype(np.float32), last(np.asarray(together, np.float32)), last.loss)
+
+
+def careful_blend(
+    held_out: Sequence[Floats], counts: Sequence[float], losses: Sequence[float], weights: Floats, targets: Floats
+) -> tuple[Blend, list[float]]:
+    """The blend, or the first learner alone where the blend is clearly worse than it; and how much each counts."""
+    found = blend(held_out, counts, weights, targets)
+    first, together = gains([losses[0], found.loss], weights, targets)
+    if together >= first - CLEAR:
+        return found, list(counts)
+    alone = [1.0, *(0.0 for _ in counts[1:])]
+    return blend(held_out, alone, weights, targets), alone
 
 
 def gains(losses: Sequence[float], weights: Floats, targets: Floats) -> list[float]:

@@ -34,7 +34,7 @@ def memory(items: int, labels: int, width: int) -> int:
 
 @dataclass(frozen=True)
 class Solved:
-    """Logistic regressions with the strength that folds found best: w [L, D], b [L], and what they are worth held out."""
+    """Logistic regressions with the strength that folds found best, w [L, D] and b [L], and what they are worth."""
 
     w: Floats
     b: Floats
@@ -45,7 +45,7 @@ class Solved:
 
 def fold_of(items: int, seed: int) -> Fold:
     """The fold of each item, [N]."""
-    folds = min(items, 5 if items < FEW else 3)
+    folds = min(items, 5 if items < FEW else 3)  # a single item is a fold, and nothing is left to learn its scores from
     return np.random.default_rng(seed).permutation(np.arange(items) % max(1, folds))
 
 

@@ -108,4 +108,5 @@ def log_odds(p: Tensor) -> Tensor:
 def _at_most(threshold: Any) -> Floats:
     """The largest float32 that is at most the threshold: a float32 is below both or above both."""
     near = threshold.astype(np.float32)
-    return np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float32)
+    below: Floats = np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float32)
+    return below

@@ -85,10 +85,8 @@ def _chosen(
     return least, strength, best
 
 
-def compete(logits: Floats, weights: Floats, targets: Floats) -> tuple[float, Floats, float]:
-    """The part that is taken, the logits then [L, N], and their loss; logits: held-out ones, calibrated."""
+def compete(logits: Floats, weights: Floats, targets: Floats) -> tuple[float, Floats]:
+    """The part that is taken, and the logits then [L, N]; logits: held-out ones, calibrated."""
     crowd = np.log(sigmoid(logits).sum(axis=0) + np.float32(FEWEST))
     tried = [(part, logits - np.float32(part) * crowd) for part in PARTS]
-    losses = [calibrate(found, weights, targets).loss for _, found in tried]
-    best = int(np.argmin(losses))
-    return *tried[best], losses[best]
+    return min(tried, key=lambda one: calibrate(one[1], weights, targets).loss)

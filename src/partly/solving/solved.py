@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from partly.clock import Clock, seed_for
-from partly.items import standardised
 from partly.method import Method, Task
 from partly.networks.kernels import AXES
 from partly.networks.members import Members
 from partly.pool import Pool
 from partly.solving import folds
-from partly.solving.blending import blend, gains, shares
+from partly.solving.blending import careful_blend, gains, shares
 from partly.solving.logistic import Features, Floats
 
 HEADS = ("linear", "kernel")
@@ -41,6 +40,12 @@ def memory(task: Task) -> tuple[int, int]:
     return 4 * kinds * entries, folds.memory(len(task.items), task.labels, width) + 8 * (kinds - 1) * entries
 
 
+def dense(x: Any) -> Floats:
+    """Features as an array, whatever they were."""
+    array: Floats = x if isinstance(x, np.ndarray) else x.toarray()
+    return array
+
+
 class Solved(Method):
     """One kind of features in each step; then they count by what they are worth held out, and the other steps rest.
 
@@ -48,6 +53,10 @@ class Solved(Method):
     """
 
     own_epochs = 1
+    grown: ClassVar[tuple[str, ...]] = (
+        "network.features.1",
+        "network.head",
+    )  # landmarks, which are few, and weights of their axes
     losses: Tensor  # [M], of what was held out
     strengths: Tensor  # [M]
     counts: Tensor  # [M], how much each counts
@@ -67,9 +76,6 @@ class Solved(Method):
         self.register_buffer("bias", torch.zeros(task.labels))
         for name in self.spans:
             self.keep(f"held_out_{name}")
-        with torch.no_grad():
-            for parameter in self.network.head.parameters():
-                parameter.zero_()
 
     def steps(self, pool: Pool) -> int:
         return len(self.spans)
@@ -109,9 +115,11 @@ class Solved(Method):
             self.bias.copy_(bias)
             return
         weights, targets = self.weighted(pool)
-        counts = shares(gains(self.losses.tolist(), weights, targets))
-        found = blend([self.held_out(name) for name in self.spans], counts.tolist(), weights, targets)
-        self.counts.copy_(torch.from_numpy(counts))
+        losses = self.losses.tolist()
+        wanted = shares(gains(losses, weights, targets)).tolist()
+        held_out = [self.held_out(name) for name in self.spans]
+        found, counts = careful_blend(held_out, wanted, losses, weights, targets)
+        self.counts.copy_(torch.tensor(counts))
         self.slopes.copy_(torch.from_numpy(found.slopes))
         self.bias.copy_(torch.from_numpy(found.bias))
         for slope, span in zip(self.slopes, self.spans.values(), strict=True):
@@ -146,16 +154,19 @@ class Solved(Method):
             weights[:, rows], targets[:, rows] = (part.T.cpu().numpy() for part in self.terms(z, **self.settings))
         return weights, targets
 
+    def standardised(self, pool: Pool) -> Features:
+        """All training items as the first layer leaves them, [N, D]; sparse ones stay sparse."""
+        first = self.network.get_submodule("features.0")
+        return pool.standardised(first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
+
     def features(self, pool: Pool, name: str) -> Features:
         """One kind of features of all training items, [N, D]; sparse ones stay sparse where they are taken as they
         are."""
-        first = self.network.get_submodule("features.0")
-        part = self._members().parts[name]
+        x, part, span = self.standardised(pool), self._members().parts[name], self.spans[name]
         if isinstance(part, nn.Identity):
-            return standardised(pool.items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
-        span = self.spans[name]
+            return x
         made = np.empty((len(pool), span.stop - span.start), np.float32)
         for start in range(0, len(pool), BLOCK):
-            rows = slice(start, start + BLOCK)
-            made[rows] = part(first(pool.items.take(rows).to(self.device))).cpu().numpy()
+            rows = x[start : start + BLOCK]
+            made[start : start + BLOCK] = part(torch.from_numpy(dense(rows)).to(self.device)).cpu().numpy()
         return made

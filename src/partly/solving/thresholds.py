@@ -1,8 +1,8 @@
 """From which probability on a label is called yes: where the expected F1 is best.
 
 The best threshold on calibrated probabilities is half of the best F1 that can be reached with them (Lipton et al.,
-2014). Where only yes is known, a probability is that of being *known* to be yes; of an item that is yes it is less than 1
-by the share of yes that are known, which is estimated by the mean over known yes (Elkan and Noto, 2008).
+2014). Where only yes is known, a probability is that of being *known* to be yes; of an item that is yes it is less than
+1 by the share of yes that are known, which is estimated by the mean over known yes (Elkan and Noto, 2008).
 """
 
 from __future__ import annotations
