@@ -7,10 +7,10 @@ Known no: learned from as a no, and never contradicted by the beliefs.
 
 The parts, the cheapest first:
 
-1. Logistic regressions: on the features, on a Gaussian kernel of them (both also with the scales that the features came
-   with), and on a Laplace kernel of their normal scores. Where some no is known they learn from known entries; where only
-   yes is known, unknown ones are taken for no. Folds over the items choose their strengths and give scores of every
-   training entry by who has not seen it.
+1. Logistic regressions: on the features, on a Gaussian kernel of them (both also with the scales that the features
+   came with), and on a Laplace kernel of their normal scores. Where some no is known they learn from known entries;
+   where only yes is known, unknown ones are taken for no. Folds over the items choose their strengths and give scores
+   of every training entry by who has not seen it.
 2. A forest for all labels. Its targets are what is known, and for unknown entries what 1 believes; where only yes is
    known, half of both. What it is worth is measured on folds whose targets never saw what is held out.
 3. What the labels say of each other, and how they compete for an item, as far as it helps.
@@ -259,7 +259,7 @@ def reason(
     shares = ", ".join(f"{called[part['name']]} {part['weight']:.0%}" for part in parts if part["weight"] >= 0.005)
     taken = "unknown entries are taken for no, since no entry is known to be no" if only_yes else "known entries count"
     words = [
-        f"{len(parts)} learners were weighed by the log loss of held-out entries that each takes away ({taken}): {shares}",
+        f"{len(parts)} learners count by the log loss of held-out entries that each takes away ({taken}): {shares}",
         f"together they take away {together:.1%}, the best alone ({called[best['name']]}) {best['score']:.1%}, plain "
         f"logistic regression {parts[0]['score']:.1%}",
     ]
