@@ -120,6 +120,12 @@ class Method(nn.Module):
         for batch in pool.batches(clock):
             yield self.update(batch, clock)
 
+    def settled(self, clock: Clock) -> bool:
+        """Whether the epoch that has just ended may be chosen as the best. A method with phases says no until the one
+        that it is named for has begun: before, it is another method, which may well be better for a while. Asked when
+        the steps of an epoch are over, and the clock is still in it. Settings, clock and state decide."""
+        return True
+
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         """Logits [B, L]; z [B, L] is what is known of the items, for the heads that make use of it."""
         if "network" not in self._modules:
@@ -259,14 +265,21 @@ class SolvedLinear(Method):
 class LossMethod(Method):
     """One network trained with a loss function; what a file in `methods/` with only a `loss` becomes.
 
-    The function takes (logits, z), or (logits, z, clock) where it changes with the epochs, then its settings.
+    The function takes (logits, z), or (logits, z, clock) where it changes with the epochs, then its settings. `phase`,
+    where the file has phases, is its `settled(clock, *, settings...)`.
     """
 
-    def __init__(self, task: Task, loss: Callable[..., Tensor], settings: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        loss: Callable[..., Tensor],
+        settings: dict[str, Any],
+        phase: Callable[..., bool] | None = None,
+    ) -> None:
         super().__init__(task)
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
-        self.loss, self.settings = loss, settings
+        self.loss, self.settings, self.phase = loss, settings, phase
         self.timed = "clock" in inspect.signature(loss).parameters
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
@@ -276,6 +289,9 @@ class LossMethod(Method):
         loss = loss if penalty is None else loss + penalty
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
+
+    def settled(self, clock: Clock) -> bool:
+        return self.phase is None or self.phase(clock, **self.settings)
 
     def penalty(self) -> Tensor | None:
         """What a subclass adds to the loss of every batch."""

@@ -33,7 +33,7 @@ class MethodInfo(catalogue.Info):
         elif self._solved(task):
             method = SolvedLinear(task, vars(self.module)["terms"], settings)
         else:
-            method = LossMethod(task, self.make, settings)
+            method = LossMethod(task, self.make, settings, vars(self.module).get("settled"))
         return method
 
     def memory(self, task: Task, settings: dict[str, Any]) -> tuple[int, int]:

@@ -166,6 +166,10 @@ class Imcl(Method):
         """The first epoch, counted from 0, that looks at similar items."""
         return int(self.warmup * clock.epochs + 1e-9)
 
+    def settled(self, clock: Clock) -> bool:
+        """Once similar items are looked at."""
+        return clock.epoch >= self._first(clock)
+
     def _of(self, pool: Pool, index: Tensor, classes: Tensor) -> Candidates:
         """Items of a pool; classes [N] of all that are in it."""
         return Candidates.joined(self._seen(pool.take(part), classes)[1] for part in index.split(ENCODED))

@@ -18,8 +18,8 @@ Defaults: step = 0.5 was chosen by validation on the features of VOC 2012 with o
 Linear initialisation ("ROLE+LI") is `linear_share` > 0: for that share of the epochs (the paper: 25 of 35) a linear
 network is trained first, and its estimates are where the second phase, with a new network of the chosen head, begins.
 Each phase has its own schedule of the learning rate. The paper also keeps the weights of the linear layer; on given
-features that would be one long linear training. Until the second phase the model is untrained, so no epoch of the
-first is ever the best one.
+features that would be one long linear training. Until the second phase the model is untrained: no epoch of the
+first may be chosen as the best.
 """
 
 from __future__ import annotations
@@ -96,6 +96,10 @@ class Role(Method):
         if clock.epoch < cut:
             return True, replace(clock, epochs=cut)
         return False, replace(clock, epochs=clock.epochs - cut, epoch=clock.epoch - cut)
+
+    def settled(self, clock: Clock) -> bool:
+        """Once the network of the model is trained, in the second phase."""
+        return not self._phase(clock)[0]
 
     def _side(self, logits: Tensor, other: Tensor, z: Tensor) -> Tensor:
         """What one of the two learns from what is known, from the other, and from the number of yes."""
