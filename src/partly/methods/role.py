@@ -22,7 +22,8 @@ The number of yes with one known per item, estimated (true): VOC 2012 1.1 (1.4),
 what scores highest is known more often than the rest), and too high where the features say little. With a quarter of
 the yes known by chance: 1.5, 1.1, 5.7, 3.2, 8.0 and 14. Validation mAP with the number of known yes, the estimate and
 the true number, a linear head, one yes per item, means of two seeds: VOC 2012 0.828, 0.831, 0.832; scene 0.734, 0.734,
-0.734; yeast 0.402, 0.405, 0.405; COCO 0.492, 0.495, 0.493; and of one seed debtags 0.287, 0.286, 0.286; corel5k 0.055, 0.054, 0.055.
+0.734; yeast 0.402, 0.405, 0.405; COCO 0.492, 0.495, 0.493; and of one seed debtags 0.287, 0.286, 0.286; corel5k 0.055,
+0.054, 0.055.
 
 Linear initialisation ("ROLE+LI") is `linear_share` > 0: for that share of the epochs (the paper: 25 of 35) a linear
 network is trained first, and its estimates are where the second phase, with a new network of the chosen head, begins.
