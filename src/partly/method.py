@@ -146,6 +146,11 @@ class Method(nn.Module):
         assert self.task.observed is not None  # who only predicts has no beliefs
         return torch.tensor(self.task.observed.rows(rows), device=self.device)
 
+    def standardised(self, items: Items) -> Any:
+        """Features of these items as the network's first layer makes them, [N, D], all in memory: for a solver."""
+        first = self.network.get_submodule("features.0")
+        return standardised(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
+
     def step(self, loss: Tensor, clock: Clock, *optimisers: torch.optim.Optimizer) -> None:
         """The one place where gradients become changes."""
         for optimiser in optimisers:
@@ -247,8 +252,7 @@ class SolvedLinear(Method):
 
     @torch.no_grad()
     def _solve(self, pool: Pool) -> None:
-        first = self.network.get_submodule("features.0")
-        x = standardised(pool.items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
+        x = self.standardised(pool.items)
         weights, targets = (np.empty(pool.labels.shape[::-1], np.float32) for _ in range(2))
         for index, z in pool.labels_in_order():
             rows = index.cpu().numpy()

@@ -45,7 +45,6 @@ from torch import Tensor
 
 from partly.clock import Clock, seed_for
 from partly.errors import within
-from partly.items import standardised
 from partly.losses import bce, count_penalty, cross_entropy, yes_per_item
 from partly.method import Method, Task
 from partly.networks import folds
@@ -107,9 +106,7 @@ class Role(Method):
             return known
         seed = seed_for(self.task.seed, "yes per item")
         rows = np.sort(np.random.default_rng(seed).permutation(len(pool))[: _sampled(*pool.labels.shape)])
-        first = self.network.get_submodule("features.0")
-        x = standardised(pool.items[rows], first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
-        share = known_share(x, pool.labels.rows(rows) == 1, seed)
+        share = known_share(self.standardised(pool.items[rows]), pool.labels.rows(rows) == 1, seed)
         return min(known / share, max(known, pool.labels.shape[1] / 2))
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
