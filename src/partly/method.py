@@ -55,12 +55,20 @@ class Task:
         size = folds.memory(len(self.items), self.labels, self.items.shape[0])
         return plain and self.head_settings.get("solve", True) and size <= SOLVED_BYTES
 
-    def network(self, role: str = "network") -> Network:
-        """A new network; its first weights are a function of the seed and the role alone."""
+    def network(self, role: str = "network", logits: bool = True) -> Network:
+        """A new network; its first weights are a function of the seed and the role alone.
+
+        A linear head that makes logits starts at 0: random weights on hundreds of features are noise that a short
+        training does not get rid of. Where a method has several networks only the first does, or they would stay equal.
+        """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.seed, "weights", role))
             body = (self.head, self.head_settings, self.backbone, self.backbone_settings)
-            return networks.build(self.items, self.labels, *body, observed=self.observed)
+            made = networks.build(self.items, self.labels, *body, observed=self.observed)
+        if role == "network" and logits and self.head == "linear":
+            for weight in made.head.parameters():
+                nn.init.zeros_(weight)
+        return made
 
     def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
         """An optimiser for these parameters, at `factor` times the task's learning rate."""

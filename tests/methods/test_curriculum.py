@@ -38,9 +38,10 @@ def made(
     pool = Pool(x, scenarios.uniform(truth, share, seed=0), batch)
     method = Curriculum(Task(x, labels, head, observed=pool.labels), **settings)
     with torch.no_grad():
-        for network in method.networks:
-            for weight in network.head.parameters():
-                weight *= 4
+        for number, network in enumerate(method.networks):
+            fresh = method.task.network(f"random {number}")  # since a linear head starts at 0
+            for weight, random in zip(network.head.parameters(), fresh.head.parameters(), strict=True):
+                weight.copy_(4 * (random if head == "linear" else weight))
     method.train()
     method.begin_epoch(pool, clock(pool, 0))
     return method, pool
