@@ -66,11 +66,19 @@ def test_first_weights_follow_seed_and_role_alone() -> None:
         return next(task.network(role).parameters())
 
     torch.rand(3)
-    weights = first(TASK)
-    assert torch.equal(weights, first(TASK))
-    assert torch.equal(weights, first(dataclasses.replace(TASK, items=as_items(X[:4] + 1), observed=None, lr=9.0)))
-    assert not torch.equal(weights, first(TASK, "other"))
-    assert not torch.equal(weights, first(dataclasses.replace(TASK, seed=1)))
+    task = dataclasses.replace(TASK, head="mlp")
+    weights = first(task)
+    assert torch.equal(weights, first(task))
+    assert torch.equal(weights, first(dataclasses.replace(task, items=as_items(X[:4] + 1), observed=None, lr=9.0)))
+    assert not torch.equal(weights, first(task, "other"))
+    assert not torch.equal(weights, first(dataclasses.replace(task, seed=1)))
+
+
+def test_a_linear_head_that_makes_logits_starts_at_0_unless_there_are_several() -> None:
+    task = dataclasses.replace(TASK, head="linear")
+    assert not any(weight.any() for weight in task.network().head.parameters())
+    for other in (task.network("other"), task.network(logits=False), dataclasses.replace(task, head="mlp").network()):
+        assert all(weight.any() for weight in other.head.parameters())
 
 
 def test_making_a_network_leaves_torchs_generator_alone() -> None:

@@ -275,6 +275,37 @@ def test_of_equal_epochs_the_first_is_kept() -> None:
     assert scripted([0.0, 1.0, 2.0, 3.0], full())[1].best_epoch == 2
 
 
+class Phased(Scripted):
+    """As it is told to, and settled from some epoch on, counted from 0."""
+
+    def __init__(self, task: Task, scale: list[float], first: int) -> None:
+        super().__init__(task, scale)
+        self.first = first
+
+    def settled(self, clock: Clock) -> bool:
+        assert clock.step == clock.steps  # the steps are over, and the epoch is not
+        return clock.epoch >= self.first
+
+
+@pytest.mark.parametrize(
+    ("scale", "first", "best"),
+    [
+        ([1.0, -1.0, 1.0, -1.0], 0, 1),
+        ([1.0, -1.0, 1.0, -1.0], 1, 3),  # the first epoch scores best, and may not be chosen
+        ([1.0, -1.0, 1.0, -1.0], 3, 4),
+        ([1.0, -1.0, 1.0, -1.0], 4, 4),  # none may: the last is kept
+    ],
+)
+def test_an_epoch_that_is_not_settled_is_never_the_best(scale: list[float], first: int, best: int) -> None:
+    labels = full()
+    x = as_items(np.where(labels.rows(slice(None)) == 1, 1.0, -1.0))
+    method = Phased(Task(x, LABELS), scale, first)
+    progress = training.train(method, Pool(x, labels), Clock(0, 4, 2), validation=training.Validation(x, labels))
+    assert (progress.best_epoch, int(method.age)) == (best, best)
+    assert progress.best_score == progress.history[best - 1]["validation_mAP"]
+    assert progress.history[0]["validation_mAP"] == 1.0
+
+
 def test_without_validation_the_last_epoch_is_kept() -> None:
     labels = full()
     x = as_items(np.zeros((30, LABELS)))

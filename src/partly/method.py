@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from partly import networks
 from partly.clock import Clock, seed_for
 from partly.errors import PartlyError, SettingError, did_you_mean
-from partly.items import Items, Kind, absent
+from partly.items import Items, Kind, absent, standardised
 from partly.labels import Labels
 from partly.networks import Network
 from partly.pool import Batch, Pool
@@ -45,12 +45,20 @@ class Task:
     backbone: str | None = None  # None: the one that items of this kind have, if any
     backbone_settings: dict[str, Any] = field(default_factory=dict)
 
-    def network(self, role: str = "network") -> Network:
-        """A new network; its first weights are a function of the seed and the role alone."""
+    def network(self, role: str = "network", logits: bool = True) -> Network:
+        """A new network; its first weights are a function of the seed and the role alone.
+
+        A linear head that makes logits starts at 0: random weights on hundreds of features are noise that a short
+        training does not get rid of. Where a method has several networks only the first does, or they would stay equal.
+        """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.seed, "weights", role))
             body = (self.head, self.head_settings, self.backbone, self.backbone_settings)
-            return networks.build(self.items, self.labels, *body, observed=self.observed)
+            made = networks.build(self.items, self.labels, *body, observed=self.observed)
+        if role == "network" and logits and self.head == "linear":
+            for weight in made.head.parameters():
+                nn.init.zeros_(weight)
+        return made
 
     def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
         """An optimiser for these parameters, at `factor` times the task's learning rate."""
@@ -123,6 +131,12 @@ class Method(nn.Module):
         for batch in pool.batches(clock):
             yield self.update(batch, clock)
 
+    def settled(self, clock: Clock) -> bool:
+        """Whether the epoch that has just ended may be chosen as the best. A method with phases says no until the one
+        that it is named for has begun: before, it is another method, which may well be better for a while. Asked when
+        the steps of an epoch are over, and the clock is still in it. Settings, clock and state decide."""
+        return True
+
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         """Logits [B, L]; z [B, L] is what is known of the items, for the heads that make use of it."""
         if "network" not in self._modules:
@@ -151,6 +165,11 @@ class Method(nn.Module):
         """What is known of some training items, z [B, L]: for `beliefs`."""
         assert self.task.observed is not None  # who only predicts has no beliefs
         return torch.tensor(self.task.observed.rows(rows), device=self.device)
+
+    def standardised(self, items: Items) -> Any:
+        """Features of these items as the network's first layer makes them, [N, D], all in memory: for a solver."""
+        first = self.network.get_submodule("features.0")
+        return standardised(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
 
     def step(self, loss: Tensor, clock: Clock, *optimisers: torch.optim.Optimizer) -> None:
         """The one place where gradients become changes."""
@@ -231,14 +250,21 @@ class Method(nn.Module):
 class LossMethod(Method):
     """One network trained with a loss function; what a file in `methods/` with only a `loss` becomes.
 
-    The function takes (logits, z), or (logits, z, clock) where it changes with the epochs, then its settings.
+    The function takes (logits, z), or (logits, z, clock) where it changes with the epochs, then its settings. `phase`,
+    where the file has phases, is its `settled(clock, *, settings...)`.
     """
 
-    def __init__(self, task: Task, loss: Callable[..., Tensor], settings: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        loss: Callable[..., Tensor],
+        settings: dict[str, Any],
+        phase: Callable[..., bool] | None = None,
+    ) -> None:
         super().__init__(task)
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
-        self.loss, self.settings = loss, settings
+        self.loss, self.settings, self.phase = loss, settings, phase
         self.timed = "clock" in inspect.signature(loss).parameters
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
@@ -248,6 +274,9 @@ class LossMethod(Method):
         loss = loss if penalty is None else loss + penalty
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
+
+    def settled(self, clock: Clock) -> bool:
+        return self.phase is None or self.phase(clock, **self.settings)
 
     def penalty(self) -> Tensor | None:
         """What a subclass adds to the loss of every batch."""

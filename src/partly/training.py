@@ -233,7 +233,9 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
     if validation is not None:
         name, score = validation.score(predict(method, validation.items))
         line[f"validation_{name}"] = score
-        if score is not None and (progress.best_score is None or score > progress.best_score):
+        better = score is not None and (progress.best_score is None or score > progress.best_score)
+        # Where no epoch is settled (the run is too short) the last one is kept.
+        if better and (method.settled(clock) or (progress.best is None and clock.epoch + 1 == clock.epochs)):
             progress.best_score, progress.best_epoch = score, clock.epoch + 1
             progress.best = {key: tensor.clone() for key, tensor in method.state_dict().items()}
     progress.history.append(line)

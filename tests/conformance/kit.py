@@ -312,6 +312,33 @@ def _globals(info: MethodInfo) -> dict[str, object]:
     return names | {f"class {kind.__name__}": dict(vars(kind)) for kind in own}
 
 
+def check_settled(info: MethodInfo) -> None:
+    """Whether an epoch may be the best one follows from settings, clock and saved state. Asking changes nothing, a yes
+    stays a yes, and by the last of a few epochs the method is what it is named for."""
+    pool = make_pool()
+    said: list[bool] = []
+    with in_case(info, "settled"):
+        method = built(info, make_task(pool))
+
+        def ask(clock: Clock, logs: dict[str, float]) -> None:
+            if clock.step < clock.steps:
+                return
+            before = copied(method.state()), _unsaved(info, method), randomness(), dataclasses.astuple(clock)
+            answer = method.settled(clock)
+            assert type(answer) is bool, f"it says {answer!r}, which is neither True nor False"
+            after = method.state(), _unsaved(info, method), randomness(), dataclasses.astuple(clock)
+            same = not differing(before[0], after[0]) and before[1:] == after[1:]
+            assert same, "asking changes the method, the clock or a generator"
+            again = built(info, make_task(pool))
+            again.load_state(copied(method.state()))
+            assert again.settled(clock) is answer, "a method that goes on from what is saved says otherwise"
+            said.append(answer)
+
+        training.train(method, pool, make_clock(pool), watch=ask)
+        assert said == sorted(said), f"epochs may be the best: {said}; a yes must stay a yes"
+        assert said[-1], f"not even the last of {EPOCHS} epochs may be the best one"
+
+
 def check_loads_from_weights_alone(info: MethodInfo) -> None:
     """A finished model is its weights: rebuilt without items and labels, or rid of them, it gives the same logits."""
     pool = make_pool()
@@ -524,8 +551,8 @@ def check_finite_for_extreme_logits(info: MethodInfo) -> None:
 class _Loud(Task):
     """Networks whose first logits are in the ten thousands."""
 
-    def network(self, role: str = "network") -> Network:
-        network = super().network(role)
+    def network(self, role: str = "network", logits: bool = True) -> Network:
+        network = super().network(role, logits)
         with torch.no_grad():
             for parameter in network.head.parameters():
                 parameter *= 1e5

@@ -38,9 +38,10 @@ def made(
     pool = Pool(x, scenarios.uniform(truth, share, seed=0), batch)
     method = Curriculum(Task(x, labels, head, observed=pool.labels), **settings)
     with torch.no_grad():
-        for network in method.networks:
-            for weight in network.head.parameters():
-                weight *= 4
+        for number, network in enumerate(method.networks):
+            fresh = method.task.network(f"random {number}")  # since a linear head starts at 0
+            for weight, random in zip(network.head.parameters(), fresh.head.parameters(), strict=True):
+                weight.copy_(4 * (random if head == "linear" else weight))
     method.train()
     method.begin_epoch(pool, clock(pool, 0))
     return method, pool
@@ -173,8 +174,10 @@ def test_bayesian_rule(space: str, stat: str) -> None:
 
 
 @pytest.mark.parametrize("head", ["linear", "mlp"])
-def test_half_of_the_features_are_dropped_and_all_else_is_as_in_use(head: str) -> None:
-    method, pool = made(head=head, passes=400)
+@pytest.mark.parametrize("settings", [{}, {"dropout": 0.2}, {"dropout": 0.5}])
+def test_features_are_dropped_and_all_else_is_as_in_use(head: str, settings: dict[str, float]) -> None:
+    method, pool = made(head=head, passes=400, **settings)
+    share = settings.get("dropout", 0.2)  # by default as in the paper that is cited for it
     network = method.networks[0]
     network.features.append(nn.BatchNorm1d(WIDTH if head == "linear" else 512))
     method.eval()
@@ -183,8 +186,9 @@ def test_half_of_the_features_are_dropped_and_all_else_is_as_in_use(head: str) -
     with torch.no_grad():
         samples = method._samples(x_of(pool.items))
         features = network.features(x_of(pool.items))
-        # A feature is 0 or doubled: mean as it is, variance the sum of (weight x feature)^2.
-        variance = features.square() @ network.head.weight.square().T
+        # A feature is 0 with chance p, else 1 / (1 - p) times itself: mean as it is, variance p / (1 - p) times the sum
+        # of (weight x feature)^2.
+        variance = share / (1 - share) * (features.square() @ network.head.weight.square().T)
         mean = network.head(features)
     assert ((samples.mean(dim=0) - mean).abs() < 5 * (variance / 400).sqrt()).all()
     torch.testing.assert_close(samples.var(dim=0), variance, atol=1e-3, rtol=0.4)
@@ -220,6 +224,29 @@ def test_rounds_add_up_unless_they_start_anew(recompute: bool) -> None:
     there = first != 0
     assert torch.equal(method.weak[there], -first[there] if recompute else first[there])
     assert (method.weak != 0).sum() > there.sum()
+
+
+def test_an_epoch_may_be_chosen_once_weak_labels_are_learned_from() -> None:
+    """Before epochs 10 and 15 of 20 is labelled; where nothing was, nothing is to be waited for after the second."""
+    for theta, first in ((0.0, 9), (1000.0, 14)):
+        method, pool = made(strategy="threshold", theta=theta)
+        said = []
+        for epoch in range(20):
+            method.begin_epoch(pool, clock(pool, epoch))
+            said.append(method.settled(clock(pool, epoch)))
+        assert said == [epoch >= first for epoch in range(20)]
+
+
+def test_the_epoch_is_not_chosen_before_there_are_weak_labels() -> None:
+    """Validation that says the opposite of what is learned likes the first epoch best."""
+    method, pool = made(strategy="two-steps")
+    opposite = Labels.from_ternary(-pool.labels.ternary())
+    progress = training.train(
+        method, pool, Clock(0, 10, pool.steps), validation=training.Validation(pool.items, opposite)
+    )
+    scores = [line["validation_mAP"] for line in progress.history]
+    assert scores.index(max(scores)) < 5
+    assert progress.best_epoch == 6 + scores[5:].index(max(scores[5:]))
 
 
 def test_known_labels_are_never_touched_and_beliefs_say_so() -> None:
@@ -266,7 +293,8 @@ def test_theta_by_strategy() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"theta": -0.1}, {"theta": 1.1, "strategy": "proportion"}, {"passes": 1}, {"networks": 0}]
+    "wrong",
+    [{"theta": -0.1}, {"theta": 1.1, "strategy": "proportion"}, {"passes": 1}, {"networks": 0}, {"dropout": 1.5}],
 )
 def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match=next(iter(wrong))):

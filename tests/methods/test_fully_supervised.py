@@ -42,5 +42,6 @@ def test_steps_differ_in_their_items() -> None:
     """With more wholly known items than fit into a batch, each step has some of them."""
     pool = make_pool(truth(), as_items(features()), batch_size=4)
     losses: list[float] = []
-    trained(FULL, pool, epochs=1, lr=0.0, head="linear", watch=lambda clock, logs: losses.append(logs["loss"]))
+    still = {"lr": 0.0, "head": "mlp", "head_settings": {"hidden": 8, "dropout": 0.0}}
+    trained(FULL, pool, epochs=1, watch=lambda clock, logs: losses.append(logs["loss"]), **still)
     assert len(set(losses)) == len(losses) == pool.steps

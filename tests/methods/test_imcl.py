@@ -21,7 +21,7 @@ from partly.methods.imcl import PRESETS, Imcl
 from partly.networks import predicting
 from partly.pool import Batch, Pool
 from partly.run import Recipe
-from partly.similarity import Candidates
+from partly.similarity import Candidates, joint_nonnegative_omp
 
 
 def made(pool: Pool | None = None, **settings: object) -> Imcl:
@@ -118,6 +118,27 @@ def test_lambdas_are_measured_once() -> None:
     smooth = absolute._smoothness(own, own)
     logs = absolute.update(batch, clock)
     assert logs["loss"] - logs["known"] == pytest.approx((smooth[0] + 0.5 * smooth[1]).item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_measured_scales_count_in_the_search_where_asked(scaled: bool) -> None:
+    pool = make_pool()
+    method = made(pool, warmup=0.0, scaled_search=scaled, lambda_f=0.25).eval()
+    bare = {"lambda_y": 1.0, "lambda_f": 0.25}
+    assert torch.equal(*searched(method, **bare))  # nothing is measured yet
+    method.scale.copy_(torch.tensor([3.0, 0.001]))  # as if it were: features hardly count
+    with_scales = {"lambda_y": 3.0, "lambda_f": 0.25 * 0.001}
+    assert torch.equal(*searched(method, **with_scales)) is scaled
+    assert torch.equal(*searched(method, **bare)) is not scaled
+
+
+def searched(method: Imcl, **lambdas: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Who is similar to whom as the method has it, and with these lambdas."""
+    own = some(method, ITEMS)
+    filled, heard = method.vectors.filled(own.scores, own.z), method.vectors.heard(own.scores, own.z)
+    views = (own.features, filled, own.features, heard)
+    found = joint_nonnegative_omp(*views, k=5, exclude=torch.arange(ITEMS), **lambdas)
+    return method.similar(own, own)[0], found[0]
 
 
 def test_lambdas_matter() -> None:

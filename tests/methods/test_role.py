@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -14,9 +15,11 @@ from conformance.bench import copied, differing, make_clock, make_pool, make_tas
 from losses.cases import no, sigmoid, yes
 from partly import training
 from partly.clock import Clock
-from partly.items import absent
-from partly.methods.role import Role
-from partly.pool import Batch
+from partly.items import Items, absent, as_items
+from partly.labels import Labels
+from partly.methods.role import Role, known_share
+from partly.networks import folds
+from partly.pool import Batch, Pool
 
 
 def started(z: np.ndarray | None = None, **settings: float) -> Role:
@@ -36,12 +39,73 @@ def test_first_estimates() -> None:
     assert torch.equal(started().estimates, started().estimates)
 
 
-def test_expected_yes_is_guessed_from_what_is_known() -> None:
+def test_expected_yes_where_some_no_is_known() -> None:
     z = observed()
     share = (z == 1).sum() / (z != 0).sum()
     assert started().expected.item() == pytest.approx(5 * share, rel=1e-6)
-    assert started(np.maximum(z, 0)).expected.item() == pytest.approx((z == 1).sum() / len(z), rel=1e-6)
     assert started(expected_yes=1.5).expected.item() == 1.5
+
+
+def with_hidden_yes(known: float, items: int = 1200) -> tuple[Items, np.ndarray, np.ndarray]:
+    """Features that tell four labels well, the truth, and a share of its yes, drawn by chance."""
+    rng = np.random.default_rng(0)
+    truth = rng.random((items, 4)) < [0.1, 0.2, 0.3, 0.6]
+    x = (2 * truth - 1) @ rng.normal(size=(4, 8)) + 0.5 * rng.normal(size=(items, 8))
+    return as_items(x.astype(np.float32)), truth, (truth & (rng.random(truth.shape) < known)).astype(np.int8)
+
+
+@pytest.mark.parametrize("known", [0.25, 0.5, 1.0])
+def test_expected_yes_where_only_yes_is_known(known: float) -> None:
+    items, truth, z = with_hidden_yes(known)
+    pool = make_pool(z, items)
+    found = Role(make_task(pool))._estimated(pool)
+    assert found == pytest.approx(truth.sum() / len(truth), rel=0.2)
+    assert found >= z.sum() / len(z)
+    sparse = Labels.from_ternary(sp.csr_array(z))
+    assert Role(make_task(pool))._estimated(Pool(items, sparse, 8)) == found
+
+
+def test_the_known_share_is_counted_among_the_highest_scores() -> None:
+    """The same by loops: the best tenth of the known yes, and what else scores no less than the last of them."""
+    items, _, z = with_hidden_yes(0.5)
+    x, yes = x_of(items).numpy(), z == 1
+    targets = yes.T.astype(np.float32)
+    held = folds.solve(x, np.ones_like(targets), targets, folds.fold_of(len(x), 3), True).held_out
+    entries = sorted(((held[j, i], bool(yes[i, j])) for i in range(len(x)) for j in range(4)), reverse=True)
+    wanted = math.ceil(0.1 * yes.sum())
+    assert wanted > 50
+    seen = hits = 0
+    while hits < wanted:
+        hits += entries[seen][1]
+        seen += 1
+    assert known_share(x, yes, 3) == pytest.approx(hits / seen)
+
+
+def test_expected_yes_of_awkward_pools() -> None:
+    """Nothing known; only yes and everything of it; pictures, of which there are no features yet."""
+    assert started(np.zeros((22, 5), np.int8)).expected.item() == 0
+    assert started(np.ones((22, 5), np.int8)).expected.item() == 5
+    assert started(np.ones((1, 1), np.int8)).expected.item() == 1
+    z = np.maximum(observed(), 0)
+    assert started(z).expected.item() >= z.sum() / len(z)
+    pictures = as_items(np.random.default_rng(0).integers(0, 256, (len(z), 16, 16, 3), dtype=np.uint8))
+    pool = make_pool(z, pictures)
+    assert Role(make_task(pool))._estimated(pool) == pytest.approx(z.sum() / len(z))
+
+
+def test_no_more_than_half_of_the_labels_are_expected() -> None:
+    """Features that say nothing: what scores highest is known by chance alone."""
+    rng = np.random.default_rng(0)
+    z = np.zeros((300, 40), np.int8)
+    z[np.arange(300), rng.integers(0, 40, 300)] = 1
+    pool = make_pool(z, as_items(rng.normal(size=(300, 5)).astype(np.float32)))
+    assert 1 < Role(make_task(pool))._estimated(pool) <= 20
+
+
+def test_memory_of_the_estimate_does_not_grow_with_the_items() -> None:
+    few, many = (Role.memory(items, 50, {"expected_yes": None}) for items in (2000, 10**6))
+    assert many == (12 * 50 * 10**6, few[1])
+    assert Role.memory(10**6, 50, {"expected_yes": 2.0})[1] == 0
 
 
 def test_loss_and_gradients_of_a_batch() -> None:

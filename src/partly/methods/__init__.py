@@ -15,6 +15,7 @@ from partly import catalogue
 from partly.errors import SettingError
 from partly.method import LossMethod, Method, Task
 from partly.solving import solved
+from partly.solving.beside import Beside
 from partly.solving.solved import Solved
 
 __path__ += [folder for folder in os.environ.get("PARTLY_METHODS", "").split(os.pathsep) if folder]
@@ -29,16 +30,16 @@ class MethodInfo(catalogue.Info):
 
     def own_epochs(self, task: Task) -> int | None:
         """Epochs in which there is something to learn, where nobody asks for more; None: as the items need."""
-        return (Solved if self._solved(task) else self.kind).own_epochs
+        return (self._solver(task) if self._solved(task) else self.kind).own_epochs
 
     def build(self, task: Task, settings: dict[str, Any]) -> Method:
         """The method, untrained, with all of its settings."""
         if isinstance(self.make, type):
             method: Method = self.make(task, **settings)
         elif self._solved(task):
-            method = Solved(task, vars(self.module)["terms"], settings)
+            method = self._solver(task)(task, vars(self.module)["terms"], settings)
         else:
-            method = LossMethod(task, self.make, settings)
+            method = LossMethod(task, self.make, settings, vars(self.module).get("settled"))
         return method
 
     def memory(self, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
@@ -46,6 +47,10 @@ class MethodInfo(catalogue.Info):
         if self._solved(task):
             return solved.memory(task)
         return self.kind.memory(len(task.items), task.labels, settings)
+
+    @staticmethod
+    def _solver(task: Task) -> type[Solved] | type[Beside]:
+        return Beside if task.head == solved.BESIDE else Solved
 
     def _solved(self, task: Task) -> bool:
         return hasattr(self.module, "terms") and solved.solves(task)

@@ -195,7 +195,7 @@ class Auto(Solved):
         """All features, dense: a forest needs them at once."""
         if len(pool) * pool.items.shape[0] > DENSE:
             raise MemoryError(f"a forest needs {len(pool)} x {pool.items.shape[0]} features at once")
-        return dense(self.standardised(pool))
+        return dense(self.inputs(pool))
 
     def _trees(self) -> tuple[int, int]:
         return next((trees, of_fold) for labels, trees, of_fold in TREES if self.task.labels < labels)

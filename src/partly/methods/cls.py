@@ -87,6 +87,10 @@ class Cls(TwoNetworks):
         within(0, 1, tau_h=self.tau_h, tau_l=self.tau_l, ramp=ramp)
         self.ramp, self.correct = ramp, correct
 
+    def settled(self, clock: Clock) -> bool:
+        """Once entries are left out: before, all that is unknown is taken for no."""
+        return ramp_up(clock, self.ramp) > 0
+
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor:
         reached = ramp_up(clock, self.ramp)
         high, low = reached * self.tau_h, reached * self.tau_l

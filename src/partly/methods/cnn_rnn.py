@@ -43,7 +43,7 @@ class CNNRNN(Method):
         super().__init__(task)
         within(1, math.inf, size=size, beam=beam, longest=longest)
         self.beam, self.longest = beam, longest
-        self.network = replace(task, labels=size, observed=None).network()
+        self.network = replace(task, labels=size, observed=None).network(logits=False)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(task.seed, "weights", "recurrent"))
             self.vectors = nn.Embedding(task.labels + 2, size)  # then the end, then the start

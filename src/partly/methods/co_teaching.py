@@ -33,5 +33,9 @@ class CoTeaching(TwoNetworks):
         within(0, 1, forget=forget, ramp=ramp)
         self.forget, self.ramp = forget, ramp
 
+    def settled(self, clock: Clock) -> bool:
+        """Once items are left out."""
+        return ramp_up(clock, self.ramp) > 0
+
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         return co_teaching_loss(f, g, z, 1 - self.forget * ramp_up(clock, self.ramp))

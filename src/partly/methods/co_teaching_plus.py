@@ -42,6 +42,10 @@ class CoTeachingPlus(TwoNetworks):
         within(0, 1, forget=forget, ramp=ramp, warmup=warmup)
         self.forget, self.ramp, self.warmup = forget, ramp, warmup
 
+    def settled(self, clock: Clock) -> bool:
+        """Once those on which both agree are left out."""
+        return clock.epoch >= self.warmup * clock.epochs
+
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        among = None if clock.epoch < self.warmup * clock.epochs else disagree(f, g)
+        among = disagree(f, g) if self.settled(clock) else None
         return co_teaching_loss(f, g, z, 1 - self.forget * ramp_up(clock, self.ramp), among)

@@ -10,7 +10,8 @@ so both learn from all items at first, for the share `warmup` of the epochs (in 
 Where no item is left in a batch, nothing changes.
 
 Defaults: warmup = 0.5 was chosen by validation on the features of VOC 2012 with an MLP head and a quarter of the yes
-known: with 0.1 the networks soon say no to everything, and learn no more. The best epoch lies within the warm-up.
+known: with 0.1 the networks soon say no to everything, and learn no more. The best epoch would
+lie within the warm-up, but is chosen after it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ class Decoupling(TwoNetworks):
         within(0, 1, warmup=warmup)
         self.warmup = warmup
 
+    def settled(self, clock: Clock) -> bool:
+        """Once those on which both agree are left out."""
+        return clock.epoch >= self.warmup * clock.epochs
+
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        everyone = clock.epoch < self.warmup * clock.epochs
-        items = torch.ones_like(z[:, 0], dtype=torch.bool) if everyone else disagree(f, g)
+        items = disagree(f, g) if self.settled(clock) else torch.ones_like(z[:, 0], dtype=torch.bool)
         return mean_of(losses.assume_negative(f, z) + losses.assume_negative(g, z), items)

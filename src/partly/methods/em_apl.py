@@ -61,9 +61,17 @@ class EMAPL(Method):
         if share > 0:
             self._relabel(pool, share)
 
+    def settled(self, clock: Clock) -> bool:
+        """Once there are beliefs: before, it is `em`."""
+        return clock.epoch >= self._first(clock)
+
+    def _first(self, clock: Clock) -> int:
+        """The first epoch, counted from 0, with beliefs."""
+        return max(1, min(round(self.warmup * clock.epochs), clock.epochs - 1))
+
     def share_at(self, clock: Clock) -> float:
         """Share of the unknown entries that have a belief in this epoch."""
-        first = max(1, min(round(self.warmup * clock.epochs), clock.epochs - 1))  # epoch with beliefs, from 0
+        first = self._first(clock)
         if clock.epoch < first:
             return 0.0
         return self.share * (clock.epoch - first + 1) / (clock.epochs - first)

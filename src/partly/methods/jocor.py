@@ -42,6 +42,10 @@ class Jocor(TwoNetworks):
         within(0, 1, forget=forget, agreement=agreement, ramp=ramp)
         self.forget, self.agreement, self.ramp = forget, agreement, ramp
 
+    def settled(self, clock: Clock) -> bool:
+        """Once items are left out."""
+        return ramp_up(clock, self.ramp) > 0
+
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         own = losses.assume_negative(f, z) + losses.assume_negative(g, z)
         joint = (1 - self.agreement) * own + self.agreement * divergence(f, g)

@@ -69,6 +69,10 @@ class LargeLoss(Method):
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
 
+    def settled(self, clock: Clock) -> bool:
+        """From the second epoch on; in the first it is `assume-negative`."""
+        return clock.epoch > 0
+
     def _turned(self, logits: Tensor, index: Tensor, clock: Clock) -> Tensor:
         """The labels of these items, after turning the worst of what is still unknown. [B, L]"""
         z = self.held[index]

@@ -19,6 +19,7 @@ visual classifier learns little, because the conditionals explain the labels by 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -60,10 +61,18 @@ class LatentNoise(Method):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         visual, relevance = self._both(batch.x, batch.z)
         # Both at all times, so that the optimiser always has a gradient for all of its parameters.
-        share = float(clock.progress >= self.warmup)
+        share = float(self._said(clock))
         loss = ((1 - share) * self.loss(visual, batch.z) + share * self.loss(relevance, batch.z)).mean()
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
+
+    def _said(self, clock: Clock) -> bool:
+        """Whether what is said is trained by now, and no longer what is there by itself."""
+        return clock.progress >= self.warmup
+
+    def settled(self, clock: Clock) -> bool:
+        """Once a step of the second phase was made; its last step decides."""
+        return self._said(replace(clock, step=clock.steps - 1))
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         visual, relevance = self._both(x, z)

@@ -12,6 +12,8 @@ schedule, 0.1 for the second of ten epochs.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from torch import Tensor
 
 from partly import losses
@@ -32,3 +34,8 @@ def loss(
 ) -> Tensor:
     sure = threshold if clock.progress >= start else 1.0
     return losses.splc(logits, z, threshold=sure, margin=margin, gamma=gamma)
+
+
+def settled(clock: Clock, *, threshold: float, margin: float, gamma: float, start: float) -> bool:
+    """Once a step could take something for yes; the last step of an epoch decides."""
+    return replace(clock, step=clock.steps - 1).progress >= start

@@ -57,7 +57,7 @@ class Wsabie(Method):
         within(0, 1, warmup=warmup)
         self.margin, self.trials, self.max_norm = margin, trials, max_norm
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
-        places = replace(task, labels=size, observed=None).network()
+        places = replace(task, labels=size, observed=None).network(logits=False)
         self.network = low_rank(places, size, task.labels, seed_for(task.seed, "label vectors"))
         self._shorten()
         self.optimiser = task.optimiser(self.network.parameters())

@@ -3,6 +3,11 @@
 Under a loss that is a weighted cross-entropy of each entry (`bce`, `assume-negative`, ...) it is not trained step by
 step but solved, with a strength of regularisation that folds over the training items choose; `solve` = false trains it
 like every other head.
+
+Trained step by step it starts at 0 (`Task.network`). On validation parts of six data sets, 10 % known and one yes per
+item, one seed, that was better than random weights in all 24 cells: mAP of `em-apl` on VOC 2012 0.545 -> 0.584 and
+0.826 -> 0.836, of `role` 0.542 -> 0.669 and 0.821 -> 0.824. The read-out of an MLP is better left as it is: at 0
+`bce` on VOC 2012 fell from 0.766 to 0.514, and with the log-odds of what is known as its bias to 0.736.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A multi-layer perceptron: two hidden layers of 512 before the linear read-out."""
+"""A multi-layer perceptron: two hidden layers of 512 before the linear read-out.
+
+On features, under a loss that is a weighted cross-entropy of each entry (`bce`, `assume-negative`, ...), it stands
+beside a linear path that is solved, and counts as far as it helps held out; `solve` = false trains it alone.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from partly.errors import within
 
 
 def head(
-    inputs: int, labels: int, *, hidden: int | tuple[int, ...] = (512, 512), dropout: float = 0.5
+    inputs: int, labels: int, *, hidden: int | tuple[int, ...] = (512, 512), dropout: float = 0.5, solve: bool = True
 ) -> tuple[nn.Module, nn.Module]:
     within(0, 1, dropout=dropout)
     widths = (hidden,) if isinstance(hidden, int) else hidden

@@ -1,8 +1,7 @@
-"""Hidden layers beside a solved linear path: they learn what the path leaves over, and count as far as that helps.
+"""Hidden layers and a solved linear path side by side: each learns for itself, and they count as far as that helps.
 
-The path is solved first. What it says of a training item by a fold that has not seen it is the offset to which the
-network adds, so that the network sees the path's real mistakes. It starts at nothing. One fold is kept from it, and says
-how much of what it adds counts: where hidden layers only learn the few known entries by heart, none of it.
+The path is solved in the first step. One fold is kept from the network, and says after each epoch which share of both
+has the least loss there, calibrated: where hidden layers only learn the few known entries by heart, it is the path's.
 """
 
 from __future__ import annotations
@@ -15,24 +14,89 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from partly.clock import Clock
-from partly.method import Task
-from partly.networks.members import Members
+from partly.clock import Clock, seed_for
+from partly.method import Method, Task
+from partly.networks import predicting
 from partly.pool import Batch, Pool
+from partly.solving import folds
 from partly.solving.calibration import calibrate
-from partly.solving.solved import Solved, Terms
+from partly.solving.solved import Terms, weighted
 
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+SHARES = tuple(part / 8 for part in range(9))
 APART = 0  # the fold that the network does not learn from
 
 
-class Beside(Solved):
-    """A network beside a linear path."""
+class Beside(Method):
+    """A network and a linear path. The first step also solves the path."""
 
-    own_epochs = None
-    share: Tensor  # of what the network adds
+    entry_bytes = 4
+    share: Tensor  # of the network
+    strength: Tensor
+    loss: Tensor  # of the path, held out
+    apart: Tensor  # [N], whether an item is kept from the network
+    held_out: Tensor  # [N, L], logits of the path by the fold that has not seen the item
 
     def __init__(self, task: Task, terms: Terms, settings: dict[str, Any]) -> None:
-        super().__init__(task, terms, settings)
-        self.hidden, self.head = (self.network.get_submodule(name) for name in ("features.1.parts.hidden", "head"))
-        self.optimiser = task.optimiser(self.hidden.parameters())
+        super().__init__(task)
+        self.terms, self.settings = terms, settings
+        self.network = task.network()
+        self.path = nn.Linear(task.items.shape[0], task.labels).requires_grad_(False)
+        for parameter in self.path.parameters():
+            nn.init.zeros_(parameter)
+        self.optimiser = task.optimiser(self.network.parameters())
+        for name in ("share", "strength", "loss"):
+            self.register_buffer(name, torch.zeros(()))
+        self.keep("held_out")
+        self.keep("apart", dtype=torch.bool, per_label=False)
+
+    def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
+        path = self.path(self.network.get_submodule("features.0")(x))
+        return torch.lerp(path, self.network(x), self.share)
+
+    def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+        if clock.epoch == clock.step == 0 and self.task.lr:
+            self._solve(pool)
+        for batch in pool.batches(clock):
+            loss = self.update(batch, clock)["loss"]
+            if clock.step == pool.steps - 1:
+                self._weigh(pool)
+            yield {"loss": loss, "path": self.loss.item(), "strength": self.strength.item(), "share": self.share.item()}
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        weights, targets = self.terms(batch.z, **self.settings)
+        weights = torch.where(self.apart[batch.index][:, None], 0.0, weights)
+        losses = F.binary_cross_entropy_with_logits(self.network(batch.x), targets, weights, reduction="sum")
+        loss = losses / weights.sum().clamp(min=1.0)
+        self.step(loss, clock, self.optimiser)
+        return {"loss": loss.item()}
+
+    @torch.no_grad()
+    def _solve(self, pool: Pool) -> None:
+        first = self.network.get_submodule("features.0")
+        x = pool.standardised(first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
+        weights, targets = weighted(pool, self.terms, self.settings)
+        fold = folds.fold_of(len(pool), seed_for(self.task.seed, "folds"))
+        found = folds.solve(x, weights, targets, fold)
+        line = calibrate(found.held_out, weights, targets)
+        self.path.weight.copy_(torch.from_numpy(line.slope[:, None] * found.w))
+        self.path.bias.copy_(torch.from_numpy(line.bias))
+        self.held_out.copy_(torch.from_numpy(line(found.held_out).T))
+        self.apart.copy_(torch.from_numpy(fold == APART))
+        self.loss.fill_(found.loss)
+        self.strength.fill_(found.strength)
+
+    @torch.no_grad()
+    def _weigh(self, pool: Pool) -> None:
+        """How much the network counts, on the items that it has not seen."""
+        rows = torch.from_numpy(np.flatnonzero(self.apart.cpu().numpy()))
+        parts = [pool.take(part) for part in rows.split(pool.batch_size)]
+        if not parts:
+            return
+        with predicting(self):
+            network = torch.cat([self.network(part.x) for part in parts]).cpu().numpy().T
+        each = [self.terms(part.z, **self.settings) for part in parts]
+        weights, targets = (torch.cat(some).cpu().numpy().T for some in zip(*each, strict=True))
+        path = self.held_out[rows.to(self.device)].cpu().numpy().T
+        parts_of_both = ((1 - share) * path + share * network for share in np.array(SHARES, np.float32))
+        losses = [calibrate(logits, weights, targets).loss for logits in parts_of_both]
+        self.share.fill_(SHARES[int(np.argmin(losses))])

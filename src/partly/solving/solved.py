@@ -19,16 +19,17 @@ from partly.solving import folds
 from partly.solving.blending import careful_blend, gains, shares
 from partly.solving.logistic import Features, Floats
 
-HEADS = ("linear", "kernel")
+HEADS = ("linear", "kernel")  # whose read-out is all that is learned
+BESIDE = "mlp"  # whose hidden layers are trained by steps beside a solved path
 MOST_BYTES = 1 << 32  # that solving may take; more is trained step by step
 BLOCK = 1 << 12  # items of which features are made at a time
 Terms = Callable[..., tuple[Tensor, Tensor]]
 
 
 def solves(task: Task) -> bool:
-    """Whether a loss that is a weighted cross-entropy is solved here: for heads that are linear in fixed features, on
-    features that fit into memory, unless somebody asks for steps."""
-    plain = task.head in HEADS and task.items.kind == "features" and task.optimizer == "adamw"
+    """Whether a loss that is a weighted cross-entropy is solved here, or a path beside hidden layers: on features that
+    fit into memory, unless somebody asks for steps."""
+    plain = task.head in (*HEADS, BESIDE) and task.items.kind == "features" and task.optimizer == "adamw"
     return plain and task.head_settings.get("solve", True) and sum(memory(task)) <= MOST_BYTES
 
 
@@ -38,6 +39,15 @@ def memory(task: Task) -> tuple[int, int]:
     if task.head == "kernel":
         width, kinds = max(width, task.head_settings.get("axes", AXES)), 5
     return 4 * kinds * entries, folds.memory(len(task.items), task.labels, width) + 8 * (kinds - 1) * entries
+
+
+def weighted(pool: Pool, terms: Terms, settings: dict[str, Any]) -> tuple[Floats, Floats]:
+    """Weights and targets of all training entries, [L, N] each."""
+    weights, targets = (np.empty(pool.labels.shape[::-1], np.float32) for _ in range(2))
+    for index, z in pool.labels_in_order():
+        rows = index.cpu().numpy()
+        weights[:, rows], targets[:, rows] = (part.T.cpu().numpy() for part in terms(z, **settings))
+    return weights, targets
 
 
 def dense(x: Any) -> Floats:
@@ -148,13 +158,9 @@ class Solved(Method):
 
     def weighted(self, pool: Pool) -> tuple[Floats, Floats]:
         """Weights and targets of all training entries, [L, N] each."""
-        weights, targets = (np.empty(pool.labels.shape[::-1], np.float32) for _ in range(2))
-        for index, z in pool.labels_in_order():
-            rows = index.cpu().numpy()
-            weights[:, rows], targets[:, rows] = (part.T.cpu().numpy() for part in self.terms(z, **self.settings))
-        return weights, targets
+        return weighted(pool, self.terms, self.settings)
 
-    def standardised(self, pool: Pool) -> Features:
+    def inputs(self, pool: Pool) -> Features:
         """All training items as the first layer leaves them, [N, D]; sparse ones stay sparse."""
         first = self.network.get_submodule("features.0")
         return pool.standardised(first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
@@ -162,7 +168,7 @@ class Solved(Method):
     def features(self, pool: Pool, name: str) -> Features:
         """One kind of features of all training items, [N, D]; sparse ones stay sparse where they are taken as they
         are."""
-        x, part, span = self.standardised(pool), self._members().parts[name], self.spans[name]
+        x, part, span = self.inputs(pool), self._members().parts[name], self.spans[name]
         if isinstance(part, nn.Identity):
             return x
         made = np.empty((len(pool), span.stop - span.start), np.float32)

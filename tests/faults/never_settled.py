@@ -1,0 +1,22 @@
+"""None of its epochs may be chosen.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: it waits for an epoch after the last one.
+"""
+
+from partly import losses
+from partly.clock import Clock
+from partly.method import LossMethod, Task
+
+REJECTED_BY = "check_settled"
+
+
+class Fault(LossMethod):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+
+    def settled(self, clock: Clock) -> bool:
+        return clock.epoch >= clock.epochs

@@ -1,0 +1,24 @@
+"""Its epochs may be chosen once it was asked often enough.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: who goes on from a checkpoint was asked less often.
+"""
+
+from partly import losses
+from partly.clock import Clock
+from partly.method import LossMethod, Task
+
+REJECTED_BY = "check_settled"
+
+
+class Fault(LossMethod):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+        self.asked = 0
+
+    def settled(self, clock: Clock) -> bool:
+        self.asked += 1
+        return self.asked > 2

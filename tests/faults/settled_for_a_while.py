@@ -1,0 +1,22 @@
+"""Only its second epoch may not be chosen.
+
+Paper: none, a planted fault.
+
+Known no: an ordinary negative.
+
+Differs: a phase that is there, gone, and there again.
+"""
+
+from partly import losses
+from partly.clock import Clock
+from partly.method import LossMethod, Task
+
+REJECTED_BY = "check_settled"
+
+
+class Fault(LossMethod):
+    def __init__(self, task: Task) -> None:
+        super().__init__(task, losses.bce, {})
+
+    def settled(self, clock: Clock) -> bool:
+        return clock.epoch != 1
