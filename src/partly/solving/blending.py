@@ -35,7 +35,7 @@ class Blend:
 def shares(gains: Sequence[float]) -> npt.NDArray[np.float64]:
     """How much each learner counts, [M]; they sum to 1."""
     best = max([*gains, LEAST])
-    weights = np.exp((np.asarray(gains) - best) / (TEMPERATURE * best))
+    weights = np.exp((np.asarray(gains) - max(gains)) / (TEMPERATURE * best))
     shared: npt.NDArray[np.float64] = weights / weights.sum()
     return shared
 
