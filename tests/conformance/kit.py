@@ -580,7 +580,7 @@ def check_entry_bytes(info: MethodInfo) -> None:
         root = {"method": method, "file": _globals(info)}
         bounded = [id(tensor) for name, tensor in method.state_dict(keep_vars=True).items() if _grown(method, name)]
         held[shape] = sum(size(leaf) for _, leaf in leaves(root, [id(pool.labels), *bounded]))  # the labels are no copy
-        said[shape] = info.kind.memory(*shape, info.complete({}))[0]
+        said[shape] = info.memory(make_task(pool, head="linear"), info.complete({}))[0]
     kept, declared = (_per_entry(of_shape) for of_shape in (held, said))
     assert kept == declared, f"{info.name}: keeps {kept:g} bytes per entry, but declares {declared:g}."
 

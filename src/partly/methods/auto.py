@@ -40,7 +40,7 @@ from torch import Tensor
 from partly.clock import Clock, seed_for
 from partly.errors import SettingError
 from partly.items import Kind
-from partly.losses import terms
+from partly.losses.terms import assume_negative, bce
 from partly.method import Task
 from partly.pool import Pool
 from partly.solving.beliefs import believed, targets_of
@@ -80,7 +80,7 @@ class Auto(Solved):
     def __init__(self, task: Task, *, budget: float | str | None = None) -> None:
         only_yes = task.observed is not None and not task.observed.counts()[1].any()
         task = replace(task, head="kernel", head_settings={"axes": 600 if task.labels < 300 else 300})
-        super().__init__(task, terms.assume_negative if only_yes else terms.bce, {})
+        super().__init__(task, assume_negative if only_yes else bce, {})
         self.only_yes, self.budget = only_yes, read_budget(budget)
         self.forest = Forest(task.labels)
         labels, related = task.labels, task.labels if task.labels <= RELATED else 0

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from partly.clock import Clock, seed_for
 from partly.method import Method, Task
@@ -30,6 +30,8 @@ class Beside(Method):
     """A network and a linear path. The first step also solves the path."""
 
     entry_bytes = 4
+    weight: Tensor  # [L, D], of the path
+    bias: Tensor  # [L]
     share: Tensor  # of the network
     strength: Tensor
     loss: Tensor  # of the path, held out
@@ -40,9 +42,8 @@ class Beside(Method):
         super().__init__(task)
         self.terms, self.settings = terms, settings
         self.network = task.network()
-        self.path = nn.Linear(task.items.shape[0], task.labels).requires_grad_(False)
-        for parameter in self.path.parameters():
-            nn.init.zeros_(parameter)
+        self.register_buffer("weight", torch.zeros(task.labels, task.items.shape[0]))
+        self.register_buffer("bias", torch.zeros(task.labels))
         self.optimiser = task.optimiser(self.network.parameters())
         for name in ("share", "strength", "loss"):
             self.register_buffer(name, torch.zeros(()))
@@ -50,7 +51,7 @@ class Beside(Method):
         self.keep("apart", dtype=torch.bool, per_label=False)
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
-        path = self.path(self.network.get_submodule("features.0")(x))
+        path = F.linear(self.network.get_submodule("features.0")(x), self.weight, self.bias)
         return torch.lerp(path, self.network(x), self.share)
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
@@ -78,8 +79,8 @@ class Beside(Method):
         fold = folds.fold_of(len(pool), seed_for(self.task.seed, "folds"))
         found = folds.solve(x, weights, targets, fold)
         line = calibrate(found.held_out, weights, targets)
-        self.path.weight.copy_(torch.from_numpy(line.slope[:, None] * found.w))
-        self.path.bias.copy_(torch.from_numpy(line.bias))
+        self.weight.copy_(torch.from_numpy(line.slope[:, None] * found.w))
+        self.bias.copy_(torch.from_numpy(line.bias))
         self.held_out.copy_(torch.from_numpy(line(found.held_out).T))
         self.apart.copy_(torch.from_numpy(fold == APART))
         self.loss.fill_(found.loss)
