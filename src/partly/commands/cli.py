@@ -62,8 +62,8 @@ def train(
     run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
     labels: LabelsFile = None,
     scenario: Scenario = None,
-    method: Annotated[str, typer.Option(help="See `partly methods`; auto chooses by what is known.")] = "auto",
-    head: Annotated[str, typer.Option(help="linear, mlp, ...")] = "mlp",
+    method: Annotated[str, typer.Option(help="See `partly methods`; auto is a portfolio, blended.")] = "auto",
+    head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
     batch_size: Annotated[int | None, typer.Option()] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
@@ -75,6 +75,9 @@ def train(
     ] = None,
     backbone: Annotated[str | None, typer.Option(help="What makes features of pictures: small-conv.")] = None,
     backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="How long auto may take: minutes, or 20x for twenty plain fits.")
+    ] = None,
     hold_out: Annotated[float, typer.Option(help="Share of the items that chooses the best epoch; 0 for none.")] = 0.2,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
@@ -100,6 +103,7 @@ def train(
             "head_settings": parse_settings(head_setting or []),
             "backbone": backbone,
             "backbone_settings": parse_settings(backbone_setting or []),
+            "budget": budget,
             "device": device,
             "seed": seed,
         },
@@ -170,7 +174,7 @@ def compare(
     scenarios: Annotated[
         str, typer.Option(help="uniform:0.1,single-positive,...; full takes the labels as they are.")
     ] = "full",
-    heads: Annotated[str, typer.Option(help="linear,mlp,...")] = "mlp",
+    heads: Annotated[str, typer.Option(help="linear,mlp,...; auto takes what suits each method.")] = "auto",
     seeds: Annotated[int, typer.Option(help="Runs of each cell.")] = 5,
     validation: Annotated[str, typer.Option(help="complete, partial or both (complete,partial).")] = "complete",
     tune: Annotated[int, typer.Option(help="Trials for each method's settings; 0 for the defaults alone.")] = 0,
@@ -263,8 +267,8 @@ def refine(
     shadow: Annotated[bool, typer.Option("--shadow", help="Simulate random questions too, to compare with.")] = False,
     restart: Annotated[int, typer.Option(help="The model starts anew every so many rounds; 0: never.")] = 10,
     round_epochs: Annotated[int, typer.Option(help="Passes over the data in a round that trains on.")] = 1,
-    method: Annotated[str, typer.Option(help="See `partly methods`; auto chooses by what is known.")] = "auto",
-    head: Annotated[str, typer.Option(help="linear, mlp, ...")] = "mlp",
+    method: Annotated[str, typer.Option(help="See `partly methods`; auto is a portfolio, blended.")] = "auto",
+    head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
     epochs: Annotated[int | None, typer.Option(help="Passes over the data of a new model.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
     setting: Annotated[list[str] | None, typer.Option(help="A setting of the method: name=value. Repeatable.")] = None,

@@ -17,7 +17,7 @@ def compare(
     methods: Sequence[str],
     scenarios: Sequence[str],
     *,
-    heads: Sequence[str] = ("mlp",),
+    heads: Sequence[str] = ("auto",),
     seeds: int = 5,
     validation: Sequence[str] = ("complete",),
     tune: int = 0,

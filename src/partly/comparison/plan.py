@@ -15,6 +15,7 @@ from partly.catalogue import parse_settings
 from partly.data.scenes import NAMES
 from partly.errors import SettingError, did_you_mean
 
+AUTO = "auto"  # the method, and its head
 FULL = "full"  # the scenario in which nothing is hidden
 NAIVE = ("assume-negative", "bce")  # rows that run along
 VALIDATIONS = ("complete", "partial")
@@ -106,7 +107,7 @@ class Experiment:
                     self.queries,
                 )
                 for method, settings in [method_and_settings(text)]
-                for where in [(data, scenario, method, head, optimizer)]
+                for where in [(data, scenario, method, AUTO if method == AUTO else head, optimizer)]
             ]
         methods = [method_and_settings(text) for text in dict.fromkeys((*NAIVE * self.naive, *self.methods))]
         wanted: list[tuple[str, str, dict[str, Any], int]] = [(FULL, "bce", {}, 0)]
@@ -117,6 +118,7 @@ class Experiment:
         ):
             # Where nothing is hidden, both kinds of validation are the same.
             kind = "complete" if scenario == FULL else kind
+            head = AUTO if method == AUTO else head  # a portfolio has its own
             cell = Cell(data, scenario, method, head, optimizer, seed, settings, self.recipe, kind, tune)
             found.setdefault(json.dumps(cell.key(), sort_keys=True), cell)
         return list(found.values())

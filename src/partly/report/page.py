@@ -59,7 +59,8 @@ def view(
 ) -> RunView:
     """What a run has left behind, as the report takes it. probabilities: of the evaluation items."""
     past = (progress.history, progress.best_epoch, progress.seconds)
-    return RunView(title, description, *past, reason, probabilities, privilege)
+    portfolio = tuple(progress.notes.get("portfolio", ()))
+    return RunView(title, description, *past, reason, probabilities, privilege, portfolio)
 
 
 def write(report: Report, path: Path) -> None:

@@ -32,6 +32,7 @@ class RunView:
     reason: str = ""  # why this method
     probabilities: npt.NDArray[Any] | None = None  # [M, L], of the evaluation items
     privilege: str = ""  # what it saw and the others did not ("all labels"): an upper bound, never called the best
+    portfolio: tuple[dict[str, Any], ...] = ()  # what `auto` tried: name, score, weight, seconds
 
 
 @dataclass(frozen=True, eq=False)
