@@ -45,10 +45,10 @@ Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs and the report.")] = Path("demo"),
-    items: Annotated[int, typer.Option(help="Training pictures.")] = 2000,
+    items: Annotated[int, typer.Option(help="Digits to learn from.")] = 1200,
     seed: Seed = 0,
 ) -> None:
-    """Train on the built-in pictures with 10 % of the entries known, and write a report."""
+    """Train on handwritten digits with one yes known of each, and write a report."""
     from partly.commands.demo import demo as job
 
     scores = job(out, items=items, seed=seed, say=_say)

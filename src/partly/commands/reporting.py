@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,17 @@ SHOWN = 200  # items to choose examples from
 
 
 def report(
-    title: str, models: Mapping[str, Classifier], data: Dataset, fit: Index, hold: Index, upper: str = ""
+    title: str,
+    models: Mapping[str, Classifier],
+    data: Dataset,
+    fit: Index,
+    hold: Index,
+    upper: str = "",
+    drawn: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.uint8]] | None = None,
 ) -> page.Report:
     """Scores on the test part, or else on the held-out items (or, without any, on those of training); examples from the
-    held-out items. Every item is predicted once. upper: the run that saw all labels."""
+    held-out items. Every item is predicted once. upper: the run that saw all labels; drawn: how features are shown as
+    pictures, where they can be."""
     shown = data[hold if len(hold) else fit]
     evaluated = data.test or shown
     probabilities = {name: model.fitted_.predict(evaluated.items) for name, model in models.items()}
@@ -34,6 +41,8 @@ def report(
     pictures = None
     if some.items.kind == "pictures":
         pictures = some.items.take(slice(None)).permute(0, 2, 3, 1).numpy()
+    elif drawn is not None:
+        pictures = drawn(some.items.take(slice(None)).numpy())
     examples = Examples(predicted, truth=some.truth, given=some.labels, pictures=pictures)
     return page.Report(title, data.labels[fit], runs, evaluated.labels, examples)
 

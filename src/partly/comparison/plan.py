@@ -12,7 +12,7 @@ from typing import Any
 from partly import methods, scenarios
 from partly.active import Plan
 from partly.catalogue import parse_settings
-from partly.data.scenes import NAMES
+from partly.data import digits, scenes
 from partly.errors import SettingError, did_you_mean
 
 AUTO = "auto"  # the method, and its head
@@ -169,4 +169,4 @@ def method_and_settings(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def _beside(text: str, folder: Path) -> str:
-    return text if text in NAMES or Path(text).is_absolute() else str(folder / text)
+    return text if text in (*scenes.NAMES, digits.NAME) or Path(text).is_absolute() else str(folder / text)

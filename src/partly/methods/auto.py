@@ -226,10 +226,14 @@ class Auto(Solved):
         part, logits = compete(logits, weights, targets)
         self.competition.fill_(part)
         line = calibrate(logits, weights, targets)
-        self.last.copy_(torch.from_numpy(np.stack([line.slope, line.bias])))
-        logits = line(logits)
+        slope, bias, logits = line.slope, line.bias, line(logits)
+        called = best_thresholds(sigmoid(logits), targets, self.only_yes)
+        if self.only_yes:  # a probability of being known to be yes means little: it is made that of being called yes
+            lift = -np.log(called / (1 - called))
+            bias, logits, called = bias + lift, logits + lift[:, None], np.full_like(called, 0.5)
+        self.last.copy_(torch.from_numpy(np.stack([slope, bias])))
         self.get_buffer("held_out_all").copy_(torch.from_numpy(logits.T))
-        self.called.copy_(torch.from_numpy(best_thresholds(sigmoid(logits), targets, self.only_yes)))
+        self.called.copy_(torch.from_numpy(called))
         self._note(share, [*self.losses.tolist(), losses[1]], line.loss, weights, targets)
 
     def _note(self, share: float, losses: list[float], loss: float, weights: Floats, targets: Floats) -> None:

@@ -151,7 +151,10 @@ def _known(labels: Labels) -> dict[str, Any]:
 
 
 def _panels(runs: Sequence[Scored]) -> list[dict[str, Any]]:
-    """Learning curves: a picture for the loss, and one for each kind of validation score."""
+    """Learning curves: a picture for the loss, and one for each kind of validation score; none where every run has one
+    epoch, since a point is no curve."""
+    if all(len(run.view.history) < 2 for run in runs):
+        return []
     keys = {"loss": "training loss"}
     for key in (key for run in runs for line in run.view.history for key in line if key.startswith("validation_")):
         keys[key] = key.replace("_", " ").replace("mAP unknown as no", "mAP, unknown taken for no")

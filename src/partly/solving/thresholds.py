@@ -24,7 +24,8 @@ def best_thresholds(probabilities: Floats, targets: Floats, only_yes: bool) -> F
         pooled = (total.sum() + 1e-3) / (count.sum() + 1e-3)
         known = ((total + PSEUDO * pooled) / (count + PSEUDO)).astype(np.float32)
     true = np.minimum(probabilities / known[:, None], 1)
-    return known * np.array([best_f1(p) / 2 for p in true], np.float32)
+    best = known * np.array([best_f1(p) / 2 for p in true], np.float32)
+    return np.clip(best, 1e-6, 1 - 1e-6)
 
 
 def best_f1(p: Floats) -> float:
