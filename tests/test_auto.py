@@ -1,4 +1,4 @@
-"""The rule of method="auto", and that its reason is true of the labels it is given for."""
+"""What is taken where method and head are left open, and that its reason is true of the labels it is given for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from partly import Labels, methods
-from partly.auto import choose
+from partly.auto import choose, plain
+from partly.items import Items, as_items
 
 nan = np.nan
 
@@ -30,7 +31,7 @@ nan = np.nan
     ],
 )
 def test_the_rule(what: str, rows: list[list[float]], method: str, reason: str) -> None:
-    chosen, why = choose(Labels.from_nan(rows))
+    chosen, why = plain(Labels.from_nan(rows))
     assert (chosen, why.startswith(reason)) == (method, True), f"{what}: {why}"
 
 
@@ -38,7 +39,7 @@ def test_the_rule(what: str, rows: list[list[float]], method: str, reason: str) 
 def test_the_reason_is_true(values: np.ndarray) -> None:
     if np.isnan(values).all():  # refused before anybody asks
         return
-    method, reason = choose(Labels.from_nan(values))
+    method, reason = plain(Labels.from_nan(values))
     assert method in methods.discover()
     yes, no = int((values == 1).sum()), int((values == 0).sum())
     numbers = [int(number) for number in re.findall(r"\d+", reason)]
@@ -59,4 +60,46 @@ def test_sparse_labels_get_the_same_answer() -> None:
     import scipy.sparse as sp
 
     z = np.array([[1, 0, 0], [0, 1, 0]], dtype=np.int8)
-    assert choose(Labels.from_ternary(sp.csr_array(z))) == choose(Labels.from_ternary(z))
+    sparse, dense = (Labels.from_ternary(kind(z)) for kind in (sp.csr_array, np.asarray))
+    assert plain(sparse) == plain(dense)
+    items = as_items(np.eye(2, 3))
+    assert choose("auto", "auto", items, sparse) == choose("auto", "auto", items, dense)
+
+
+# -------------------------------------------------------------------- method and head
+
+
+KNOWN = Labels.from_nan([[1, 0, nan], [nan, 1, nan], [nan, nan, 0], [1, nan, nan]])
+ROWS = as_items(np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32))
+PICTURES = as_items(np.zeros((4, 16, 16, 3), np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("asked", "items", "taken"),
+    [
+        (("auto", "auto"), ROWS, ("auto", "kernel")),
+        (("auto", "kernel"), ROWS, ("auto", "kernel")),
+        (("auto", "linear"), ROWS, ("partial-bce", "linear")),
+        (("auto", "mlp"), ROWS, ("partial-bce", "mlp")),
+        (("auto", "auto"), PICTURES, ("partial-bce", "mlp")),
+        (("auto", "linear"), PICTURES, ("partial-bce", "linear")),
+        (("bce", "auto"), ROWS, ("bce", "kernel")),  # solved
+        (("role", "auto"), ROWS, ("role", "mlp")),  # trained
+        (("bce", "auto"), PICTURES, ("bce", "mlp")),
+        (("role", "linear"), ROWS, ("role", "linear")),
+        (("auto", "auto", "sgd"), ROWS, ("partial-bce", "mlp")),  # somebody asks for steps
+        (("bce", "auto", "sgd"), ROWS, ("bce", "mlp")),
+    ],
+)
+def test_what_is_taken(asked: tuple[str, ...], items: Items, taken: tuple[str, str]) -> None:
+    method, head, *optimizer = asked
+    *found, reason = choose(method, head, items, KNOWN, *optimizer)
+    assert tuple(found) == taken
+    expected = {"auto": "a portfolio", "partial-bce": plain(KNOWN)[1]}.get(taken[0], "asked for")
+    assert reason.startswith(expected if method == "auto" else "asked for")
+
+
+def test_what_is_too_large_to_be_solved_is_trained_by_the_plain_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("partly.solving.solved.MOST_BYTES", 100)
+    assert choose("auto", "auto", ROWS, KNOWN) == ("partial-bce", "mlp", plain(KNOWN)[1])
+    assert choose("bce", "auto", ROWS, KNOWN)[:2] == ("bce", "mlp")
