@@ -5,10 +5,10 @@
 
 A row per data set and share of known entries (`uniform`): mean test mAP over seeds, and processor seconds of one fit.
 
-`linear`, `mlp`: `bce` with that head. `default`: what `Classifier()` does. `LR`: LogisticRegression for each label on its
-known entries, standardised, with the best of five C *in hindsight*; its seconds are those of all five. `ET`: 200
+`linear`, `mlp`: `bce` with that head. `default`: what `Classifier()` does. `LR`: LogisticRegression for each label on
+its known entries, standardised, with the best of five C *in hindsight*; its seconds are those of all five. `ET`: 200
 extremely randomised trees with leaves of 2 for each label, `MLP`: MLPClassifier for each label. `time` is the ratio of
-our seconds, choice of the strength included, to those of LR. Data sets are cut to --items items and --labels labels.
+seconds, of ours with the choice of the strength, to those of LR. Data sets are cut to --items items and --labels labels.
 """
 
 from __future__ import annotations
@@ -54,6 +54,9 @@ def main() -> None:
     for name in options.sets.split(","):
         data = cut(read(options.data / f"{name}.npz"), options.items, options.labels)
         for share in map(float, options.shares.split(",")):
+            if round(share * data.labels.shape[1]) < 1:
+                print(f"{name:10} {share:5.0%} is less than one label of an item", flush=True)
+                continue
             for row, gap in line(name, data, share, rows, options.seeds).items():
                 gaps.setdefault(row, []).append(gap)
     for row, found in gaps.items():
