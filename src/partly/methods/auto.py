@@ -31,7 +31,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +39,6 @@ from torch import Tensor
 
 from partly.clock import Clock, seed_for
 from partly.errors import SettingError
-from partly.items import Kind
 from partly.losses.terms import assume_negative, bce
 from partly.method import Task
 from partly.pool import Pool
@@ -67,7 +66,7 @@ class Auto(Solved):
     entry_bytes = 28  # held-out scores of five kinds of features, of the forest, and of all
     working_bytes = 160
     grown = (*Solved.grown, "forest")
-    kinds: ClassVar[tuple[Kind, ...]] = ("features",)
+    kinds = ("features",)
     lines: Tensor  # [2, L], what scores of kernel machines and forest are multiplied by
     forest_mean: Tensor  # [L], of the forest's scores
     shift: Tensor  # [L], added to the sum of both
