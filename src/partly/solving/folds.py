@@ -21,6 +21,7 @@ from partly.solving.logistic import BLOCK, Features, Floats, Turned, path, path_
 GRID = tuple(0.03 * 3.0**k for k in range(9))  # strengths C, over the total mean square of the features
 WORSE = 2  # strengths in a row that must be worse before the path is left
 FEW = 2000  # items: below, five folds, else three
+MANY = 500  # features: from there on, labels with few entries are solved each by itself
 Fold = npt.NDArray[np.int64]
 
 
@@ -103,8 +104,9 @@ class _ByLabel:
 
 def _fits(x: Features, weights: Floats) -> _Together | _ByLabel:
     """Whichever is faster."""
-    known = np.count_nonzero(weights) / max(1, len(weights))
-    return _ByLabel(x, weights) if not sp.issparse(x) and known <= x.shape[1] / 2 else _Together(x)
+    known, width = np.count_nonzero(weights) / max(1, len(weights)), x.shape[1]
+    alone = not sp.issparse(x) and width >= MANY and known <= width / 2
+    return _ByLabel(x, weights) if alone else _Together(x)
 
 
 def _held_out(
