@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
 
 from partly import Labels
 from partly.labels import matrix, scored
@@ -39,6 +42,16 @@ def test_auc_by_hand() -> None:
     assert scored.auc(np.array([np.inf]), np.array([-np.inf, np.inf])) == 0.75
     assert math.isnan(scored.auc(np.array([1.0]), np.array([])))
     assert math.isnan(scored.auc(np.array([]), np.array([1.0])))
+
+
+@given(seed=st.integers(0, 10**6))
+def test_auc_against_scikit_learn(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    yes, scores = rng.random(20) < 0.3, rng.integers(0, 6, 20).astype(np.float32)
+    if yes.any() and not yes.all():
+        assert scored.auc(scores[yes], scores[~yes]) == pytest.approx(roc_auc_score(yes, scores))
+    else:
+        assert math.isnan(scored.auc(scores[yes], scores[~yes]))
 
 
 def test_a_mean_is_over_what_is_defined() -> None:
