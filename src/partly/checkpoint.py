@@ -11,17 +11,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, bfloat16, float16, float32, float64, int8, int16, int32, int64, uint8
 from torch import bool as boolean
 
 from partly.errors import CheckpointError
-from partly.files import disk_errors, leftovers, replacing, sha256, sha256_of
+from partly.files import disk_errors, leftovers, replacing, sha256, sha256_of, write_npy, write_sealed
 
+BELIEFS, IDS = "beliefs.npy", "items.json"  # in the folder of a finished run: what is believed, and of which items
+OUT_OF_FOLD = "out_of_fold"  # there too, .npy and .json: logits of training entries by who has not seen them
 FORMAT = 2
 KEEP = 2
 PREFIX = "checkpoint-"
@@ -157,3 +161,30 @@ def _read(path: Path) -> tuple[Tensors, dict[str, Any]]:
 def _sealed(body: bytes) -> bytes:
     """The body and, on the last line, its own checksum."""
     return body + b"\n" + sha256(body).encode() + b"\n"
+
+
+# ---------------------------------------------------------------- what is left for the training entries
+
+
+def save_beliefs(
+    folder: Path,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    blocks: Iterable[npt.NDArray[Any]],
+    ids: tuple[str, ...] | None,
+) -> dict[str, Any]:
+    """Write what a method believes of the training entries, block after block, and whose they are; what the
+    checkpoint's record says of it."""
+    if ids is not None:
+        write_sealed(folder / IDS, {"ids": list(ids)})
+    with disk_errors(folder), replacing(folder / BELIEFS) as file:
+        write_npy(file, shape, dtype, blocks)
+    return {"shape": list(shape), "sha256": sha256_of(folder / BELIEFS), "ids": ids is not None}
+
+
+def save_out_of_fold(folder: Path, shape: tuple[int, ...], blocks: Iterable[npt.NDArray[Any]]) -> None:
+    """Write logits of the training entries by who has not seen them, block after block, and their checksum."""
+    path = folder / f"{OUT_OF_FOLD}.npy"
+    with disk_errors(folder), replacing(path) as file:
+        write_npy(file, shape, np.dtype(np.float32), blocks)
+    write_sealed(path.with_suffix(".json"), {"shape": list(shape), "array_sha256": sha256_of(path)})

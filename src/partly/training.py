@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,6 @@ from torch import Tensor
 from partly import checkpoint, metrics
 from partly.clock import Clock, seed_for
 from partly.errors import DataError, PartlyError, Stopped, listing
-from partly.files import disk_errors, replacing, sha256_of, write_npy, write_sealed
 from partly.items import Items
 from partly.labels import Labels
 from partly.method import Method
@@ -31,8 +30,6 @@ from partly.pool import Pool
 
 SAVE_SECONDS = 20.0
 BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
-BELIEFS, IDS = "beliefs.npy", "items.json"  # in the folder of a finished run: what is believed, and of which items
-OUT_OF_FOLD = "out_of_fold"  # there too, .npy and .json: logits of training entries by who has not seen them
 Watch = Callable[[Clock, dict[str, float]], None]
 
 
@@ -118,35 +115,11 @@ def _save_finished(folder: Path, method: Method, clock: Clock, progress: Progres
     beliefs = None
     if some is not None and observed is not None:
         shape, dtype = (len(method.task.items), method.task.labels), some.cpu().numpy().dtype
-        beliefs = save_beliefs(folder, shape, dtype, believed(method), observed.given_ids)
+        beliefs = checkpoint.save_beliefs(folder, shape, dtype, believed(method), observed.given_ids)
     if observed is not None and method.out_of_fold(slice(0, 0)) is not None:
-        save_out_of_fold(folder, observed.shape, unseen(method))
+        checkpoint.save_out_of_fold(folder, observed.shape, unseen(method))
     for _ in range(checkpoint.KEEP):  # so that nothing is left but the model, and a copy of it against damage
         save(folder, method, clock, progress, keep_entries, beliefs)
-
-
-def save_beliefs(
-    folder: Path,
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    blocks: Iterable[npt.NDArray[Any]],
-    ids: tuple[str, ...] | None,
-) -> dict[str, Any]:
-    """Write what a method believes of the training entries, block after block, and whose they are; what the
-    checkpoint's record says of it."""
-    if ids is not None:
-        write_sealed(folder / IDS, {"ids": list(ids)})
-    with disk_errors(folder), replacing(folder / BELIEFS) as file:
-        write_npy(file, shape, dtype, blocks)
-    return {"shape": list(shape), "sha256": sha256_of(folder / BELIEFS), "ids": ids is not None}
-
-
-def save_out_of_fold(folder: Path, shape: tuple[int, ...], blocks: Iterable[npt.NDArray[Any]]) -> None:
-    """Write logits of the training entries by who has not seen them, block after block, and their checksum."""
-    path = folder / f"{OUT_OF_FOLD}.npy"
-    with disk_errors(folder), replacing(path) as file:
-        write_npy(file, shape, np.dtype(np.float32), blocks)
-    write_sealed(path.with_suffix(".json"), {"shape": list(shape), "array_sha256": sha256_of(path)})
 
 
 def believed(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:

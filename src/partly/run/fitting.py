@@ -15,6 +15,7 @@ from scipy.special import expit
 from torch import Tensor
 
 from partly import checkpoint, files, training
+from partly.checkpoint import IDS
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, listing
 from partly.items import Absent, Items
@@ -25,7 +26,7 @@ from partly.pool import Pool
 from partly.run.folder import claim, describe, digest, finished, read_beliefs, read_ids, read_out_of_fold
 from partly.run.memory import check_memory
 from partly.run.recipe import Recipe
-from partly.training import IDS, Progress, Validation, Watch
+from partly.training import Progress, Validation, Watch
 
 
 @dataclass
@@ -185,7 +186,7 @@ def cross_fit(
         scores[out] = part.logits(items[out])
     if folder is not None:
         with files.locked(folder):
-            training.save_out_of_fold(folder, scores.shape, [scores])
+            checkpoint.save_out_of_fold(folder, scores.shape, [scores])
     return scores
 
 
@@ -218,5 +219,5 @@ def publish(fitted: Fitted, folder: Path) -> None:
     said, beliefs = None, fitted.beliefs
     if beliefs is not None and fitted.folder is not None:
         ids = read_ids(fitted.folder) if (fitted.folder / IDS).exists() else None
-        said = training.save_beliefs(folder, beliefs.shape, beliefs.dtype, [beliefs], ids)
+        said = checkpoint.save_beliefs(folder, beliefs.shape, beliefs.dtype, [beliefs], ids)
     training.save(folder, fitted.method, Clock(fitted.recipe.seed), fitted.progress, beliefs=said)

@@ -20,11 +20,12 @@ from torch import Tensor
 
 import partly
 from partly import checkpoint, files
+from partly.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
 from partly.errors import CheckpointError
 from partly.items import Items
 from partly.labels import Labels
 from partly.run.recipe import Recipe
-from partly.training import BELIEFS, IDS, OUT_OF_FOLD, Validation
+from partly.training import Validation
 
 
 def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> dict[str, Any]:
