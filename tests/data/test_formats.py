@@ -35,6 +35,7 @@ words = st.sampled_from(NASTY) | st.text(characters, min_size=1).filter(str.stri
 # ---------------------------------------------------------------- what a format is
 
 HOLDS = ("labels", "items", "dataset")
+BUILT_IN = ("digits", "scenes")
 MODULES = {name: module for holds in HOLDS for name, module in formats.formats(holds).items()}
 
 
@@ -49,9 +50,9 @@ def test_a_format_is_one_file_and_its_test(name):
         assert list(inspect.signature(module.write).parameters) == ["labels", "path"]
     else:
         assert list(inspect.signature(module.read).parameters) == ["path"]
-        if name != "scenes":  # it is made, and nobody else's pictures are
+        if name not in BUILT_IN:  # these are made, and nobody else's items are
             assert list(inspect.signature(module.write).parameters) == ["data", "path"]
-    assert hasattr(module, "write") != (name == "scenes")
+    assert hasattr(module, "write") != (name in BUILT_IN)
     assert Path(__file__).with_name(f"test_{module.__name__.rpartition('.')[2]}.py").exists()
 
 
@@ -64,7 +65,7 @@ def test_formats_are_found_by_what_they_define():
     assert found == set(MODULES)
     assert set(formats.formats("labels")) == {"labels-npz", "long", "wide"}
     assert set(formats.formats("items")) == {"feature-arrays", "feature-table"}
-    assert set(formats.formats("dataset")) == {"scenes", "train-test"}
+    assert set(formats.formats("dataset")) == {"digits", "scenes", "train-test"}
 
 
 def test_a_file_is_of_one_format_at_most(tmp_path):
