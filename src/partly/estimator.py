@@ -120,6 +120,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         recipe, self.reason_ = run.complete(asked, x, labels)
         if self.budget is not None:
             recipe = run.within_budget(recipe, self.budget)
+        if self.folds is not None:
+            run.check_folds(self.folds, len(x))
         return x, labels, recipe
 
     def take(self, fitted: run.Fitted) -> Self:

@@ -3,7 +3,7 @@
 This is the engine: it trains and predicts. `Classifier`, the loop of questions and comparisons call it.
 """
 
-from partly.run.fitting import Fitted, cross_fit, fit, load, publish, save
+from partly.run.fitting import Fitted, check_folds, cross_fit, fit, load, publish, save
 from partly.run.folder import (
     claim,
     describe,
@@ -21,6 +21,7 @@ __all__ = [
     "MEMORY_SHARE",
     "Fitted",
     "Recipe",
+    "check_folds",
     "check_memory",
     "claim",
     "complete",
