@@ -78,7 +78,7 @@ PICTURES = as_items(np.zeros((4, 16, 16, 3), np.uint8))
     ("asked", "items", "taken"),
     [
         (("auto", "auto"), ROWS, ("auto", "kernel")),
-        (("auto", "kernel"), ROWS, ("auto", "kernel")),
+        (("auto", "kernel"), ROWS, ("partial-bce", "kernel")),
         (("auto", "linear"), ROWS, ("partial-bce", "linear")),
         (("auto", "mlp"), ROWS, ("partial-bce", "mlp")),
         (("auto", "auto"), PICTURES, ("partial-bce", "mlp")),

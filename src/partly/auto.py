@@ -8,7 +8,7 @@ from partly.labels import Labels
 from partly.method import Task
 from partly.solving import solved
 
-PORTFOLIO = "auto"  # the method of this name
+PORTFOLIO = "auto"  # the method of this name, which stands for the plain one where it cannot be
 
 
 def choose(method: str, head: str, items: Items, labels: Labels, optimizer: str = "adamw") -> tuple[str, str, str]:
@@ -20,9 +20,9 @@ def choose(method: str, head: str, items: Items, labels: Labels, optimizer: str 
     """
     reason = "asked for"
     fits = solved.solves(Task(items, labels.shape[1], "kernel", optimizer))
-    if method == "auto" and not (fits and head in ("auto", "kernel")):
+    if method == PORTFOLIO and not (fits and head == "auto"):
         method, reason = plain(labels)
-    elif method == "auto":
+    elif method == PORTFOLIO:
         reason = "a portfolio, blended by what each part is worth on held-out entries"
     if head == "auto":
         kernel = method == PORTFOLIO or (fits and hasattr(methods.find(method).module, "terms"))

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from partly import items, metrics, run
+from partly.auto import PORTFOLIO
 from partly.errors import DataError, LabelError, SettingError
 from partly.items import Items
 from partly.labels import Labels
@@ -104,7 +105,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             folder = None if self.run_dir is None else Path(self.run_dir)
             how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
             fitted = run.fit(recipe, x, labels, validation=held_out, **how)
-            if self.folds is not None and fitted.out_of_fold is None:
+            if self.folds is not None and not fitted.crosses:
                 fitted.out_of_fold = run.cross_fit(recipe, x, labels, self.folds, **how)
             return self.take(fitted)
 
@@ -159,7 +160,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Logits of the training entries by models that have not seen the item, N x L."""
         check_is_fitted(self, "fitted_")
         if self.fitted_.out_of_fold is None:
-            raise AttributeError(f"out_of_fold_: {self.method_} trains no such models by itself. Fit with folds=5.")
+            why = f"{self.method_} trains no such models by itself. Fit with folds=5."
+            if self.fitted_.crosses:
+                why = "they lie in the folder of the run, and are no part of what `save` writes."
+            raise AttributeError(f"out_of_fold_: {why}")
         return self.fitted_.out_of_fold
 
     @property
@@ -206,7 +210,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | Path) -> Classifier:
         """The model that `save` wrote, or that a finished run left in its folder."""
         fitted = run.load(Path(path))
-        self = cls(**vars(fitted.recipe))  # a recipe's fields are parameters of the same names
+        parameters = vars(fitted.recipe)  # whose names are those of ours
+        if fitted.recipe.method == PORTFOLIO:  # it brings its own head, and is asked for by leaving the head open
+            parameters = parameters | {"head": "auto", "head_settings": None}
+        self = cls(**parameters)
         self.reason_ = "loaded"
         self._remember(fitted.method.task.items)
         return self.take(fitted)

@@ -86,6 +86,7 @@ class Method(nn.Module):
     belief_bytes: ClassVar[int] = 0  # of one belief, where there are any
     working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
     own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
+    crosses: ClassVar[bool] = False  # whether it has scores of training entries by who has not seen them: `out_of_fold`
     grown: ClassVar[tuple[str, ...]] = ()  # parts of the model whose size follows that of the data, up to some bound
     kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures")  # of items that it can learn from
     network: Network  # what `forward` asks, where a method does not say otherwise

@@ -76,7 +76,7 @@ def test_a_label_that_hardly_varies_is_not_blown_up() -> None:
     line = z_scores(scores)
     deviation = line(scores).std(axis=1)
     assert deviation[0] == pytest.approx(1, rel=1e-4)
-    assert deviation[1] == pytest.approx(1e-3 * scores[1].std() / (1e-6 * scores[0].std()), rel=0.1)
+    assert deviation[1] == 0  # noise beside the others
     assert deviation[2] < 1e-3
     assert np.abs(line(scores)[:2].mean(axis=1)).max() < 1e-4
 

@@ -5,7 +5,7 @@ machines are off by much. Scores of a label are first brought to mean 0 and devi
 
 The loss is convex in the scale and the biases together, and its curvature is an arrow: a bias meets the scale and no
 other bias. So Newton's method takes one look at the entries for each of its steps, of which there are six to ten.
-Everything is label-major, as in `networks.logistic`: scores, weights and targets are [L, N].
+Everything is label-major, as in `solving.logistic`: scores, weights and targets are [L, N].
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ app = typer.Typer(
 Data = Annotated[
     str,
     typer.Argument(
-        help="'scenes' or 'scenes-coarse', an .npz with a train and a test part, or a table of features.",
+        help="'scenes', 'scenes-coarse' or 'digits', an .npz with a train and a test part, or a table of features.",
         metavar="DATA",
     ),
 ]
@@ -78,7 +78,10 @@ def train(
     budget: Annotated[
         str | None, typer.Option(help="How long auto may take: minutes, or 20x for twenty plain fits.")
     ] = None,
-    hold_out: Annotated[float, typer.Option(help="Share of the items that chooses the best epoch; 0 for none.")] = 0.2,
+    hold_out: Annotated[
+        float | None,
+        typer.Option(help="Share of the items that chooses the best epoch, 0 for none; 0.2 where there is a choice."),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -154,7 +157,9 @@ def evaluate(
 
 @app.command()
 def simulate(
-    data: Annotated[str, typer.Argument(help="Truth: 'scenes', an .npz with a train part, or a table of labels.")],
+    data: Annotated[
+        str, typer.Argument(help="Truth: scenes, digits, an .npz with a train part, or a table of labels.")
+    ],
     scenario: Annotated[
         str, typer.Option(help="uniform:0.1, single-positive, positives:0.25, propensity, dense:0.1, ...")
     ],
@@ -169,7 +174,9 @@ def simulate(
 
 @app.command()
 def compare(
-    data: Annotated[str, typer.Argument(help="'scenes', .npz files, a table of features, or an experiment (.toml).")],
+    data: Annotated[
+        str, typer.Argument(help="scenes, digits, .npz files, a table of features, or an experiment (.toml).")
+    ],
     methods: Annotated[str, typer.Option(help="a,b,... (see `partly methods`); settings as a[name=value].")] = "all",
     scenarios: Annotated[
         str, typer.Option(help="uniform:0.1,single-positive,...; full takes the labels as they are.")
@@ -205,7 +212,9 @@ def compare(
 
 @app.command()
 def study(
-    data: Annotated[str, typer.Argument(help="'scenes', an .npz, a table of features, or an experiment (.toml).")],
+    data: Annotated[
+        str, typer.Argument(help="scenes, digits, an .npz, a table of features, or an experiment (.toml).")
+    ],
     shares: Annotated[str, typer.Option(help="Shares of right labels.")] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
     scenarios: Annotated[str, typer.Option(help="Ways to annotate.")] = "uniform,dense,noisy,noisy-plus",
     head: Annotated[str, typer.Option(help="linear, mlp, gnn, ...")] = "mlp",

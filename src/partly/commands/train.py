@@ -11,6 +11,8 @@ from partly.data import held_out
 from partly.estimator import Classifier
 from partly.report import page
 
+HOLD_OUT = 0.2
+
 
 def train(
     data: str,
@@ -18,14 +20,21 @@ def train(
     *,
     labels: Path | None = None,
     scenario: str | None = None,
-    hold_out: float = 0.2,
+    hold_out: float | None = None,
     parameters: dict[str, Any],
     say: Say = print,
 ) -> Scores:
-    """Train one classifier into a run folder; the report goes there too."""
+    """Train one classifier into a run folder; the report goes there too.
+
+    hold_out: share of the items that chooses the best epoch. None takes a fifth, but nothing where there is only one
+    epoch to choose and a test part to report on.
+    """
     opened = hidden(open_data(data, labels), scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
     model = Classifier(**parameters, run_dir=run)
+    if hold_out is None:
+        settled = opened.test is not None and model.prepare(opened.items, opened.labels)[2].epochs == 1
+        hold_out = 0.0 if settled else HOLD_OUT
     fit, hold = held_out(len(opened.labels), hold_out, model.seed)
     validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
     model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)

@@ -28,9 +28,9 @@ class MethodInfo(catalogue.Info):
     def kind(self) -> type[Method]:
         return self.make if isinstance(self.make, type) else LossMethod
 
-    def own_epochs(self, task: Task) -> int | None:
-        """Epochs in which there is something to learn, where nobody asks for more; None: as the items need."""
-        return (self._solver(task) if self._solved(task) else self.kind).own_epochs
+    def kind_for(self, task: Task) -> type[Method]:
+        """What it is for such a task: where it can be solved, a solver."""
+        return self._solver(task) if self._solved(task) else self.kind
 
     def build(self, task: Task, settings: dict[str, Any]) -> Method:
         """The method, untrained, with all of its settings."""

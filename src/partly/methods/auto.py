@@ -15,9 +15,10 @@ The parts, the cheapest first:
    known, half of both. What it is worth is measured on folds whose targets never saw what is held out.
 3. What the labels say of each other, and how they compete for an item, as far as it helps.
 
-A part counts by the held-out log loss that it takes away, and one that fails is left out and named. If all together
-were clearly worse, by that loss, than plain logistic regression, that alone is kept. `budget` ends it early: minutes,
-or "20x" for twenty times what the first part takes; what is begun is ended.
+A part counts by the held-out log loss that it takes away, and one that fails is left out and named. Where the kernel
+machines together are clearly worse, by that loss, than plain logistic regression, that alone is kept, and where all are
+clearly worse than the kernel machines, these. `budget` ends it early: minutes, or "20x" for twenty times what the first
+part takes; what is begun is ended.
 
 Differs: from the common way of choosing one model on a validation part, which is too noisy where few entries are known:
 nothing is chosen, everything is weighed, on all folds. The methods of the papers are not among the parts: as a further
@@ -47,7 +48,7 @@ from partly.solving.forest import Forest, log_odds
 from partly.solving.logistic import Floats, sigmoid
 from partly.solving.portfolio import read_budget, reason, with_forest
 from partly.solving.relations import FEWEST, compete, relate
-from partly.solving.solved import Solved, dense
+from partly.solving.solved import BLOCK, Solved, dense
 from partly.solving.thresholds import best_thresholds
 
 TREES = ((100, 120, 50), (300, 60, 20), (math.inf, 20, 8))  # fewer labels than; trees; trees for each fold
@@ -140,7 +141,7 @@ class Auto(Solved):
             return
         try:
             self._do(pool, step)
-        except (ArithmeticError, MemoryError, ValueError, np.linalg.LinAlgError) as error:
+        except (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError) as error:  # of data, not of ours
             if needed:
                 raise
             left_out[part] = f"{type(error).__name__}: {error}"
@@ -171,7 +172,9 @@ class Auto(Solved):
         made = targets_of(weights, targets, p, self.only_yes)
         x = self._all(pool)
         self.forest.grow(x, made, self._trees()[0], seed_for(self.task.seed, "forest"))
-        self.forest_mean.copy_(log_odds(self.forest(torch.from_numpy(x).to(self.device))).mean(dim=0))
+        parts = torch.from_numpy(x).split(BLOCK)
+        sums = [log_odds(self.forest(part.to(self.device))).sum(dim=0, dtype=torch.float64) for part in parts]
+        self.forest_mean.copy_(torch.stack(sums).sum(dim=0) / len(x))
 
     def _grow_without(self, pool: Pool, fold: int) -> None:
         """A small forest that has seen nothing of a fold, nor has what made its targets: what a forest is worth."""
@@ -183,7 +186,7 @@ class Auto(Solved):
         made = targets_of(weights[:, rows], targets[:, rows], p, self.only_yes)
         forest = Forest(self.task.labels)
         forest.grow(x[rows], made, self._trees()[1], seed)
-        scores = log_odds(forest(torch.from_numpy(x[out])))
+        scores = torch.cat([log_odds(forest(part)) for part in torch.from_numpy(x[out]).split(BLOCK)]).to(self.device)
         # Off their mean: it depends on how many yes the fold took away, as the bias of a kernel machine does.
         self.get_buffer("held_out_forest")[out] = scores - scores.mean(dim=0)
 
@@ -223,7 +226,8 @@ class Auto(Solved):
         self.competition.fill_(part)
         line = calibrate(logits, weights, targets)
         slope, bias, logits = line.slope, line.bias, line(logits)
-        called = best_thresholds(sigmoid(logits), targets, self.only_yes)
+        (gain,) = gains([line.loss], weights, targets)
+        called = best_thresholds(sigmoid(logits), targets, self.only_yes, gain)
         if self.only_yes:  # a probability of being known to be yes means little: it is made that of being called yes
             lift = -np.log(called / (1 - called))
             bias, logits, called = bias + lift, logits + lift[:, None], np.full_like(called, 0.5)
@@ -240,7 +244,7 @@ class Auto(Solved):
         parts = [
             {"name": name, "score": score, "weight": weight, "seconds": seconds.get(name, 0.0)}
             for name, score, weight in zip((*self.spans, "forest"), worth, counts, strict=True)
-            if name not in left_out
+            if math.isfinite(score)  # what was left out, or not there, has no loss
         ]
         self.notes |= {"criterion": CRITERION, "score": together, "portfolio": parts}
         self.notes["reason"] = reason(parts, together, left_out, self.only_yes, self.related(), self.competition.item())

@@ -48,6 +48,11 @@ class Fitted:
         return tuple(self.description["labels"])
 
     @property
+    def crosses(self) -> bool:
+        """Whether the method has scores of training entries by who has not seen them."""
+        return self.method.crosses
+
+    @property
     def thresholds(self) -> npt.NDArray[np.float32]:
         """From which probability on each label is called yes, [L]: the method's own, else 0.5."""
         own = self.method.thresholds()
@@ -187,7 +192,7 @@ def cross_fit(
     scores = np.empty(labels.shape, np.float32)
     for k in range(folds):
         seen, out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        where = None if folder is None else folder / f"fold-{k + 1}"
+        where = None if folder is None else folder / f"fold-{k + 1}-of-{folds}"
         part = fit(recipe, items[seen], labels[seen], folder=where, device=device, watch=watch)
         scores[out] = part.logits(items[out])
     if folder is not None:

@@ -98,9 +98,11 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
     )
     if items.kind == "features" and "backbone" in asked:
         raise SettingError(f"backbone = {asked['backbone']!r}: features need none. Leave it out.")
+    if method == auto.PORTFOLIO and asked.get("head_settings"):
+        raise SettingError(f"head_settings = {asked['head_settings']!r} are for a head: name one, or leave them out.")
     recipe = Recipe(**{"backbone": backbones.DEFAULT[items.kind], **asked, "method": method, "head": head})
     derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"))
-    own = methods.find(method).own_epochs(recipe.task(items, labels.shape[1]))
+    own = methods.find(method).kind_for(recipe.task(items, labels.shape[1])).own_epochs
     derived |= {} if own is None else {"epochs": own}
     return replace(recipe, **{name: value for name, value in derived.items() if name not in asked}), reason
 
@@ -111,6 +113,8 @@ def within_budget(recipe: Recipe, budget: float | str) -> Recipe:
         raise SettingError(
             f"budget = {budget!r}: only the portfolio (method='auto' on features) has one, and this is {recipe.method}."
         )
+    if recipe.settings["budget"] not in (None, budget):
+        raise SettingError(f"budget = {budget!r}, but settings have {recipe.settings['budget']!r}. Give one of them.")
     return replace(recipe, settings=recipe.settings | {"budget": budget})
 
 

@@ -33,7 +33,10 @@ def believed(
     half = np.random.default_rng(seed).permutation(np.arange(len(rows)) % 2) if only_yes else np.zeros(len(rows))
     scores = np.empty(weights.shape, np.float32)
     for part in np.unique(half):
-        fitted, scored = (half != part, half == part) if only_yes else (half == 0, half == 0)
+        scored = half == part
+        fitted = (
+            half != part if only_yes and not scored.all() else np.ones(len(rows), bool)
+        )  # a single item has no half
         z = turned(x[fitted])
         w, b = z.undone(*next(path(z, weights[:, fitted], targets[:, fitted], [strength])))
         scores[:, scored] = (x[scored] @ w.T).T + b[:, None]

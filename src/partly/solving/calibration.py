@@ -35,8 +35,8 @@ class Lines:
 def z_scores(scores: Floats) -> Lines:
     """The lines that bring the scores of each label to mean 0 and scale 1 over its items."""
     mean, factor = moments(scores)
-    least = 1e3 * factor[factor > 0].min(initial=np.inf)
-    factor = np.minimum(factor, least)  # a label that hardly varies is not blown up
+    most = 1e3 * factor[factor > 0].min(initial=np.inf)
+    factor = np.where(factor > most, 0.0, factor)  # what varies as little as that is noise: a label nobody spoke of
     return Lines(factor.astype(np.float32), (-mean * factor).astype(np.float32))
 
 

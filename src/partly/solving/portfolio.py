@@ -33,8 +33,8 @@ def reason(
 
 
 def with_forest(held_out: list[Floats], losses: list[float], weights: Floats, targets: Floats) -> tuple[Blend, float]:
-    """Kernel machines and forest together, and the share of the forest: the less the more it lacks, and none where the
-    loss is lower without it."""
+    """Kernel machines and forest together, and the share of the forest: the less the more it lacks, and none where both
+    are clearly worse than the kernel machines alone."""
     kernels, forest = gains(losses, weights, targets)
     best = max(kernels, LEAST)
     share = SHARE * math.exp(max(-50.0, min(0.0, forest - best)) / (FALLS * best + FLOOR))

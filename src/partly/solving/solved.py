@@ -63,6 +63,7 @@ class Solved(Method):
     """
 
     own_epochs = 1
+    crosses = True
     grown: ClassVar[tuple[str, ...]] = (
         "network.features.1",
         "network.head",

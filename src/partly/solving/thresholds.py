@@ -11,11 +11,17 @@ import numpy as np
 
 from partly.solving.logistic import Floats
 
+LEARNED = 0.05  # gain from which on probabilities are taken at their word
 PSEUDO = 5.0  # known yes of the share that all labels have, added to each label's own
 
 
-def best_thresholds(probabilities: Floats, targets: Floats, only_yes: bool) -> Floats:
-    """[L], of held-out probabilities [L, N]."""
+def best_thresholds(probabilities: Floats, targets: Floats, only_yes: bool, gain: float) -> Floats:
+    """[L], of held-out probabilities [L, N].
+
+    gain: the share of the prior's loss that they take away. Where that is next to nothing, the best expected F1 is that
+    of calling everything yes, which nobody wants: the less was learned, the nearer the threshold is to one half. So it
+    is for a label without a known yes.
+    """
     known = np.ones(len(targets), np.float32)
     if only_yes:
         yes = targets > 0.5
@@ -24,8 +30,10 @@ def best_thresholds(probabilities: Floats, targets: Floats, only_yes: bool) -> F
         pooled = (total.sum() + 1e-3) / (count.sum() + 1e-3)
         known = ((total + PSEUDO * pooled) / (count + PSEUDO)).astype(np.float32)
     true = np.minimum(probabilities / known[:, None], 1)
-    best = known * np.array([best_f1(p) / 2 for p in true], np.float32)
-    return np.clip(best, 1e-6, 1 - 1e-6)
+    trust = np.where((targets > 0.5).any(axis=1), min(1.0, max(0.0, gain / LEARNED)), 0.0)
+    best = np.array([best_f1(p) / 2 for p in true])
+    found: Floats = (known * (trust * best + (1 - trust) * 0.5)).astype(np.float32)
+    return np.clip(found, 1e-6, 1 - 1e-6)
 
 
 def best_f1(p: Floats) -> float:
