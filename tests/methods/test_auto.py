@@ -451,3 +451,21 @@ def test_one_item_and_one_label() -> None:
         assert np.isfinite(fitted.predict_proba(x)).all()
         assert np.isfinite(fitted.out_of_fold_).all()
         assert fitted.predict(x).shape == (40, columns)
+
+
+def test_a_label_nobody_spoke_of_is_called_by_the_share_of_all() -> None:
+    """Nothing is known of the first label, and only no of the second: scores and beliefs of them say nothing."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 6)).astype(np.float32)
+    y = np.where(rng.random((200, 4)) < 0.5, (x[:, :4] + rng.normal(size=(200, 4)) > 0.8).astype(float), np.nan)
+    y[:, 0] = np.nan
+    y[:, 1] = np.where(rng.random(200) < 0.5, 0, np.nan)
+    model = partly.Classifier(progress=False).fit(x, y)
+    p = model.predict_proba(x)
+    share = np.nanmean(y)
+    assert np.ptp(p[:, :2], axis=0) == pytest.approx([0, 0], abs=1e-5)
+    assert p[0, 0] == pytest.approx(share, abs=0.03)
+    assert p[0, 1] < 0.02
+    assert np.ptp(np.asarray(model.beliefs_)[:, 0]) == pytest.approx(0, abs=1e-5)
+    assert not model.predict(x)[:, :2].any()
+    assert np.ptp(p[:, 2:], axis=0).min() > 0.3

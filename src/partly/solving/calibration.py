@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from partly.choosing.recalibration import moments, recalibrated
-from partly.solving.logistic import Floats
+from partly.solving.logistic import Floats, log_odds
 
 MOST = 1 << 21  # entries that are looked at: of more, those of some items at random
 FLATTEST = 0.05  # slope of z-scores: where they seem to be worth nothing, their order is kept
@@ -48,5 +48,9 @@ def calibrate(scores: Floats, weights: Floats, targets: Floats) -> Lines:
         chosen = np.sort(rng.permutation(scores.shape[1])[: max(1, MOST // len(scores))])
         scores, weights, targets = scores[:, chosen], weights[:, chosen], targets[:, chosen]
     loss, scale, biases = recalibrated(line(scores), weights, targets)
-    slope = max(scale, FLATTEST)
-    return Lines(np.float32(slope) * line.slope, np.float32(slope) * line.bias + biases.astype(np.float32), loss)
+    slope = np.float32(max(scale, FLATTEST))
+    yes = np.einsum("ij,ij->i", weights, targets, dtype=np.float64)
+    both = (yes > 1e-6) & (weights.sum(axis=1, dtype=np.float64) - yes > 1e-6)
+    # Of a label whose entries all say the same, or that has none, scores say nothing: it is called by its share of yes.
+    bias = np.where(both, slope * line.bias + biases.astype(np.float32), log_odds(weights, targets))
+    return Lines(np.where(both, slope * line.slope, np.float32(0)), bias, loss)
