@@ -36,6 +36,7 @@ from partly import Classifier, Labels, PerLabel, metrics
 from partly.clock import seed_for
 from partly.errors import CheckpointError, DataError, LabelError, PartlyError, SettingError, Stopped
 from partly.items import as_items
+from scikit_learn_checks import EXPECTED_FAILURES
 
 Floats = npt.NDArray[np.float64]
 N, D, L = 60, 5, 3
@@ -50,23 +51,6 @@ def model(estimator: Any = None, **more: Any) -> PerLabel:
 
 
 # -------------------------------------------------------------------- scikit-learn's own checks
-
-ONE_D = "gives y as one column of classes; Y is items x labels, and a single column of classes is refused"
-CODES = "calls the two classes 1 and 2; an entry is 1 (yes), 0 (no) or NaN (unknown), other numbers are refused"
-EXPECTED_FAILURES = {
-    "check_classifier_data_not_an_array": CODES,
-    "check_estimators_dtypes": CODES,
-    "check_fit2d_1feature": CODES,
-    "check_classifiers_one_label": ONE_D,
-    "check_classifiers_classes": ONE_D,
-    "check_decision_proba_consistency": ONE_D,
-    "check_classifiers_regression_target": ONE_D,
-    "check_classifier_not_supporting_multiclass": ONE_D,
-    "check_estimator_sparse_array": ONE_D,
-    "check_estimator_sparse_matrix": ONE_D,
-    "check_classifiers_train": "wants predictions in one dimension; ours are items x labels, also for one label",
-    "check_classifier_multioutput": "indexes classes_ as one array; it is a list, the two classes of each label",
-}
 
 
 @parametrize_with_checks([model()], expected_failed_checks=lambda _: EXPECTED_FAILURES)

@@ -260,13 +260,17 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return items.sparse_features(array, "X", names) if sp.issparse(array) else items.features(array, "X", names)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        tags.classifier_tags.multi_class = False
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
-        tags.input_tags.sparse = True
-        return tags
+        return multi_label(super().__sklearn_tags__())
+
+
+def multi_label(tags: Any) -> Any:
+    """What scikit-learn is told of a classifier whose Y is items x labels."""
+    tags.classifier_tags.multi_label = True
+    tags.classifier_tags.multi_class = False
+    tags.target_tags.multi_output = True
+    tags.target_tags.single_output = False
+    tags.input_tags.sparse = True
+    return tags
 
 
 def device_of(name: str) -> str:

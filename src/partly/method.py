@@ -167,10 +167,11 @@ class Method(nn.Module):
         assert self.task.observed is not None  # who only predicts has no beliefs
         return torch.tensor(self.task.observed.rows(rows), device=self.device)
 
-    def standardised(self, items: Items) -> Any:
-        """Features of these items as the network's first layer makes them, [N, D], all in memory: for a solver."""
-        first = self.network.get_submodule("features.0")
-        return standardised(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
+    def standardised(self, items: Items, block: int, first: nn.Module | None = None) -> Any:
+        """Features of these items as the network's first layer makes them (or another such layer, where there is no
+        network), [N, D], all in memory, read so many at a time; sparse ones stay sparse: for a solver."""
+        first = first or self.network.get_submodule("features.0")
+        return standardised(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu(), block)
 
     def step(self, loss: Tensor, clock: Clock, *optimisers: torch.optim.Optimizer) -> None:
         """The one place where gradients become changes."""

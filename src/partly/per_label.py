@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from partly import files, items, metrics, one_label
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, Stopped
+from partly.estimator import multi_label
 from partly.labels import Labels
 from partly.labels.pairing import paired
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
@@ -232,10 +233,4 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        tags.classifier_tags.multi_class = False
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = False
-        tags.input_tags.sparse = True
-        return tags
+        return multi_label(super().__sklearn_tags__())

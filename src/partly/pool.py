@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from partly.clock import Clock
-from partly.items import Items, standardised
+from partly.items import Items
 from partly.labels import Labels
 
 
@@ -65,11 +64,6 @@ class Pool:
             index = torch.arange(start, min(start + self.batch_size, len(self)))
             z = torch.from_numpy(self.labels.rows(index.numpy()))
             yield index.to(self.device), z.to(self.device)
-
-    def standardised(self, mean: Tensor, inverse_scale: Tensor) -> Any:
-        """All features [N, D] in memory, at scale 1, read a batch at a time; sparse ones stay sparse: for who cannot
-        learn from batches."""
-        return standardised(self.items, mean, inverse_scale, self.batch_size)
 
     def in_order(self) -> Iterator[Batch]:
         """Every item once, as they lie: for relabelling and for scoring."""

@@ -1,6 +1,8 @@
 """The portfolio: what it tells of itself, what it is worth, and what happens when parts fail, cost too much, or it is
 killed between them."""
 
+# Long because each part of a portfolio can be there, fail, be too dear or be cut off, in each kind of what is known.
+
 from __future__ import annotations
 
 import signal

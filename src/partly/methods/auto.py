@@ -194,7 +194,7 @@ class Auto(Solved):
         """All features, dense: a forest needs them at once."""
         if len(pool) * pool.items.shape[0] > DENSE:
             raise MemoryError(f"a forest needs {len(pool)} x {pool.items.shape[0]} features at once")
-        return dense(self.inputs(pool))
+        return dense(self.standardised(pool.items, pool.batch_size))
 
     def _trees(self) -> tuple[int, int]:
         return next((trees, of_fold) for labels, trees, of_fold in TREES if self.task.labels < labels)
@@ -247,8 +247,6 @@ class Auto(Solved):
             if math.isfinite(score)  # what was left out, or not there, has no loss
         ]
         self.notes |= {"criterion": CRITERION, "score": together, "portfolio": parts}
-        self.notes["reason"] = reason(parts, together, left_out, self.only_yes, self.related(), self.competition.item())
-
-    def related(self) -> bool:
-        """Whether what labels say of each other counts."""
-        return bool(self.relation.any())
+        self.notes["reason"] = reason(
+            parts, together, left_out, self.only_yes, bool(self.relation.any()), self.competition.item()
+        )

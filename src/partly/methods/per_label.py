@@ -78,7 +78,7 @@ class PerLabel(Method):
             yield {"loss": self.loss[label].item()}
 
     def _features(self, pool: Pool) -> Any:
-        x = pool.standardised(self.standardise.mean.cpu(), self.standardise.inverse_scale.cpu())
+        x = self.standardised(pool.items, pool.batch_size, self.standardise)
         return x.reshape(len(pool), -1) if x.ndim > 2 else x
 
     def _fit(self, label: int, x: Any, z: np.ndarray[Any, np.dtype[np.int8]], name: str) -> None:

@@ -106,7 +106,7 @@ class Role(Method):
             return known
         seed = seed_for(self.task.seed, "yes per item")
         rows = np.sort(np.random.default_rng(seed).permutation(len(pool))[: _sampled(*pool.labels.shape)])
-        share = known_share(self.standardised(pool.items[rows]), pool.labels.rows(rows) == 1, seed)
+        share = known_share(self.standardised(pool.items[rows], pool.batch_size), pool.labels.rows(rows) == 1, seed)
         return min(known / share, max(known, pool.labels.shape[1] / 2))
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:

@@ -73,8 +73,7 @@ class Beside(Method):
 
     @torch.no_grad()
     def _solve(self, pool: Pool) -> None:
-        first = self.network.get_submodule("features.0")
-        x = pool.standardised(first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
+        x = self.standardised(pool.items, pool.batch_size)
         weights, targets = weighted(pool, self.terms, self.settings)
         fold = folds.fold_of(len(pool), seed_for(self.task.seed, "folds"))
         found = folds.solve(x, weights, targets, fold)

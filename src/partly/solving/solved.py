@@ -161,15 +161,10 @@ class Solved(Method):
         """Weights and targets of all training entries, [L, N] each."""
         return weighted(pool, self.terms, self.settings)
 
-    def inputs(self, pool: Pool) -> Features:
-        """All training items as the first layer leaves them, [N, D]; sparse ones stay sparse."""
-        first = self.network.get_submodule("features.0")
-        return pool.standardised(first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu())
-
     def features(self, pool: Pool, name: str) -> Features:
         """One kind of features of all training items, [N, D]; sparse ones stay sparse where they are taken as they
         are."""
-        x, part, span = self.inputs(pool), self._members().parts[name], self.spans[name]
+        x, part, span = self.standardised(pool.items, pool.batch_size), self._members().parts[name], self.spans[name]
         if isinstance(part, nn.Identity):
             return x
         made = np.empty((len(pool), span.stop - span.start), np.float32)
