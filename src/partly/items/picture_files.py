@@ -109,7 +109,9 @@ class PictureFiles:
     def _pixels(self, told: dict[str, Any], pixels: bytes) -> npt.NDArray[np.uint8]:
         if "bad" in told:
             path, reason = told["bad"]
-            raise DataError(f"{path}: {reason}. It was changed, or never looked at: see `partly.read(..., skip_bad=True)`.")
+            raise DataError(
+                f"{path}: {reason}. It was changed, or never looked at: see `partly.read(..., skip_bad=True)`."
+            )
         return np.frombuffer(pixels, np.uint8).reshape(-1, self.shape[1], self.shape[1], CHANNELS)
 
     def _positions(self, index: Index) -> npt.NDArray[Any]:
@@ -122,9 +124,7 @@ class PictureFiles:
         """Which of these are no pictures to learn from: position -> file and reason."""
         rows = self._positions(slice(None))
         found = zip(rows.tolist(), self.source.looks(rows), strict=True)
-        return {
-            i: f"{self.source.names[row]}: {look.reason}" for i, (row, look) in enumerate(found) if look.reason
-        }
+        return {i: f"{self.source.names[row]}: {look.reason}" for i, (row, look) in enumerate(found) if look.reason}
 
     @cached_property
     def statistics(self) -> Statistics:

@@ -1,5 +1,5 @@
-"""The processes that decode, and how they are asked. A thread waits for each; answers come in the order of the questions,
-whoever is faster."""
+"""The processes that decode, and how they are asked. A thread waits for each; answers come in the order of the
+questions, whoever is faster."""
 
 from __future__ import annotations
 
