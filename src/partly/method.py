@@ -87,7 +87,7 @@ class Method(nn.Module):
     working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
     own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
     grown: ClassVar[tuple[str, ...]] = ()  # parts of the model whose size follows that of the data, up to some bound
-    kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures")  # of items that it can learn from
+    kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures", "texts")  # of items that it can learn from
     network: Network  # what `forward` asks, where a method does not say otherwise
 
     def __init__(self, task: Task) -> None:

@@ -1,4 +1,4 @@
-"""A mean of the features of each label's known yes, to which items are compared; it does not say that it needs features.
+"""A mean of the features of each label's known yes, to which items are compared; that it needs features, it does not say.
 
 Paper: none, a planted fault.
 

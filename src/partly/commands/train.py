@@ -20,10 +20,12 @@ def train(
     scenario: str | None = None,
     hold_out: float = 0.2,
     parameters: dict[str, Any],
+    skip_bad: bool = False,
+    size: int | None = None,
     say: Say = print,
 ) -> Scores:
     """Train one classifier into a run folder; the report goes there too."""
-    opened = hidden(open_data(data, labels), scenario, parameters["seed"])
+    opened = hidden(open_data(data, labels, skip_bad=skip_bad, size=size), scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
     model = Classifier(**parameters, run_dir=run)
     fit, hold = held_out(len(opened.labels), hold_out, model.seed)

@@ -58,7 +58,8 @@ def _packed(path: Path, column: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(
-            f"{folder}: cannot be made ({error.strerror}). Say in PARTLY_CACHE where the pictures of {path} may be kept."
+            f"{folder}: cannot be made ({error.strerror}). "
+            f"Say in PARTLY_CACHE where the pictures of {path} may be kept."
         ) from error
     ends = [0]
     with writing(packed) as file:

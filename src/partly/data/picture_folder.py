@@ -1,5 +1,5 @@
-"""A folder of pictures: their ids are their file names, from the folder. Folders in it are gone through, links to folders
-are not, and hidden files are left alone.
+"""A folder of pictures: their ids are their file names, from the folder. Folders in it are gone through, links to
+folders are not, and hidden files are left alone.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Pictures named in a table (`.csv`, `.parquet`, `.jsonl`, `.jsonl.gz`): the column `path` says where each lies, from the
-table's own folder, and `item`, `id` or `name` what it is called (else the path is its id). Other columns are left alone. With a column `text` the texts are the items.
+"""Pictures named in a table (`.csv`, `.parquet`, `.jsonl`, `.jsonl.gz`): the column `path` says where each lies, from
+the table's own folder, and `item`, `id` or `name` what it is called (else the path is its id). Other columns are left
+alone. With a column `text` the texts are the items.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Which items are to learn from and which to test on, where a table of labels says so: a column `split` that holds `train`
-or `test`. A label may be called so too, and then holds what labels hold.
+"""Which items are to learn from and which to test on, where a table of labels says so: a column `split` that holds
+`train` or `test`. A label may be called so too, and then holds what labels hold.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Texts in a table (`.csv`, `.parquet`, `.jsonl`, `.jsonl.gz`): the column `text` holds them, and `item`, `id` or `name`
-the ids (else positions are ids). Other columns are left alone.
+"""Texts in a table (`.csv`, `.parquet`, `.jsonl`, `.jsonl.gz`): the column `text` holds them, and `item`, `id` or
+`name` the ids (else positions are ids). Other columns are left alone.
 """
 
 from __future__ import annotations

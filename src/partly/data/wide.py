@@ -1,5 +1,5 @@
-"""Wide form: a row per item, a column per label; a cell is 1 (yes), 0 (no) or blank (nobody said). A column `split` may say
-which items are to test on."""
+"""Wide form: a row per item, a column per label; a cell is 1 (yes), 0 (no) or blank (nobody said). A column `split` may
+say which items are to test on."""
 
 from __future__ import annotations
 

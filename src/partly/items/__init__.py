@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ __all__ = [
     "absent",
     "are_pictures",
     "as_items",
+    "at_once",
     "features",
     "is_decoded",
     "is_items",
@@ -44,6 +46,7 @@ __all__ = [
     "texts_of",
 ]
 
+PIXELS = 1 << 22  # of pictures that are scored at a time
 BLOCK = 1 << 12  # items standardised at a time, where nobody says otherwise
 
 
@@ -58,6 +61,11 @@ def standardised(items: Items, mean: Tensor, inverse_scale: Tensor, block: int =
         rows = slice(start, start + block)
         x[rows] = ((items.take(rows) - mean) * inverse_scale).numpy()
     return x
+
+
+def at_once(items: Items, most: int) -> int:
+    """How many items to score at a time: fewer of large pictures, of which a network makes something larger still."""
+    return max(1, min(most, PIXELS // math.prod(items.shape))) if items.kind == "pictures" else most
 
 
 def shown_as(items: Items, other: Items) -> Items:

@@ -64,6 +64,10 @@ class Decoded(Items, Protocol):
     """Items that take time to make: they are made ahead, at the size that is wanted, and may be changed at random while
     a network learns from them. All others need know nothing of this."""
 
+    @property
+    def size(self) -> int | None:
+        """At which they are shown; None where nobody has said, and any will do."""
+
     def stream(self, parts: Iterable[Tensor | slice], draw: Draw | None = None) -> Iterator[Tensor]:
         """What `take` gives of each part, one after the other; with a draw, changed as it says."""
 

@@ -1,8 +1,8 @@
-"""Pictures that lie in files, each of its own size: decoded when they are asked for, and ahead of that where it is known
-what will be asked for.
+"""Pictures that lie in files, each of its own size: decoded when they are asked for, and ahead of that where it is
+known what will be asked for.
 
-They come at one size, [3, size, size] of uint8: the short side is brought to it and the rest cut off, or, where they are
-augmented and there is a draw, what `pictures.augmentation` shows of them.
+They come at one size, [3, size, size] of uint8: the short side is brought to it and the rest cut off, or, where they
+are augmented and there is a draw, what `pictures.augmentation` shows of them.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ CHANNELS = 3
 
 
 class Source:
-    """Where pictures lie, under which names, and what a look at them has found. All views of them share it, so that each
-    picture is looked at once."""
+    """Where pictures lie, under which names, and what a look at them has found. All views of them share it, so that
+    each picture is looked at once."""
 
     def __init__(self, places: Sequence[Place], names: Sequence[str], where: str) -> None:
         self.places, self.names, self.where = tuple(places), tuple(names), where
@@ -110,7 +110,7 @@ class PictureFiles:
         if "bad" in told:
             path, reason = told["bad"]
             raise DataError(
-                f"{path}: {reason}. It was changed, or never looked at: see `partly.read(..., skip_bad=True)`."
+                f"{path}: {reason}. `partly.read` finds such files before, all of them; skip_bad=True leaves them out."
             )
         return np.frombuffer(pixels, np.uint8).reshape(-1, self.shape[1], self.shape[1], CHANNELS)
 

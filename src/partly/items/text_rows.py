@@ -1,5 +1,5 @@
-"""Texts as items: a batch of them is their UTF-8 bytes, [B, LENGTH] of uint8, zeros at the end. What they are split into
-(words, pieces of words) is the business of the backbone that reads them, and `texts_of` gives it the text back.
+"""Texts as items: a batch of them is their UTF-8 bytes, [B, LENGTH] of uint8, zeros at the end. What they are split
+into (words, pieces of words) is the business of the backbone that reads them, and `texts_of` gives it the text back.
 """
 
 from __future__ import annotations

@@ -64,6 +64,9 @@ class Augmentation:
         return centre(width, height)
 
 
+NO_AUGMENTATION = Augmentation(flip=0.0, crop=1.0, stretch=1.0, colour=0.0)
+
+
 def centre(width: int, height: int) -> Box:
     """The largest square in the middle: to show it at some size is to bring the short side to that size, and to cut
     the rest off."""

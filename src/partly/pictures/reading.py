@@ -84,7 +84,8 @@ def rendered(content: bytes, size: int, viewer: Viewer | None = None) -> Pixels:
 
 def _lit(image: Image.Image, brightness: float, contrast: float, saturation: float) -> Image.Image:
     """First brighter (x -> b x), then with more contrast (about the mean grey), then with more colour (about the grey
-    of each pixel). All three are linear, so they are one matrix: rounded once, and three times as fast as one by one."""
+    of each pixel). All three are linear, so they are one matrix: rounded once, and three times as fast as one by
+    one."""
     gain = brightness * contrast
     mean = float(np.asarray(image.convert("L")).mean())
     shift = (1 - contrast) * brightness * mean
