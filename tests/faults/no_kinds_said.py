@@ -1,4 +1,4 @@
-"""A mean of the features of each label's known yes, to which items are compared; that it needs features, it does not say.
+"""A mean of the features of each label's known yes, to which items are compared; that it needs features is not said.
 
 Paper: none, a planted fault.
 

@@ -81,7 +81,8 @@ def train(
         str | None, typer.Option(help="How long auto may take: minutes, or 20x for twenty plain fits.")
     ] = None,
     augment: Annotated[
-        bool | None, typer.Option("--augment/--no-augment", help="Change pictures in files at random: crop, flip, light.")
+        bool | None,
+        typer.Option("--augment/--no-augment", help="Change pictures at random: crop, flip, light."),
     ] = None,
     size: Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")] = None,
     skip_bad: SkipBad = False,
@@ -320,7 +321,6 @@ def features(
     out: Annotated[Path, typer.Option(help="Folder for the features; the same command goes on where it stopped.")],
     backbone: Annotated[str | None, typer.Option(help="What makes features; None takes what such items have.")] = None,
     backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
-    labels: LabelsFile = None,
     size: Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")] = None,
     skip_bad: SkipBad = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
@@ -329,8 +329,7 @@ def features(
     from partly.commands.features import features as job
 
     settings = parse_settings(backbone_setting or [])
-    how = {"labels": labels, "size": size, "skip_bad": skip_bad, "device": device}
-    count, width = job(data, out, backbone=backbone, settings=settings, **how)
+    count, width = job(data, out, backbone=backbone, settings=settings, size=size, skip_bad=skip_bad, device=device)
     _say(f"{count} items x {width} features: {out}")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from partly import data as files
+from partly.errors import DataError
 from partly.estimator import device_of
 from partly.run import make_features
 
@@ -16,15 +17,13 @@ def features(
     *,
     backbone: str | None = None,
     settings: dict[str, Any] | None = None,
-    labels: Path | None = None,
     size: int | None = None,
     skip_bad: bool = False,
     device: str = "auto",
 ) -> tuple[int, int]:
-    """Features of all items, those to test on among them, into a folder; how many items, and how many features.
-
-    labels: only of the items of which these speak. What is known of them is not written: every command is given it.
-    """
-    opened = files.read(data, labels, skip_bad=skip_bad, size=size)
-    whole = files.joined(opened)
-    return make_features(whole.items, whole.labels.ids, out, backbone, settings, device_of(device))
+    """Features of all items into a folder; how many items, and how many features. What is known of the items is not
+    written: every command is given it."""
+    if files.is_whole(data):
+        raise DataError(f"{data}: is a data set with labels of its own; features are made of items by themselves.")
+    opened = files.read(data, skip_bad=skip_bad, size=size)
+    return make_features(opened.items, opened.labels.ids, out, backbone, settings, device_of(device))

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from partly.data import feature_folder
 from partly.data.dataset import Dataset, unlabelled
 from partly.errors import DataError, listing
 from partly.items import PictureFiles, Source
@@ -17,7 +18,8 @@ PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", "
 
 
 def recognises(path: Path) -> bool:
-    return path.is_dir() and not (path / "features.json").exists()
+    """Any folder that holds no features: one without pictures is refused when it is read."""
+    return path.is_dir() and not feature_folder.recognises(path)
 
 
 def read(path: Path) -> Dataset:
