@@ -29,7 +29,7 @@ from sklearn.neighbors import NearestNeighbors
 
 import partly
 from partly import Labels, choosing, metrics, priors, scenarios
-from partly.networks import folds, logistic
+from partly.solving import folds, logistic
 
 Array = np.ndarray[Any, Any]
 SETS = "scene,yeast,voc2012,debtags,coco,corel5k,delicious"
@@ -162,7 +162,7 @@ def solved(
         seen = np.where(fold != k, weights, np.float32(0))
         for out, (w, _) in zip(held_out, logistic.path(turned, seen, targets, strengths), strict=True):
             out[:, rows] = turned.times(w, rows)
-    bias = logistic.log_odds(weights, targets)  # of all entries: see `networks.folds`
+    bias = logistic.log_odds(weights, targets)  # of all entries: see `solving.folds`
     for place, out, pair in zip(places, held_out, logistic.path(turned, weights, targets, strengths), strict=True):
         w, b = turned.undone(*pair)
         yield f"{name} {place}", (out.T + bias, x_test @ w.T + b)

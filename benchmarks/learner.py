@@ -8,7 +8,7 @@ A row per data set and share of known entries (`uniform`): mean test mAP over se
 `linear`, `mlp`: `bce` with that head. `default`: what `Classifier()` does. `LR`: LogisticRegression for each label on
 its known entries, standardised, with the best of five C *in hindsight*; its seconds are those of all five. `ET`: 200
 extremely randomised trees with leaves of 2 for each label, `MLP`: MLPClassifier for each label. `time` is the ratio of
-seconds, of ours with the choice of the strength, to those of LR. Data sets are cut to --items items and --labels labels.
+seconds (ours with the choice of the strength) to those of LR. Data sets are cut to --items items and --labels labels.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from partly import items, metrics, run
 from partly.errors import DataError, LabelError, SettingError
 from partly.items import Items
-from partly.labels import Labels, as_labels
+from partly.labels import Labels
+from partly.labels.pairing import paired
 from partly.report.bar import watcher
 from partly.training import Validation
 
@@ -125,6 +126,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._remember(x)
         if self.budget is not None:
             recipe = run.within_budget(recipe, self.budget)
+        if self.folds is not None:
+            run.check_folds(self.folds, len(x))
         return x, labels, recipe
 
     def take(self, fitted: run.Fitted) -> Self:
@@ -265,31 +268,6 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.target_tags.single_output = False
         tags.input_tags.sparse = True
         return tags
-
-
-def paired(count: int, y: Any, names: tuple[str, ...] | None = None, what: str = "Y") -> Labels:
-    """Labels of so many items; `names`: those of training, where these are for something else (`what`)."""
-    if y is None:
-        raise LabelError("Classifier requires y to be passed, but the target y is None.")
-    labels = as_labels(y)
-    if len(labels) != count:
-        raise LabelError(
-            f"X has {count} items and {what} {len(labels)}; both must be of the same items, in the same order."
-        )
-    if not labels.shape[1]:
-        raise LabelError("There are no labels to learn (0 columns).")
-    if names is not None and not _agree(names, labels.names):
-        raise LabelError(
-            f"{what.capitalize()} has other labels than training, or in another order."
-            f"\n  training, {len(names)}: {', '.join(names[:9])}"
-            f"\n  {what}, {labels.shape[1]}: {', '.join(labels.names[:9])}"
-        )
-    return labels
-
-
-def _agree(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Names that nobody gave are positions: they agree with any names of that number."""
-    return len(names) == len(others) and (names == others or tuple(map(str, range(len(names)))) in (names, others))
 
 
 def device_of(name: str) -> str:

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from partly import files, items, metrics, one_label
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, Stopped
-from partly.estimator import paired
 from partly.labels import Labels
+from partly.labels.pairing import paired
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
 from partly.report.bar import watcher
 from partly.run import claim, label_files

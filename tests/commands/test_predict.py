@@ -67,7 +67,7 @@ def test_who_believes_nothing_says_so(run: Path) -> None:
 def test_settings_of_the_head_are_written_down(run: Path) -> None:
     words = ("--labels", "labels.csv", "--run", "small", "--method", "bce", "--epochs", "1", "--head", "mlp")
     partly("train", "features.csv", *words, "--head-setting", "hidden=6", "--head-setting", "dropout=0.1")
-    assert read_description(Path("small"))["recipe"]["head_settings"] == {"hidden": 6, "dropout": 0.1}
+    assert read_description(Path("small"))["recipe"]["head_settings"] == {"hidden": 6, "dropout": 0.1, "solve": True}
     with pytest.raises(SettingError, match=r"The head mlp has no setting 'width'"):
         partly("train", "features.csv", *words, "--head-setting", "width=6")
 

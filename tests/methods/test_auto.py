@@ -186,6 +186,11 @@ def test_the_model_is_the_sum_that_was_weighed() -> None:
     method = Auto(Task(as_items(x), 3, observed=labels))
     _train(method, x, labels)
     method.eval()
+    rng = np.random.default_rng(0)
+    for name in ("relation", "relation_mean", "last"):  # here they would be nearly nothing
+        buffer = method.get_buffer(name)
+        buffer.copy_(torch.from_numpy(rng.uniform(0.2, 0.9, tuple(buffer.shape))))
+    method.competition.fill_(0.75)
     items = torch.from_numpy(toy(20, seed=7)[0])
     standardised = method.network.features[0](items)
     forest = log_odds(method.forest(standardised)) - method.forest_mean

@@ -38,10 +38,6 @@ def rows(*shape: int, seed: int = 0) -> torch.Tensor:
 # -------------------------------------------------------------------- normal scores
 
 
-# Off by half a place where the largest value is shared, and where a mark that should be 0 is interpolated to 1e-15.
-shared = pytest.mark.xfail(reason="kernels.NormalScores: the largest of shared values stands half a place too low")
-
-
 def test_normal_scores_by_rank() -> None:
     x = rows(60, 4)
     found = NormalScores(x)(x).numpy()
@@ -49,14 +45,12 @@ def test_normal_scores_by_rank() -> None:
         np.testing.assert_allclose(found[:, j], normal_by_hand(x[:, j].numpy()), atol=1e-3)
 
 
-@shared
 @given(arrays(np.float32, st.integers(2, 40), elements=st.integers(-3, 3).map(float)))
 def test_values_that_are_shared_stand_in_the_middle_of_their_places(column: np.ndarray) -> None:
     x = torch.from_numpy(column[:, None])
     np.testing.assert_allclose(NormalScores(x)(x).numpy()[:, 0], normal_by_hand(column), atol=2e-3)
 
 
-@shared
 def test_up_and_down_are_alike() -> None:
     x = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (50, 3)).astype(np.float32))
     np.testing.assert_allclose(NormalScores(-x)(-x), -NormalScores(x)(x), atol=2e-3)

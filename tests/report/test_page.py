@@ -141,7 +141,7 @@ def unknown_columns() -> Report:
 def only_yes() -> Report:
     observed = Labels.from_positives(np.eye(30, 6, dtype=int), names=list("abcdef"))
     view = run("assume-negative", observed, observed)
-    history = [{"epoch": 1, "loss": 0.5, "validation_mAP_unknown_as_no": 0.4}]
+    history = [{"epoch": i, "loss": 0.5 / i, "validation_mAP_unknown_as_no": 0.4} for i in (1, 2)]
     return Report("Only yes", observed, (replace(view, history=history),), observed)
 
 
@@ -218,6 +218,13 @@ def test_undefined_scores_say_so() -> None:
     assert "precision is 1 by construction" in text
     assert text.count("undefined") >= 8  # the bar, two tables and six labels
     assert "validation mAP, unknown taken for no" in text
+
+
+def test_one_epoch_is_no_curve() -> None:
+    report = only_yes()
+    short = tuple(replace(view, history=view.history[:1]) for view in report.runs)
+    texts = [page_of(lambda part=part: part).text for part in (report, replace(report, runs=short))]
+    assert ["validation mAP, unknown taken for no" in text for text in texts] == [True, False]
 
 
 def test_a_run_without_evaluation_items_has_no_scores() -> None:

@@ -20,6 +20,7 @@ from partly.labels import Labels
 HOLDS = "dataset"
 NAME = "digits"
 SIDE = 8
+LEAST = 500  # of the test part
 TRUE_OF = {str(digit): {digit} for digit in range(10)} | {
     "even": {0, 2, 4, 6, 8},
     "prime": {2, 3, 5, 7},
@@ -47,7 +48,7 @@ def digits(train: int = 1200, seed: int = 0) -> Dataset:
     order = np.random.default_rng(seed_for(seed, NAME)).permutation(len(x))
     labels = Labels.from_ternary(z.astype(np.int8), names=tuple(TRUE_OF))
     items = features(x)
-    learned, test = order[: min(train, len(x) - 500)], order[-500:]
+    learned, test = np.split(order, [min(train, len(x) - LEAST)])
     return Dataset(items[learned], labels[learned], test=Dataset(items[test], labels[test]))
 
 

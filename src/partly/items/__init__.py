@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from partly.items.arrays import Arrays, features, pictures
-from partly.items.contract import Absent, Items, Kind, Statistics, absent, is_decoded, is_items, streamed
+from partly.items.contract import Absent, Items, Kind, Statistics, absent, as_they_are, is_decoded, is_items, streamed
 from partly.items.mapped_files import map_npy
 from partly.items.picture_files import PictureFiles, Source
 from partly.items.sparse_rows import SparseRows, sparse_features
@@ -32,6 +32,7 @@ __all__ = [
     "absent",
     "are_pictures",
     "as_items",
+    "as_they_are",
     "at_once",
     "features",
     "is_decoded",

@@ -29,6 +29,11 @@ class Statistics:
     scale: Tensor
 
 
+def as_they_are(channels: int) -> Statistics:
+    """Of what is not to be changed."""
+    return Statistics(torch.zeros(channels, dtype=torch.float64), torch.ones(channels, dtype=torch.float64))
+
+
 class Items(Protocol):
     """Things to learn from. Frozen: nobody writes to them, and nobody asks for all of them at once."""
 
@@ -106,8 +111,7 @@ class Absent:
     @property
     def statistics(self) -> Statistics:
         """Anything: what was measured comes with the weights."""
-        channels = self.shape[0]
-        return Statistics(torch.zeros(channels, dtype=torch.float64), torch.ones(channels, dtype=torch.float64))
+        return as_they_are(self.shape[0])
 
     def __getitem__(self, index: Index) -> Self:
         return self._gone()

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from partly.errors import DataError, listing
-from partly.items.contract import Index, Kind, Positions, Statistics, narrowed
+from partly.items.contract import Index, Kind, Positions, Statistics, as_they_are, narrowed
 
 LENGTH = 4096  # bytes of a text that are read; one size for all, so that a model takes any text
 
@@ -59,7 +59,7 @@ class TextRows:
     @property
     def statistics(self) -> Statistics:
         """None to speak of: bytes are no numbers, and are left as they are."""
-        return Statistics(torch.zeros(LENGTH, dtype=torch.float64), torch.ones(LENGTH, dtype=torch.float64))
+        return as_they_are(LENGTH)
 
     def digest(self) -> str:
         sha = hashlib.sha256(f"texts {len(self)}".encode())

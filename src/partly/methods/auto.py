@@ -171,7 +171,7 @@ class Auto(Solved):
         made = targets_of(weights, targets, p, self.only_yes)
         x = self._all(pool)
         self.forest.grow(x, made, self._trees()[0], seed_for(self.task.seed, "forest"))
-        self.forest_mean.copy_(log_odds(self.forest(torch.from_numpy(x))).mean(dim=0))
+        self.forest_mean.copy_(log_odds(self.forest(torch.from_numpy(x).to(self.device))).mean(dim=0))
 
     def _grow_without(self, pool: Pool, fold: int) -> None:
         """A small forest that has seen nothing of a fold, nor has what made its targets: what a forest is worth."""
@@ -200,7 +200,7 @@ class Auto(Solved):
         """Logits of the kernel machines by who has not seen the entry, [L, N]."""
         found = super().out_of_fold()
         assert found is not None
-        return found.numpy().T
+        return found.cpu().numpy().T
 
     def _together(self, pool: Pool) -> None:
         """Kernel machines and forest; then what labels say of each other, and how they compete."""

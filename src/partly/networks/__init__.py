@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from partly import catalogue
-from partly.items import Absent, Items, is_decoded, streamed
+from partly.items import Absent, Items, as_they_are, is_decoded, streamed
 from partly.labels import Labels
 from partly.networks import backbones
 from partly.networks.backbones.small_conv import SmallConv
@@ -90,12 +90,13 @@ def build_body(
     items: Items, backbone: str | None = None, settings: dict[str, Any] | None = None
 ) -> tuple[nn.Sequential, int]:
     """What comes before a head, and the width of what it makes: the first layer, and a backbone where there is one."""
-    first = Standardise(items.statistics, items.shape)
     name = backbone or backbones.DEFAULT[items.kind]
     if name is None:
-        return nn.Sequential(first), items.shape[0]
+        return nn.Sequential(Standardise(items.statistics, items.shape)), items.shape[0]
     made = backbones.find(name).make(items.shape, **settings or {})
-    return nn.Sequential(first, made), made.width
+    # One that knows its own scale is given pixels as they are, and nothing needs to be measured.
+    measured = as_they_are(items.shape[0]) if getattr(made, "normalises", False) else items.statistics
+    return nn.Sequential(Standardise(measured, items.shape), made), made.width
 
 
 def fitting(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> Items:

@@ -54,7 +54,7 @@ class NormalScores(nn.Module):
         super().__init__()
         count = min(QUANTILES, len(x))
         places = np.linspace(0, 1, count)
-        marks = torch.from_numpy(np.quantile(x.numpy(), places, axis=0).astype(np.float32).T.copy())
+        marks = torch.from_numpy(np.quantile(x.numpy(), places, axis=0, method="nearest").astype(np.float32).T.copy())
         self.register_buffer("marks", marks)
         self.register_buffer("mean", torch.zeros(x.shape[1]))
         self.register_buffer("inverse_scale", torch.ones(x.shape[1]))
@@ -82,6 +82,8 @@ class NormalScores(nn.Module):
         after = torch.searchsorted(self.marks, values, right=right).clamp(1, count - 1)
         low, high = self.marks.gather(1, after - 1), self.marks.gather(1, after)
         share = ((values - low) / (high - low).clamp(min=1e-30)).clamp(0, 1)
+        if right:  # the largest value, however many items share it, has passed every mark
+            share = torch.where(values >= high, 1.0, share)
         return (after - 1 + share) / (count - 1)
 
 

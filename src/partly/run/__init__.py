@@ -4,7 +4,7 @@ This is the engine: it trains and predicts. `Classifier`, the loop of questions 
 """
 
 from partly.run.feature_cache import make_features
-from partly.run.fitting import Fitted, cross_fit, fit, load, publish, save
+from partly.run.fitting import Fitted, check_folds, cross_fit, fit, load, publish, save
 from partly.run.folder import (
     claim,
     describe,
@@ -22,6 +22,7 @@ __all__ = [
     "MEMORY_SHARE",
     "Fitted",
     "Recipe",
+    "check_folds",
     "check_memory",
     "claim",
     "complete",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,12 @@ def _whole(
     return whole
 
 
+def check_folds(folds: Any, items: int) -> None:
+    """Refuse what is no number of folds, before anything is trained."""
+    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= int(folds) <= items:
+        raise SettingError(f"folds = {folds!r} must be a whole number from 2 to the number of items, {items}.")
+
+
 def cross_fit(
     recipe: Recipe,
     items: Items,
@@ -178,8 +185,7 @@ def cross_fit(
 ) -> npt.NDArray[np.float32]:
     """Logits of every training entry by a model that has not seen the item, [N, L]: one run for each fold of the items,
     in a folder of its own where there is one, so that after a kill it goes on."""
-    if not 2 <= folds <= len(items):
-        raise SettingError(f"folds = {folds!r} must be a whole number from 2 to the number of items, {len(items)}.")
+    check_folds(folds, len(items))
     rng = np.random.default_rng(seed_for(recipe.seed, "cross-fit"))
     fold = rng.permutation(np.arange(len(items)) % folds)
     scores = np.empty(labels.shape, np.float32)

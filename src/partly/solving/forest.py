@@ -59,6 +59,7 @@ class Forest(nn.Module):
         self._take([one.tree_ for one in grower.estimators_], scale)
 
     def _take(self, trees: list[Any], scale: Floats) -> None:
+        device = self.roots.device
         starts = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
         at_leaf = [tree.children_left < 0 for tree in trees]
         own = [np.arange(tree.node_count) for tree in trees]
@@ -79,10 +80,10 @@ class Forest(nn.Module):
             "depth": np.array(max(tree.max_depth for tree in trees)),
         }
         for name, array in found.items():
-            setattr(self, name, torch.from_numpy(array.astype(np.int32)))
-        self.threshold = torch.from_numpy(_at_most(np.concatenate([tree.threshold for tree in trees])))
+            setattr(self, name, torch.from_numpy(array.astype(np.int32)).to(device))
+        self.threshold = torch.from_numpy(_at_most(np.concatenate([tree.threshold for tree in trees]))).to(device)
         values = np.concatenate([tree.value[leaf, :, 0] for tree, leaf in zip(trees, at_leaf, strict=True)])
-        self.values = torch.from_numpy((values * scale).astype(np.float32))
+        self.values = torch.from_numpy((values * scale).astype(np.float32)).to(device)
 
     def forward(self, x: Tensor) -> Tensor:
         """The mean of the leaves [B, L] that items fall into, between 0 and 1."""

@@ -21,6 +21,7 @@ class HashedWords(nn.Module):
     """Texts as bytes [B, T] -> features [B, width]."""
 
     size = None
+    normalises = True  # bytes are no numbers to be standardised
 
     def __init__(self, places: int, width: int) -> None:
         super().__init__()
