@@ -65,7 +65,7 @@ class Crew:
         finally:
             if told is None:
                 process.kill()
-                process.wait()
+                _ended(process)
             self._idle.put(process if told is not None else None)
 
 
@@ -97,8 +97,12 @@ def _let_go(threads: ThreadPoolExecutor, idle: queue.SimpleQueue[subprocess.Pope
     while not idle.empty():
         process = idle.get()
         if process is not None:
-            with process, suppress(BrokenPipeError):
-                pass  # leaving closes its pipes and waits for it
+            _ended(process)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> None:
+    with suppress(BrokenPipeError), process:
+        pass  # leaving closes its pipes, which ends it, and waits for it
 
 
 def crew() -> Crew:

@@ -11,7 +11,7 @@ import io
 import math
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -48,8 +48,8 @@ class Look:
 
     sha256: str
     reason: str = ""  # why they are no picture to learn from; '' where they are one
-    mean: tuple[float, ...] = ()  # of each channel
-    square: tuple[float, ...] = ()  # mean of squares
+    mean: list[float] = field(default_factory=list)  # of each channel
+    square: list[float] = field(default_factory=list)  # mean of squares
 
 
 def looked(content: bytes) -> Look:
@@ -61,7 +61,7 @@ def looked(content: bytes) -> Look:
         return Look(sha, str(error))
     counts = np.array(image.histogram(), np.float64).reshape(3, 256)
     values, pixels = np.arange(256), image.width * image.height
-    return Look(sha, "", tuple(counts @ values / pixels), tuple(counts @ values**2 / pixels))
+    return Look(sha, "", (counts @ values / pixels).tolist(), (counts @ values**2 / pixels).tolist())
 
 
 def rendered(content: bytes, size: int, viewer: Viewer | None = None) -> Pixels:
