@@ -230,10 +230,11 @@ class Method(nn.Module):
                 kept.copy_(tensors[key])
         for name, optimiser in self.optimisers().items():
             state: dict[int, dict[str, Tensor]] = {}
+            parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
             prefix = f"optimiser.{name}."
             for key in (key for key in tensors if key.startswith(prefix)):
                 number, entry = key.removeprefix(prefix).split(".", 1)
-                state.setdefault(int(number), {})[entry] = tensors[key].clone()
+                state.setdefault(int(number), {})[entry] = _laid_out_as(parameters[int(number)], tensors[key])
             optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
 
     def finish(self) -> None:
@@ -245,6 +246,14 @@ class Method(nn.Module):
         self.zero_grad(set_to_none=True)
         self.task = replace(self.task, observed=None, items=absent(self.task.items))
         self.eval()  # for good
+
+
+def _laid_out_as(parameter: Tensor, saved: Tensor) -> Tensor:
+    """A copy that lies in memory as the parameter does (channels last, for one): fused optimisers go through both side
+    by side, and would pair numbers that do not belong together."""
+    return (
+        torch.empty_like(parameter, dtype=saved.dtype).copy_(saved) if saved.shape == parameter.shape else saved.clone()
+    )
 
 
 class LossMethod(Method):
