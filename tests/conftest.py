@@ -1,12 +1,16 @@
-"""The same numbers on every machine: one thread, and hypothesis without chance."""
+"""The same numbers on every machine: one thread, and hypothesis without chance. Nothing is kept in anybody's cache."""
 
 from __future__ import annotations
 
 import os
+import tempfile
 
 # Before torch is imported; child processes inherit it.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"
+
+CACHE = tempfile.TemporaryDirectory(prefix="partly-tests-")  # goes when the tests end
+os.environ["PARTLY_CACHE"] = CACHE.name
 
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402

@@ -19,6 +19,7 @@ SOURCE = Path(partly.__file__).parent
 LAYERS = [
     {"errors", "clock", "catalogue"},
     {"files", "labels"},
+    {"pictures"},
     {"items", "scenarios", "data", "choosing"},
     {"pool", "networks", "losses", "selection", "similarity", "lookahead", "one_label"},
     {"method", "two_networks"},
@@ -34,7 +35,7 @@ LAYERS = [
     {"__main__"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
-FOR_METHODS = {"errors", "clock", "labels", "method", "two_networks", "solving", *LAYERS[3]}
+FOR_METHODS = {"errors", "clock", "labels", "method", "two_networks", "solving", *LAYERS[4]}
 MOST = 16  # modules on the top level; everything else has its room
 
 

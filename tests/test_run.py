@@ -149,6 +149,7 @@ def test_a_run_folder_says_what_was_run_on_what(finished: Path) -> None:
         "head_settings": {"solve": True},
         "backbone": None,
         "backbone_settings": {},
+        "augment": None,
     }
     assert description["labels"] == ["0", "1", "2"]
     assert description["data"]["shape"] == [24, 4]

@@ -22,6 +22,17 @@ def seed_for(*parts: int | str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
+@dataclass(frozen=True)
+class Draw:
+    """Random numbers of an epoch that belong to an item: whoever asks, in whatever order and process, gets the same."""
+
+    seed: int
+    epoch: int
+
+    def rng(self, item: str, purpose: str) -> np.random.Generator:
+        return np.random.default_rng(seed_for(self.seed, self.epoch, purpose, item))
+
+
 @dataclass
 class Clock:
     """Where a run is. The loop ticks it; everybody else only reads."""
@@ -42,6 +53,11 @@ class Clock:
     def progress(self) -> float:
         """Share of the whole schedule that lies behind."""
         return min(1.0, (self.epoch + self.step / self.steps) / self.epochs)
+
+    @property
+    def draw(self) -> Draw:
+        """What is drawn for each item in this epoch."""
+        return Draw(self.seed, self.epoch)
 
     def rng(self, purpose: str) -> np.random.Generator:
         return np.random.default_rng(seed_for(self.seed, self.epoch, self.step, purpose))

@@ -45,6 +45,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     budget : how long the portfolio of "auto" may take: minutes, or "20x" for twenty plain fits; None: until it is done.
     folds : train so many further models, each without a part of the items, for `out_of_fold_`; None trains none. The
         methods that are solved, "auto" among them, have out-of-fold scores of their own.
+    augment : change pictures that lie in files at random while they are learned from: True, False, or settings of
+        `partly.pictures.augmentation.Augmentation`; None: wherever it can be done.
 
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
     `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `label_names_`, `classes_`;
@@ -72,6 +74,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         backbone_settings: dict[str, Any] | None = None,
         budget: float | str | None = None,
         folds: int | None = None,
+        augment: bool | dict[str, float] | None = None,
     ) -> None:
         self.method = method
         self.head = head
@@ -90,6 +93,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.backbone_settings = backbone_settings
         self.budget = budget
         self.folds = folds
+        self.augment = augment
 
     def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None) -> Self:
         """Learn from items X and labels Y.
@@ -119,6 +123,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         asked = {name: getattr(self, name) for name in run.Recipe.__dataclass_fields__}
         recipe, self.reason_ = run.complete(asked, x, labels)
+        x = recipe.shown(x)
+        self._remember(x)
         if self.budget is not None:
             recipe = run.within_budget(recipe, self.budget)
         if self.folds is not None:
@@ -234,6 +240,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
         if items.is_items(X):
             x: Items = X
+            if not reset and items.is_decoded(X) and self._item_kind == "pictures":
+                x = X.sized(self._item_shape[-1])
         elif items.are_pictures(X):
             x = items.pictures(np.asarray(X))
         else:

@@ -88,7 +88,7 @@ class Method(nn.Module):
     own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
     crosses: ClassVar[bool] = False  # whether it has scores of training entries by who has not seen them: `out_of_fold`
     grown: ClassVar[tuple[str, ...]] = ()  # parts of the model whose size follows that of the data, up to some bound
-    kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures")  # of items that it can learn from
+    kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures", "texts")  # of items that it can learn from
     network: Network  # what `forward` asks, where a method does not say otherwise
 
     def __init__(self, task: Task) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from partly.clock import Clock
-from partly.items import Items
+from partly.items import Items, streamed
 from partly.labels import Labels
 
 
@@ -48,14 +48,18 @@ class Pool:
 
     def take(self, index: Tensor) -> Batch:
         """The items at these positions. Items and labels that are sparse become dense here, a batch at a time."""
-        x, z = self.items.take(index), torch.from_numpy(self.labels.rows(index.numpy()))
+        return self._batch(self.items.take(index), index)
+
+    def _batch(self, x: Tensor, index: Tensor) -> Batch:
+        z = torch.from_numpy(self.labels.rows(index.numpy()))
         return Batch(x.to(self.device), z.to(self.device), index.to(self.device))
 
     def batches(self, clock: Clock) -> Iterator[Batch]:
-        """One epoch in its own random order, from the clock's step on."""
+        """One epoch in its own random order, from the clock's step on. It is there to learn from, so pictures may be
+        changed at random, each as the clock draws for it; they are decoded while those before are worked on."""
         order = torch.from_numpy(clock.epoch_rng("order").permutation(len(self)))
-        for step in range(clock.step, self.steps):
-            yield self.take(order[step * self.batch_size : (step + 1) * self.batch_size])
+        parts = order.split(self.batch_size)[clock.step : self.steps]
+        yield from map(self._batch, streamed(self.items, parts, clock.draw), parts)
 
     def labels_in_order(self) -> Iterator[tuple[Tensor, Tensor]]:
         """index [B] and z [B, L] of every item once: for who needs no items, which may have to be read from
@@ -67,5 +71,5 @@ class Pool:
 
     def in_order(self) -> Iterator[Batch]:
         """Every item once, as they lie: for relabelling and for scoring."""
-        for start in range(0, len(self), self.batch_size):
-            yield self.take(torch.from_numpy(np.arange(start, min(start + self.batch_size, len(self)))))
+        parts = torch.arange(len(self)).split(self.batch_size)[: self.steps]
+        yield from map(self._batch, streamed(self.items, parts), parts)

@@ -22,7 +22,7 @@ from torch import Tensor
 from partly import checkpoint, metrics
 from partly.clock import Clock, seed_for
 from partly.errors import DataError, PartlyError, Stopped, listing
-from partly.items import Items
+from partly.items import Items, at_once, streamed
 from partly.labels import Labels
 from partly.method import Method
 from partly.networks import predicting
@@ -154,13 +154,13 @@ def logits(
     method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Logits [N, L], without side effects on the method; `known` is what its network may be told of the items."""
-    device = method.device
+    device, batch_size = method.device, at_once(items, batch_size)
     scores = np.empty((len(items), method.task.labels), np.float32)
     with predicting(method), torch.inference_mode():
-        for start in range(0, len(items), batch_size):
-            rows = slice(start, start + batch_size)
+        parts = [slice(start, start + batch_size) for start in range(0, len(items), batch_size)]
+        for rows, x in zip(parts, streamed(items, parts), strict=True):
             z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
-            found = method(items.take(rows).to(device), *z).float().cpu().numpy()
+            found = method(x.to(device), *z).float().cpu().numpy()
             if found.shape != scores[rows].shape:
                 raise PartlyError(f"A forward gave logits of {list(found.shape)}, not of {list(scores[rows].shape)}.")
             scores[rows] = found

@@ -107,7 +107,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tables: Path) -> None:
 def test_errors_are_one_message(tables: Path) -> None:
     done = partly_command("train", "features.csv", "--run", "run", cwd=tables)
     assert done.returncode == 2
-    assert done.stderr.startswith("partly: features.csv: a table of features needs --labels")
+    assert done.stderr.startswith("partly: features.csv: items by themselves need --labels")
     assert "Traceback" not in done.stderr
 
 

@@ -27,12 +27,14 @@ app = typer.Typer(
 Data = Annotated[
     str,
     typer.Argument(
-        help="'scenes', 'scenes-coarse' or 'digits', an .npz with a train and a test part, or a table of features.",
+        help="'scenes', 'scenes-coarse' or 'digits', an .npz with a train and a test part, a table of features or of "
+        "texts, a folder or a table of pictures, or a folder that `partly features` wrote.",
         metavar="DATA",
     ),
 ]
 LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: .csv, .parquet or .npz.")]
 HierarchyFile = Annotated[Path | None, typer.Option("--hierarchy", help="A table with the columns child and parent.")]
+SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without files that are no pictures.")]
 Query = Annotated[str, typer.Option(help="random, uncertainty or look-ahead.")]
 Count = Annotated[int, typer.Option("-n", "--count", help="Questions, at most; of one round.")]
 Scenario = Annotated[
@@ -78,6 +80,12 @@ def train(
     budget: Annotated[
         str | None, typer.Option(help="How long auto may take: minutes, or 20x for twenty plain fits.")
     ] = None,
+    augment: Annotated[
+        bool | None,
+        typer.Option("--augment/--no-augment", help="Change pictures at random: crop, flip, light."),
+    ] = None,
+    size: Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")] = None,
+    skip_bad: SkipBad = False,
     hold_out: Annotated[
         float | None,
         typer.Option(help="Share of the items that chooses the best epoch, 0 for none; 0.2 where there is a choice."),
@@ -107,9 +115,12 @@ def train(
             "backbone": backbone,
             "backbone_settings": parse_settings(backbone_setting or []),
             "budget": budget,
+            "augment": augment,
             "device": device,
             "seed": seed,
         },
+        skip_bad=skip_bad,
+        size=size,
         say=_say,
     )
     _print_scores(scores)
@@ -125,6 +136,7 @@ def predict(
     known: Annotated[
         Path | None, typer.Option(help="Labels known of these items, for a model with head c-tran: sharpens the rest.")
     ] = None,
+    skip_bad: SkipBad = False,
     beliefs: Annotated[
         bool, typer.Option("--beliefs", help="Instead: what the method believes of the entries it was trained on.")
     ] = False,
@@ -134,7 +146,7 @@ def predict(
 
     if (data is None) != beliefs:
         raise SettingError("Give DATA to be scored, or --beliefs for the items that the run was trained on.")
-    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known)
+    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad)
     _say(f"{count} items scored: {out}")
 
 
@@ -241,6 +253,7 @@ def query(
     query: Query = "look-ahead",
     count: Count = 100,
     setting: Annotated[list[str] | None, typer.Option(help="A setting of the query: name=value. Repeatable.")] = None,
+    skip_bad: SkipBad = False,
     seed: Seed = 0,
 ) -> None:
     """Write the unknown entries that are most worth asking people about."""
@@ -256,6 +269,7 @@ def query(
         count=count,
         settings=parse_settings(setting or []),
         seed=seed,
+        skip_bad=skip_bad,
     )
     _say(f"{found} questions: {out}")
 
@@ -284,6 +298,7 @@ def refine(
     head_setting: Annotated[
         list[str] | None, typer.Option(help="A setting of the head: hidden=256. Repeatable.")
     ] = None,
+    skip_bad: SkipBad = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -304,8 +319,27 @@ def refine(
         shadow=shadow,
         plan=Plan(query, count, round_epochs, restart),
         parameters=how | {"device": device, "seed": seed},
+        skip_bad=skip_bad,
         say=_say,
     )
+
+
+@app.command()
+def features(
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder for the features; the same command goes on where it stopped.")],
+    backbone: Annotated[str | None, typer.Option(help="What makes features; None takes what such items have.")] = None,
+    backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
+    size: Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")] = None,
+    skip_bad: SkipBad = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+) -> None:
+    """Make features of pictures or texts once, for every other command to take as DATA."""
+    from partly.commands.features import features as job
+
+    settings = parse_settings(backbone_setting or [])
+    count, width = job(data, out, backbone=backbone, settings=settings, size=size, skip_bad=skip_bad, device=device)
+    _say(f"{count} items x {width} features: {out}")
 
 
 @app.command()

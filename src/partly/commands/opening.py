@@ -17,11 +17,13 @@ from partly.labels import Labels
 Say = Callable[[str], None]
 
 
-def open_data(name: str, labels: Path | None, hierarchy: Path | None = None) -> Dataset:
-    """A data set by name or file, with the labels that a file gives it."""
+def open_data(
+    name: str, labels: Path | None, hierarchy: Path | None = None, skip_bad: bool = False, size: int | None = None
+) -> Dataset:
+    """A data set by name, file or folder, with the labels that a file gives it."""
     if labels is None and not data.is_whole(name):
-        raise DataError(f"{name}: a table of features needs --labels with the observed labels.")
-    return data.read(name, labels, hierarchy)
+        raise DataError(f"{name}: items by themselves need --labels with the observed labels.")
+    return data.read(name, labels, hierarchy, skip_bad, size)
 
 
 def some(labels: Labels, index: npt.NDArray[np.int64]) -> Labels:

@@ -16,13 +16,13 @@ from partly.labels import Labels
 from partly.run import load, read_ids
 
 
-def predict(run: Path, data: str, out: Path, known: Path | None = None) -> int:
-    """Probabilities for the test part of a data set, or for a table of features; how many items there are.
+def predict(run: Path, data: str, out: Path, known: Path | None = None, skip_bad: bool = False) -> int:
+    """Probabilities for the test part of a data set, or for items by themselves; how many items there are.
 
     known: labels of some of these items, matched by id and by name, for a head that makes use of them.
     """
     model = Classifier.load(run)
-    opened = files.read(data)
+    opened = files.read(data, skip_bad=skip_bad)
     part = opened.test or opened
     ids = part.labels.ids
     given = None if known is None else _known(known, data, ids, run, model.label_names_)

@@ -10,6 +10,7 @@ from partly.clock import Clock
 from partly.commands.opening import open_data
 from partly.data.answers import write_questions
 from partly.errors import SettingError, listing
+from partly.items import shown_as
 from partly.run import load
 
 
@@ -24,16 +25,17 @@ def query(
     count: int = 100,
     settings: dict[str, Any] | None = None,
     seed: int = 0,
+    skip_bad: bool = False,
 ) -> int:
     """Questions about the unknown entries of some items, by a finished run; how many there are."""
     fitted = load(run)
-    opened = open_data(data, labels, hierarchy)
+    opened = open_data(data, labels, hierarchy, skip_bad)
     if opened.labels.names != fitted.names:
         raise SettingError(
             f"{run} was trained on other labels than those of {labels or data}, or in another order. "
             "Give labels of its own, in this order:" + listing(fitted.names, len(fitted.names))
         )
-    fitted.check_items(opened.items)
+    fitted.check_items(shown_as(opened.items, fitted.method.task.items))
     known = opened.labels if opened.hierarchy is None else opened.hierarchy.deduce(opened.labels)
     found = choose(
         query,

@@ -31,10 +31,11 @@ def refine(
     shadow: bool = False,
     plan: Plan,
     parameters: dict[str, Any],
+    skip_bad: bool = False,
     say: Say = print,
 ) -> None:
     """Train, ask and train on: against a truth of which a scenario hides a part, or with people, a call per round."""
-    opened = open_data(data, labels, hierarchy)
+    opened = open_data(data, labels, hierarchy, skip_bad)
     if scenario is None and (shadow or rounds != 10):
         raise SettingError("--shadow and --rounds are for simulations; give a --scenario, or leave them out.")
     if scenario is not None and answers is not None:

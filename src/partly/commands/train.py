@@ -22,6 +22,8 @@ def train(
     scenario: str | None = None,
     hold_out: float | None = None,
     parameters: dict[str, Any],
+    skip_bad: bool = False,
+    size: int | None = None,
     say: Say = print,
 ) -> Scores:
     """Train one classifier into a run folder; the report goes there too.
@@ -29,7 +31,7 @@ def train(
     hold_out: share of the items that chooses the best epoch. None takes a fifth, but nothing where there is only one
     epoch to choose and a test part to report on.
     """
-    opened = hidden(open_data(data, labels), scenario, parameters["seed"])
+    opened = hidden(open_data(data, labels, skip_bad=skip_bad, size=size), scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
     model = Classifier(**parameters, run_dir=run)
     if hold_out is None:

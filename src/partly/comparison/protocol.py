@@ -48,13 +48,15 @@ class ProtocolError(PartlyError):
 
 
 def open_data(name: str, labels: str | None = None) -> Dataset:
-    """A data set that has a test part: one that comes with it, or a table of features with a file of labels, of which a
-    share of the items is set aside."""
+    """A data set that has a test part: one that comes with it, or items with a file of labels, of which those that it
+    says, else a share, are set aside."""
     if data.is_whole(name):
         return data.read(name)
     if labels is None:
-        raise DataError(f"{name}: a table of features needs a file with its labels (--labels).")
+        raise DataError(f"{name}: items by themselves need a file with their labels (--labels).")
     whole = data.read(name, labels)
+    if whole.test is not None:
+        return whole
     train, test = held_out(len(whole.labels), TEST_SHARE, 0, "test")
     return replace(whole[train], test=whole[test])
 

@@ -15,12 +15,15 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from partly.data import formats
-from partly.data.dataset import Dataset, held_out
+from partly.data.dataset import Dataset, held_out, sized, sound
 from partly.data.matching import arranged, positions, refuse_unwritable
 from partly.data.parents import read_hierarchy
 from partly.data.paths import plain_file, suffix_of
 from partly.data.scores import Scores, read_scores, write_scores
+from partly.data.splits import read_split
 from partly.errors import DataError, SettingError
 from partly.files import PathLike
 from partly.labels import Labels
@@ -43,10 +46,20 @@ __all__ = [
 FORMS = ("wide", "long")
 
 
-def read(path: PathLike, labels: PathLike | None = None, hierarchy: PathLike | None = None) -> Dataset:
+def read(
+    path: PathLike,
+    labels: PathLike | None = None,
+    hierarchy: PathLike | None = None,
+    skip_bad: bool = False,
+    size: int | None = None,
+) -> Dataset:
     """A data set: one that lies in a file as a whole (or 'scenes', which is made), or items in a file with what is
     known of them in another, `labels`, matched by id. Of a whole one, `labels` replaces what is known, and what the
     file says is the truth. `hierarchy`: a table with the columns child and parent.
+
+    Pictures in files are all looked at. Bad ones are refused, in one message, or left out (`skip_bad`). They are shown
+    at the `size` that is given, else at that which a network wants. Where the labels say which items are to test on, in
+    a column `split`, these are the test part.
     """
     whole = formats.of(Path(path), "dataset")
     if whole is not None:
@@ -60,11 +73,24 @@ def read(path: PathLike, labels: PathLike | None = None, hierarchy: PathLike | N
             raise DataError(f"{path}: no format knows what items are in it.")
         data = found.read(Path(path))
     if labels is not None:
-        known = read_labels(labels)
-        if data.truth is not None:
-            known = arranged(known, data.truth.names, str(labels))
-        data = replace(data[positions(known.ids, data.labels.ids, path, "item")], labels=known)
+        data = _labelled(data, path, labels)
+    data = sound(data, path, skip_bad)
+    if size is not None:
+        data = sized(data, size)
     return data if hierarchy is None else replace(data, hierarchy=read_hierarchy(hierarchy))
+
+
+def _labelled(data: Dataset, path: PathLike, labels: PathLike) -> Dataset:
+    """The items of which the labels speak, with these labels."""
+    known = read_labels(labels)
+    if data.truth is not None:
+        known = arranged(known, data.truth.names, str(labels))
+    data = replace(data[positions(known.ids, data.labels.ids, path, "item")], labels=known)
+    to_test = read_split(Path(labels)) if data.test is None else None
+    if to_test is None:
+        return data
+    test, train = data[np.flatnonzero(to_test)], data[np.flatnonzero(~to_test)]
+    return replace(train, test=test)
 
 
 def is_whole(path: PathLike) -> bool:

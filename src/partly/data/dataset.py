@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -11,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.clock import seed_for
-from partly.errors import DataError, SettingError
-from partly.items import Items
+from partly.errors import DataError, SettingError, listing
+from partly.files import PathLike
+from partly.items import Items, is_decoded
 from partly.labels import Hierarchy, Labels
 
 Index = npt.NDArray[np.int64]
+MOST_BAD = 1000  # bad files that are told one by one
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,31 @@ class Dataset:
         """Some of the items, with all that is known of them; the test part stays as it is."""
         truth = None if self.truth is None else self.truth[index]
         return Dataset(self.items[index], self.labels[index], truth, self.test, self.hierarchy)
+
+
+def sound(data: Dataset, where: PathLike, skip_bad: bool) -> Dataset:
+    """The same without items that cannot be made (pictures that are none), if that is asked for; else they are refused,
+    all in one message."""
+    test = None if data.test is None else sound(data.test, where, skip_bad)
+    bad = data.items.bad() if is_decoded(data.items) else {}
+    if not bad:
+        return replace(data, test=test)
+    told = f"{where}: bad files: {len(bad)} of {len(data.items)}" + listing(bad.values(), len(bad), MOST_BAD)
+    if not skip_bad:
+        raise DataError(f"{told}\nMend them or take them out; or go on without them: skip_bad=True, --skip-bad.")
+    if len(bad) == len(data.items):
+        raise DataError(f"{told}\nNothing is left to learn from.")
+    warnings.warn(f"{told}\nThey are left out.", stacklevel=4)
+    left = np.setdiff1d(np.arange(len(data.items)), list(bad))
+    return replace(data[left], test=test)
+
+
+def sized(data: Dataset, size: int) -> Dataset:
+    """The same with its pictures at this size, where they lie in files; those of an array have their size."""
+    if not is_decoded(data.items):
+        raise SettingError(f"size = {size}: only pictures that lie in files can be shown at any size.")
+    test = None if data.test is None else sized(data.test, size)
+    return replace(data, items=data.items.sized(size), test=test)
 
 
 def unlabelled(ids: Iterable[object]) -> Labels:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from partly.data.dataset import Dataset, unlabelled
+from partly.data.item_columns import holds
 from partly.data.matching import refuse_unwritable
 from partly.data.paths import plain_file
 from partly.data.tables import SUFFIXES, Table, open_table, text, write_table
@@ -24,7 +25,8 @@ BLOCK = 1 << 14  # rows written at a time
 
 
 def recognises(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and path.exists()
+    """Any table that holds no other items: one that holds no numbers is refused when it is read."""
+    return path.suffix.lower() in SUFFIXES and path.exists() and holds(path) is None
 
 
 def read(path: Path) -> Dataset:

@@ -15,7 +15,8 @@ UNSAFE = (".pt", ".pth", ".pkl", ".pickle", ".joblib")
 
 def suffix_of(path: Path, known: Sequence[str]) -> str:
     """The suffix in lower case, one of `known`."""
-    suffix = path.suffix.lower()
+    longer = (end for end in known if end.count(".") > 1 and path.name.lower().endswith(end))  # .jsonl.gz
+    suffix = next(longer, path.suffix.lower())
     if suffix in UNSAFE:
         raise DataError(
             f"{path}: {suffix} files are not read, because reading one can execute code that it brings along. "

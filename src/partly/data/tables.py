@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
+from partly.data.json_lines import JsonTable
 from partly.errors import DataError, listing
 from partly.files import writing
 
@@ -105,6 +106,13 @@ def open_table(path: Path) -> Table:
     return CsvTable(path) if path.suffix.lower() == ".csv" else ParquetTable(path)
 
 
+def first_cell(table: Table | JsonTable, name: str) -> Any:
+    """The first cell of a column that is not blank; None where all that was read are."""
+    for batch in table.batches([name]):
+        return next((cell for cell in batch.column(0).to_pylist() if cell not in (None, "")), None)
+    return None
+
+
 def write_table(path: Path, schema: Any, batches: Iterator[Any]) -> None:
     """Text in quotes, a missing cell blank (CSV) or null (Parquet). Whole, or not at all."""
     writer = arrow_csv.CSVWriter if path.suffix.lower() == ".csv" else pq.ParquetWriter
@@ -113,11 +121,19 @@ def write_table(path: Path, schema: Any, batches: Iterator[Any]) -> None:
             table.write_batch(batch)
 
 
+class Placed(Protocol):
+    """A table that can say where a row stands."""
+
+    path: Path
+
+    def place(self, row: int) -> str: ...
+
+
 @dataclass
 class Faults:
     """What cannot be read, of one kind: all are counted, the first few told."""
 
-    table: Table
+    table: Placed
     what: str
     count: int = 0
     first: list[tuple[int, str]] = field(default_factory=list)

@@ -1,4 +1,5 @@
-"""Wide form: a row per item, a column per label; a cell is 1 (yes), 0 (no) or blank (nobody said)."""
+"""Wide form: a row per item, a column per label; a cell is 1 (yes), 0 (no) or blank (nobody said). A column `split` may
+say which items are to test on."""
 
 from __future__ import annotations
 
@@ -13,12 +14,15 @@ import scipy.sparse as sp
 from partly.data.long import LONG, is_long
 from partly.data.matching import arranged
 from partly.data.paths import naming
+from partly.data.splits import COLUMN as SPLIT
+from partly.data.splits import has_split
 from partly.data.tables import (
     GROUP_CELLS,
     SPELLINGS,
     SUFFIXES,
     WRONG,
     Faults,
+    Placed,
     Table,
     open_table,
     ternary,
@@ -43,7 +47,7 @@ def read(path: Path, names: Sequence[str] | None = None) -> Labels:
     wrong = Faults(table, f"cells that are not {SPELLINGS}")
     ids: list[str] = []
     blocks: list[Any] = []
-    labels = label_columns(table)
+    labels = [name for name in label_columns(table) if not (name == SPLIT and has_split(table))]
     for batch in table.batches([ID, *labels]):
         z = np.zeros((batch.num_rows, len(labels)), np.int8)
         for j, column in enumerate(batch.columns[1:]):
@@ -92,7 +96,7 @@ def label_columns(table: Table) -> list[str]:
     return [name for name in table.header if name != ID]
 
 
-def refuse_bad_ids(table: Table, ids: Sequence[str]) -> None:
+def refuse_bad_ids(table: Placed, ids: Sequence[str]) -> None:
     first: dict[str, int] = {}
     bad = [row for row, name in enumerate(ids) if not name.strip() or first.setdefault(name, row) != row]
     faults = Faults(table, "items without an id, or with the id of an earlier one")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,28 +13,41 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from partly.items.arrays import Arrays, features, pictures
-from partly.items.contract import Absent, Items, Kind, Statistics, absent, is_items
+from partly.items.contract import Absent, Items, Kind, Statistics, absent, as_they_are, is_decoded, is_items, streamed
 from partly.items.mapped_files import map_npy
+from partly.items.picture_files import PictureFiles, Source
 from partly.items.sparse_rows import SparseRows, sparse_features
+from partly.items.text_rows import TextRows, texts, texts_of
 
 __all__ = [
     "Absent",
     "Arrays",
     "Items",
     "Kind",
+    "PictureFiles",
+    "Source",
     "SparseRows",
     "Statistics",
+    "TextRows",
     "absent",
     "are_pictures",
     "as_items",
+    "as_they_are",
+    "at_once",
     "features",
+    "is_decoded",
     "is_items",
     "map_npy",
     "pictures",
+    "shown_as",
     "sparse_features",
     "standardised",
+    "streamed",
+    "texts",
+    "texts_of",
 ]
 
+PIXELS = 1 << 22  # of pictures that are scored at a time
 BLOCK = 1 << 12  # items standardised at a time, where nobody says otherwise
 
 
@@ -48,6 +62,17 @@ def standardised(items: Items, mean: Tensor, inverse_scale: Tensor, block: int =
         rows = slice(start, start + block)
         x[rows] = ((items.take(rows) - mean) * inverse_scale).numpy()
     return x
+
+
+def at_once(items: Items, most: int) -> int:
+    """How many items to score at a time: fewer of large pictures, of which a network makes something larger still."""
+    return max(1, min(most, PIXELS // math.prod(items.shape))) if items.kind == "pictures" else most
+
+
+def shown_as(items: Items, other: Items) -> Items:
+    """These items as `other` ones are shown, where they can be shown at any size: to score them by a model that was
+    trained on the others."""
+    return items.sized(other.shape[1]) if is_decoded(items) and other.kind == "pictures" else items
 
 
 def as_items(x: Any, where: str = "X") -> Items:

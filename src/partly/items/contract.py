@@ -3,6 +3,7 @@ all."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol, Self, TypeGuard
 
@@ -11,9 +12,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from partly.clock import Draw
 from partly.labels.names import Names
+from partly.pictures.augmentation import Augmentation
 
-Kind = Literal["features", "pictures"]
+Kind = Literal["features", "pictures", "texts"]
 Index = slice | npt.NDArray[Any]  # a slice, positions or a boolean mask
 Positions = npt.NDArray[np.int64]
 
@@ -26,6 +29,11 @@ class Statistics:
     scale: Tensor
 
 
+def as_they_are(channels: int) -> Statistics:
+    """Of what is not to be changed."""
+    return Statistics(torch.zeros(channels, dtype=torch.float64), torch.ones(channels, dtype=torch.float64))
+
+
 class Items(Protocol):
     """Things to learn from. Frozen: nobody writes to them, and nobody asks for all of them at once."""
 
@@ -35,7 +43,7 @@ class Items(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one item, as `take` gives it: [D] features, or [C, H, W] of a picture."""
+        """Of one item, as `take` gives it: [D] features, [C, H, W] of a picture, or [T] bytes of a text."""
 
     @property
     def names(self) -> Names | None:
@@ -57,6 +65,36 @@ class Items(Protocol):
         """SHA-256 of what they are."""
 
 
+class Decoded(Items, Protocol):
+    """Items that take time to make: they are made ahead, at the size that is wanted, and may be changed at random while
+    a network learns from them. All others need know nothing of this."""
+
+    @property
+    def size(self) -> int | None:
+        """At which they are shown; None where nobody has said, and any will do."""
+
+    def stream(self, parts: Iterable[Tensor | slice], draw: Draw | None = None) -> Iterator[Tensor]:
+        """What `take` gives of each part, one after the other; with a draw, changed as it says."""
+
+    def sized(self, size: int) -> Decoded:
+        """The same at another size."""
+
+    def augmented(self, augmentation: Augmentation | None) -> Decoded:
+        """The same, changed at random wherever there is a draw."""
+
+    def bad(self) -> dict[int, str]:
+        """Those that cannot be made: position -> place and reason."""
+
+
+def is_decoded(items: Items) -> TypeGuard[Decoded]:
+    return hasattr(type(items), "stream")
+
+
+def streamed(items: Items, parts: Iterable[Tensor | slice], draw: Draw | None = None) -> Iterator[Tensor]:
+    """Batch after batch, for who knows which ones it will ask for; the draw is for a network that learns from them."""
+    return items.stream(parts, draw) if is_decoded(items) else map(items.take, parts)
+
+
 @dataclass(frozen=True)
 class Absent:
     """Items that were there when a model was trained, of which kind, shape and number are known: all that it needs to
@@ -73,8 +111,7 @@ class Absent:
     @property
     def statistics(self) -> Statistics:
         """Anything: what was measured comes with the weights."""
-        channels = self.shape[0]
-        return Statistics(torch.zeros(channels, dtype=torch.float64), torch.ones(channels, dtype=torch.float64))
+        return as_they_are(self.shape[0])
 
     def __getitem__(self, index: Index) -> Self:
         return self._gone()

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from partly import catalogue
-from partly.items import Absent, Items
+from partly.items import Absent, Items, as_they_are, is_decoded, streamed
 from partly.labels import Labels
 from partly.networks import backbones
 from partly.networks.backbones.small_conv import SmallConv
@@ -38,7 +38,9 @@ __all__ = [
     "Standardise",
     "backbones",
     "build",
+    "build_body",
     "find_head",
+    "fitting",
     "heads",
     "label_graph",
     "predicting",
@@ -73,21 +75,37 @@ def build(
 ) -> Network:
     """A freshly initialised network for such items; without a backbone, the one that their kind has, if any."""
     chosen = find_head(head)
-    body: list[nn.Module] = [Standardise(items.statistics, items.shape)]
-    width, scales = items.shape[0], items.statistics.scale
-    name = backbone or backbones.DEFAULT[items.kind]
-    if name is not None:
-        made = backbones.find(name).make(items.shape, **backbone_settings or {})
-        body.append(made)
-        width, scales = made.width, torch.ones(made.width)
+    body, width = build_body(items, backbone, backbone_settings)
     offered = {
         "observed": observed,
-        "scales": scales,
-        "examples": partial(_examples, nn.Sequential(*body), items, width),
+        "scales": items.statistics.scale if len(body) == 1 else torch.ones(width),
+        "examples": partial(_examples, body, items, width),
     }
     taken = {name: offered[name] for name in offered.keys() & inspect.signature(chosen.make).parameters.keys()}
     trunk, last = chosen.make(width, labels, **taken, **head_settings or {})
     return Network(nn.Sequential(*body, trunk), last)
+
+
+def build_body(
+    items: Items, backbone: str | None = None, settings: dict[str, Any] | None = None
+) -> tuple[nn.Sequential, int]:
+    """What comes before a head, and the width of what it makes: the first layer, and a backbone where there is one."""
+    name = backbone or backbones.DEFAULT[items.kind]
+    if name is None:
+        return nn.Sequential(Standardise(items.statistics, items.shape)), items.shape[0]
+    made = backbones.find(name).make(items.shape, **settings or {})
+    # One that knows its own scale is given pixels as they are, and nothing needs to be measured.
+    measured = as_they_are(items.shape[0]) if getattr(made, "normalises", False) else items.statistics
+    return nn.Sequential(Standardise(measured, items.shape), made), made.width
+
+
+def fitting(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> Items:
+    """These items at the size that a backbone wants, where they can be shown at any size and nobody has said which."""
+    if backbone is None or not is_decoded(items) or items.size is not None:
+        return items
+    with torch.random.fork_rng(devices=[]):
+        wanted = getattr(backbones.find(backbone).make(items.shape, **settings or {}), "size", None)
+    return items.sized(items.shape[1] if wanted is None else wanted)
 
 
 @torch.no_grad()
@@ -99,4 +117,4 @@ def _examples(body: nn.Module, items: Items, width: int, count: int) -> Tensor:
         return torch.zeros(count, width)
     chosen = torch.randperm(len(items))[:count].sort().values
     with predicting(body):
-        return torch.cat([body(items.take(part)) for part in chosen.split(A_FEW)])
+        return torch.cat([body(x) for x in streamed(items, chosen.split(A_FEW))])

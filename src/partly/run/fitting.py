@@ -19,7 +19,7 @@ from partly import checkpoint, files, training
 from partly.checkpoint import IDS
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, listing
-from partly.items import Absent, Items
+from partly.items import Absent, Items, shown_as
 from partly.labels import Labels
 from partly.method import Method
 from partly.networks import Network
@@ -88,6 +88,7 @@ class Fitted:
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
+        items = shown_as(items, self.method.task.items)
         self.check_items(items)
         self._check_known(known)
         return training.logits(self.method, items, known=known)
@@ -125,6 +126,9 @@ def fit(
     `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
     beliefs; `keep_entries`: so that this one can be such a start.
     """
+    items = recipe.shown(items)
+    if validation is not None:
+        validation = Validation(shown_as(validation.items, items), validation.labels)
     check_memory(recipe, items, labels, validation, copies=(folder is None) + (start is not None))
     if validation is not None:
         validation.items.statistics  # noqa: B018, refuses what is not finite, in the pass that makes their digest

@@ -5,19 +5,22 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
 from partly import auto, methods, networks
 from partly.catalogue import Info
 from partly.errors import SettingError
-from partly.items import Items
+from partly.items import Items, is_decoded
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.networks import backbones
+from partly.pictures.augmentation import NO_AUGMENTATION, Augmentation
 
-OPEN = ("epochs", "batch_size", "lr", "weight_decay", "backbone", "settings", "head_settings", "backbone_settings")
+# What a caller may leave open.
+NUMERIC = ("epochs", "batch_size", "lr", "weight_decay")
+OPEN = (*NUMERIC, "backbone", "settings", "head_settings", "backbone_settings", "augment")
 NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe may be: type, least, in words
     "epochs": (Integral, 1, "a whole number, 1 or more"),
     "batch_size": (Integral, 1, "a whole number, 1 or more"),
@@ -44,6 +47,7 @@ class Recipe:
     head_settings: dict[str, Any] = field(default_factory=dict)
     backbone: str | None = None
     backbone_settings: dict[str, Any] = field(default_factory=dict)
+    augment: dict[str, float] | None = None  # how pictures are changed while they are learned from, where they can be
 
     def __post_init__(self) -> None:
         for name in ("method", "head", "optimizer"):
@@ -68,6 +72,16 @@ class Recipe:
                 object.__setattr__(self, name, plain)  # as it comes back from JSON
             elif given:
                 raise SettingError(f"{name} = {given!r}, but there is no backbone to set.")
+
+    def shown(self, items: Items) -> Items:
+        """These items as this recipe learns from them: at the size that its backbone wants, changed at random wherever
+        there is a draw. Only pictures that lie in files can be; others are left as they are."""
+        items = networks.fitting(items, self.backbone, self.backbone_settings)
+        if is_decoded(items):
+            return items.augmented(None if self.augment is None else Augmentation(**self.augment))
+        if self.augment is not None:
+            raise SettingError(f"augment = {self.augment!r}: only pictures that lie in files can be augmented.")
+        return items
 
     def build(self, items: Items, labels: int, observed: Labels | None = None) -> Method:
         """The method, untrained, for such items; `observed` is what it is to be trained on, None to predict only."""
@@ -100,11 +114,24 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
         raise SettingError(f"backbone = {asked['backbone']!r}: features need none. Leave it out.")
     if method == auto.PORTFOLIO and asked.get("head_settings"):
         raise SettingError(f"head_settings = {asked['head_settings']!r} are for a head: name one, or leave them out.")
+    if "augment" in asked or is_decoded(items):
+        asked["augment"] = _augmentation(asked.get("augment", True))
     recipe = Recipe(**{"backbone": backbones.DEFAULT[items.kind], **asked, "method": method, "head": head})
     derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"))
     own = methods.find(method).kind_for(recipe.task(items, labels.shape[1])).own_epochs
     derived |= {} if own is None else {"epochs": own}
     return replace(recipe, **{name: value for name, value in derived.items() if name not in asked}), reason
+
+
+def _augmentation(asked: Any) -> dict[str, float]:
+    """All settings spelled out, of what a caller gives: True, False, or some of them."""
+    if isinstance(asked, bool):
+        return asdict(Augmentation() if asked else NO_AUGMENTATION)
+    try:
+        return asdict(Augmentation(**asked))
+    except TypeError:
+        there = ", ".join(asdict(Augmentation()))
+        raise SettingError(f"augment = {asked!r} must be True, False or a dictionary with some of: {there}.") from None
 
 
 def within_budget(recipe: Recipe, budget: float | str) -> Recipe:

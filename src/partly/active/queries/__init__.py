@@ -21,7 +21,7 @@ from torch import Tensor
 from partly import catalogue
 from partly.clock import Clock
 from partly.errors import PartlyError
-from partly.items import Items
+from partly.items import Items, at_once, shown_as
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
 from partly.method import Method
@@ -82,7 +82,8 @@ def choose(
     """
     info = find(query)
     chosen = info.complete(dict(settings or {}))
-    pool = Pool(items, labels, BLOCK, str(method.device))
+    items = shown_as(items, method.task.items)
+    pool = Pool(items, labels, at_once(items, BLOCK), str(method.device))
     before = np.empty(0, np.int64) if asked is None else np.sort(asked[0] * labels.shape[1] + asked[1])
     lines = [] if hierarchy is None else hierarchy.lines(labels.names)
     best, start = Questions(np.empty(0, np.int64), np.empty(0, np.int64), {}), 0

@@ -13,7 +13,7 @@ from typing import Any
 from partly import catalogue
 from partly.items import Kind
 
-DEFAULT: dict[Kind, str | None] = {"features": None, "pictures": "small-conv"}
+DEFAULT: dict[Kind, str | None] = {"features": None, "pictures": "small-conv", "texts": "hashed-words"}
 
 
 def discover() -> dict[str, catalogue.Info]:

@@ -1,0 +1,50 @@
+"""A folder of features that `partly features` wrote: a matrix that is mapped, the ids of the items, and what was made
+of what.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from partly.data.dataset import Dataset, unlabelled
+from partly.errors import CheckpointError, DataError
+from partly.files import read_sealed
+from partly.items import map_npy
+
+HOLDS = "items"
+FORMAT = 1
+KEY, IDS, ARRAY, DONE = "features.json", "ids.json", "features.npy", "done.json"
+DIGEST = f"{ARRAY}.sha256"
+
+
+def recognises(path: Path) -> bool:
+    return (path / KEY).is_file()
+
+
+def read(path: Path) -> Dataset:
+    try:
+        key, ids = read_sealed(path / KEY), read_sealed(path / IDS)["ids"]
+    except CheckpointError as error:
+        raise DataError(str(error)) from error
+    if key["format"] != FORMAT:
+        raise DataError(f"{path}: features of format {key['format']}; this version reads {FORMAT}. Make them again.")
+    if not (path / DIGEST).exists():
+        raise DataError(
+            f"{path}: of {len(ids)} items {done(path)} have their features. Start the same `partly features` again."
+        )
+    items = map_npy(path / ARRAY)
+    if (len(items), *items.shape) != (len(ids), key["width"]):
+        raise DataError(
+            f"{path}: {len(items)} x {items.shape[0]} features, where {KEY} says {len(ids)} x {key['width']}. "
+            "Make them again."
+        )
+    return Dataset(items, unlabelled(ids))
+
+
+def done(path: Path) -> int:
+    """How many items have their features, from the first on."""
+    try:
+        return int(json.loads((path / DONE).read_text("utf-8"))["done"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0

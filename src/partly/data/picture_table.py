@@ -1,0 +1,27 @@
+"""Pictures named in a table (`.csv`, `.parquet`, `.jsonl`, `.jsonl.gz`): the column `path` says where each lies, from
+the table's own folder, and `item`, `id` or `name` what it is called (else the path is its id). Other columns are left
+alone. With a column `text` the texts are the items.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from partly.data.dataset import Dataset, unlabelled
+from partly.data.item_columns import PATH, SUFFIXES, holds, read_column
+from partly.items import PictureFiles, Source
+from partly.pictures.worker import Place
+
+HOLDS = "items"
+__all__ = ["HOLDS", "SUFFIXES", "read", "recognises"]
+
+
+def recognises(path: Path) -> bool:
+    return holds(path) == PATH
+
+
+def read(path: Path) -> Dataset:
+    """Whether the files are there, and pictures, shows when they are looked at."""
+    ids, words, _ = read_column(path, PATH, PATH)
+    places = [Place(str(path.absolute().parent / word)) for word in words]
+    return Dataset(PictureFiles(Source(places, ids, str(path))), unlabelled(ids))

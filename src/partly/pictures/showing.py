@@ -1,0 +1,26 @@
+"""How far a long pass over pictures has come, where somebody is watching."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+T = TypeVar("T")
+FEW = 200  # so many take no time
+
+
+def counted(things: Iterable[T], total: int, title: str, wanted: bool = True) -> Iterator[T]:
+    """The same things; a bar counts them on a terminal."""
+    if not wanted or total < FEW or not sys.stderr.isatty():
+        yield from things
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        for thing in things:
+            bar.advance(task)
+            yield thing

@@ -1,0 +1,61 @@
+"""Texts as bytes: what goes in comes out again, cut between two letters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from partly.errors import DataError
+from partly.items import texts, texts_of
+from partly.items.text_rows import LENGTH
+
+words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40)
+words = words.filter(str.strip)
+
+
+@given(st.lists(words, min_size=1, max_size=6), st.data())
+def test_what_goes_in_comes_out(all_words: list[str], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(0, len(all_words) - 1), max_size=5))
+    items = texts(all_words)
+    batch = items.take(torch.tensor(rows, dtype=torch.int64))
+    assert batch.shape == (len(rows), LENGTH)
+    assert texts_of(batch) == [all_words[row] for row in rows]
+    assert texts_of(items[np.array(rows, np.int64)].take(slice(None)).float()) == [all_words[row] for row in rows]
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "€", "🐈"])
+@pytest.mark.parametrize("before", [0, 1, 2, 3])
+def test_a_long_text_is_cut_between_two_letters(letter: str, before: int) -> None:
+    text = "x" * before + letter * LENGTH
+    (found,) = texts_of(texts([text]).take(slice(None)))
+    assert text.startswith(found)
+    assert LENGTH - 4 < len(found.encode()) <= LENGTH
+
+
+def test_what_they_are() -> None:
+    items = texts(["one", "two"])
+    assert (items.kind, items.shape, items.names, len(items[1:])) == ("texts", (LENGTH,), None, 1)
+    assert items.statistics.mean.tolist() == [0.0] * LENGTH
+    assert items.statistics.scale.tolist() == [1.0] * LENGTH
+
+
+def test_the_digest_is_of_all_texts_in_order() -> None:
+    some = [["a", "b"], ["b", "a"], ["ab"], ["a", "b", "c"], ["a", "bc"], ["a b"], ["a\n1 b"]]
+    digests = [texts(part).digest() for part in some]
+    assert len({*digests}) == len(some)
+    assert texts(["x", "a", "b"])[1:].digest() == digests[0]
+    assert texts(["a" * LENGTH + "b"]).digest() != texts(["a" * LENGTH + "c"]).digest()  # also of what is not read
+
+
+@pytest.mark.parametrize("bad", ["", "  \n", "a\0b"])
+def test_a_text_that_says_nothing_is_refused(bad: str) -> None:
+    with pytest.raises(DataError, match=r"(?s)X: texts that are blank or hold a NUL: 1.*item 1"):
+        texts(["a", bad])
+
+
+def test_a_text_that_is_no_unicode_is_refused() -> None:
+    with pytest.raises(DataError, match="not valid Unicode"):
+        texts(["a\udc80"])

@@ -1,0 +1,114 @@
+"""Processes that decode: answers in order, the same however many there are, and what happens when one dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from partly.errors import SettingError
+from partly.pictures import crew as module
+from partly.pictures.crew import Crew, Died, crew
+from partly.pictures.worker import answered, command
+from pictures.making import some_pictures
+
+
+def requests(folder: Path) -> list[dict[str, object]]:
+    names = sorted(path.name for path in folder.iterdir())
+    show = {"do": "show", "size": 16, "draw": [0, 0], "augmentation": {}}
+    return [show | {"places": [[str(folder / name)]], "names": [name]} for name in names]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_answers_come_in_order_however_many_answer(tmp_path: Path, count: int) -> None:
+    asked = requests(some_pictures(tmp_path, 9))
+    expected = [answered(request)[1] for request in asked]
+    assert len(set(expected)) == 9
+    for ahead in (0, 2, 100):
+        found = [future.result() for future in Crew(count).in_order(asked, ahead)]
+        assert [pixels for _, pixels in found] == expected
+
+
+def test_who_stops_listening_leaves_nothing_behind(tmp_path: Path) -> None:
+    many = Crew(1)
+    answers = many.in_order(requests(some_pictures(tmp_path, 9)) * 20, 100)
+    assert next(answers).result()[1]
+    answers.close()
+    assert next(many.in_order(requests(tmp_path), 0)).result()[1]  # at once, not after all that was asked before
+
+
+def test_a_process_that_dies_is_told_of_and_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    start = module._started
+    monkeypatch.setattr(module, "_started", lambda: started.append(start()) or started[-1])
+    one, asked = Crew(1), requests(some_pictures(tmp_path, 2))
+    before = one.ask(asked[0]).result()
+    os.kill(started[0].pid, signal.SIGKILL)
+    started[0].wait()
+    with pytest.raises(Died, match="status -9"):
+        one.ask(asked[0]).result()
+    assert one.ask(asked[0]).result() == before
+    assert len(started) == 2
+
+
+def test_ctrl_c_is_for_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    start = module._started
+    monkeypatch.setattr(module, "_started", lambda: started.append(start()) or started[-1])
+    one, asked = Crew(1), requests(some_pictures(tmp_path, 2))
+    one.ask(asked[0]).result()
+    started[0].send_signal(signal.SIGINT)
+    assert one.ask(asked[1]).result()[1]
+    assert len(started) == 1
+
+
+def test_no_process_outlives_who_asks(tmp_path: Path) -> None:
+    some_pictures(tmp_path, 2)
+    program = f"""
+import os
+from pathlib import Path
+from partly.pictures import crew
+start, pids = crew._started, []
+crew._started = lambda: pids.append(start()) or pids[-1]
+one = crew.Crew(1)
+one.ask({{"do": "look", "places": [[{str(tmp_path / "p0.png")!r}]]}}).result()
+print(pids[0].pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    pid = int(done.stdout)
+    for _ in range(100):
+        if not _alive(pid):
+            return
+        time.sleep(0.1)
+    pytest.fail("The worker is still there.")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def test_a_worker_loads_no_torch_and_has_a_limit() -> None:
+    words, environment = command()
+    program = "import sys, partly.pictures.worker; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([*words[:2], "-c", program], env=environment).returncode == 0
+
+
+def test_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARTLY_WORKERS", "3")
+    assert crew().count == 3
+    assert crew() is crew()
+    monkeypatch.setenv("PARTLY_WORKERS", "many")
+    with pytest.raises(SettingError, match="PARTLY_WORKERS='many'"):
+        crew()
+    monkeypatch.delenv("PARTLY_WORKERS")
+    assert 1 <= crew().count <= module.MOST_WORKERS
