@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from partly import catalogue
-from partly.items import Absent, Items
+from partly.items import Absent, Items, Statistics
 from partly.labels import Labels
-from partly.networks import backbones
+from partly.networks import backbones, own_parts
 from partly.networks.backbones.small_conv import SmallConv
 from partly.networks.c_tran import CTran
 from partly.networks.gnn import LabelGNN
@@ -39,6 +39,7 @@ __all__ = [
     "backbones",
     "build",
     "find_head",
+    "own_parts",
     "heads",
     "label_graph",
     "predicting",
@@ -59,6 +60,10 @@ def _head(module: types.ModuleType) -> Callable[..., Any] | None:
 
 
 def find_head(name: str) -> catalogue.Info:
+    if name.startswith(own_parts.OWN):
+        return catalogue.Info("head", name, "The caller's own.", "", {}, partial(own_parts.own_head, name), own_parts)
+    if name == own_parts.NONE:
+        return catalogue.Info("head", name, "The backbone makes the logits.", "", {}, own_parts.no_head, own_parts)
     return catalogue.find(name, heads(), "head")
 
 
@@ -73,11 +78,11 @@ def build(
 ) -> Network:
     """A freshly initialised network for such items; without a backbone, the one that their kind has, if any."""
     chosen = find_head(head)
-    body: list[nn.Module] = [Standardise(items.statistics, items.shape)]
-    width, scales = items.shape[0], items.statistics.scale
-    name = backbone or backbones.DEFAULT[items.kind]
-    if name is not None:
-        made = backbones.find(name).make(items.shape, **backbone_settings or {})
+    made = _backbone(items, backbone or backbones.DEFAULT[items.kind], backbone_settings or {})
+    measured = items.statistics if made is None or not made.normalises else _as_they_are(items.shape[0])
+    body: list[nn.Module] = [Standardise(measured, items.shape)]
+    width, scales = items.shape[0], measured.scale
+    if made is not None:
         body.append(made)
         width, scales = made.width, torch.ones(made.width)
     offered = {
@@ -88,6 +93,21 @@ def build(
     taken = {name: offered[name] for name in offered.keys() & inspect.signature(chosen.make).parameters.keys()}
     trunk, last = chosen.make(width, labels, **taken, **head_settings or {})
     return Network(nn.Sequential(*body, trunk), last)
+
+
+def _backbone(items: Items, name: str | None, settings: dict[str, Any]) -> backbones.Backbone | None:
+    if name is None:
+        return None
+    found = backbones.find(name)
+    if isinstance(items, Absent) and "pretrained" in found.settings:
+        settings = settings | {"pretrained": False}  # its weights come with the saved model
+    made: backbones.Backbone = found.make(items.shape, **settings)
+    return made
+
+
+def _as_they_are(channels: int) -> Statistics:
+    """For a backbone that normalises by itself: then nothing needs to be measured."""
+    return Statistics(torch.zeros(channels), torch.ones(channels))
 
 
 @torch.no_grad()

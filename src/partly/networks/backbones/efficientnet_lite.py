@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from partly.errors import DataError, SettingError
-from partly.networks.backbones.contract import Backbone
+from partly.networks.backbones.contract import Backbone, channels_last
 
 STEM, HEAD = 32, 1280
 STAGES = (  # times wider inside, channels, blocks, stride of the first, side of the kernel: table 1 of the paper
@@ -55,7 +55,7 @@ class EfficientNetLite(Backbone):
                 inputs = outputs
             self.blocks.append(stage)
         self.head = Convolution(inputs, HEAD, 1)
-        self.to(memory_format=torch.channels_last)  # faster on a CPU
+        channels_last(self)
 
     def maps(self, x: Tensor) -> Tensor:
         made: Tensor = self.head(self.blocks(self.stem(x.contiguous(memory_format=torch.channels_last))))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from partly.errors import within
-from partly.networks.backbones.contract import Backbone
+from partly.networks.backbones.contract import Backbone, channels_last
 from partly.networks.pooling import Pooling
 
 # It starts from nothing and learns as fast as the head. A small object is a maximum, a texture is a mean.
@@ -36,9 +36,7 @@ class SmallConv(Backbone):
             blocks += [nn.BatchNorm2d(width), nn.ReLU()]
             channels = width
         self.blocks = nn.Sequential(*blocks)
-        for parameter in self.parameters():  # a quarter faster on a CPU
-            if parameter.ndim == 4:
-                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+        channels_last(self)
         self.channels = channels
 
     def maps(self, x: Tensor) -> Tensor:
