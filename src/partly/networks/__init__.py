@@ -39,9 +39,9 @@ __all__ = [
     "backbones",
     "build",
     "find_head",
-    "own_parts",
     "heads",
     "label_graph",
+    "own_parts",
     "predicting",
     "weldon",
 ]

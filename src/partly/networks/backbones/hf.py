@@ -46,7 +46,8 @@ def in_places(made: Tensor, side: int | None = None) -> Tensor:
     if made.ndim == 4:
         return made
     side = int(made.shape[1] ** 0.5) if side is None else side
-    return made[:, -side * side :].transpose(1, 2).unflatten(2, (side, side))
+    maps: Tensor = made[:, -side * side :].transpose(1, 2).unflatten(2, (side, side))
+    return maps
 
 
 def backbone(

