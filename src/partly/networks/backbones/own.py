@@ -3,7 +3,8 @@
 It is given in Python (`Classifier(backbone=module)`), never by name. Its stages are its children in their order, or
 what its own method `stages()` returns. A module is copied, and its weights are where training starts; a function or
 class that makes one is called with the shape of an item, for each network anew. `standardise` = false gives it items
-as they are, pixels as floats from 0 to 255; else they are standardised by the training items first.
+as they are, pixels as floats from 0 to 255; else they are standardised by the training items first. It learns at the
+learning rate itself unless `rate` says otherwise, since nobody knows what its weights are.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from torch import Tensor, nn
 from partly.errors import SettingError
 from partly.networks import own_parts
 from partly.networks.backbones.contract import Backbone
+
+USUAL: dict[str, Any] = {"rate": 1.0}
 
 
 class Own(Backbone):
