@@ -114,6 +114,24 @@ def test_batch_normalisation_of_what_is_frozen_stays_at_rest() -> None:
     assert all(part.training for part in made().train().modules())
 
 
+def test_pretrained_weights_keep_their_statistics_where_they_are_trained() -> None:
+    def learning(name: str, **settings: Any) -> set[bool]:
+        backbone = backbones.find(name).make((3, 32, 32), **settings).train()
+        return {part.training for part in backbone.modules() if isinstance(part, nn.BatchNorm2d)}
+
+    assert learning("small-conv") == {True}
+    assert learning("small-conv", keep_statistics=True) == {False}
+    assert learning("efficientnet-lite0", pretrained=False) == {True}
+    assert learning("efficientnet-lite0", pretrained=False, keep_statistics=True) == {False}
+    kept = made(keep_statistics=True).train()
+    norms = [part for part in kept.modules() if isinstance(part, nn.BatchNorm2d)]
+    before = [part.running_mean.clone() for part in norms]
+    kept(torch.randn(4, 3, 16, 16) * 3 + 1).sum().backward()
+    assert all(torch.equal(part.running_mean, old) for part, old in zip(norms, before, strict=True))
+    assert all(part.weight.grad is not None for part in norms)  # scale and shift are learned
+    assert kept.blocks.training
+
+
 @pytest.mark.parametrize("freeze", [4, -1])
 def test_more_stages_than_there_are_is_refused(freeze: int) -> None:
     with pytest.raises(SettingError, match=rf"freeze = {freeze}: there are 3 stages\. .*'all'"):

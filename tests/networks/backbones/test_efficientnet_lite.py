@@ -111,6 +111,7 @@ def test_every_weight_of_the_wheel_has_its_place(number: int) -> None:
     assert [*there][len(own) :] == ["_fc.weight", "_fc.bias"]
     for name, tensor in zip(own, there.values(), strict=False):
         assert torch.equal(own[name], tensor)
+    assert not any(part.training for part in network.train().modules() if isinstance(part, nn.BatchNorm2d))
     # By name too, for some.
     assert torch.equal(network.stem.conv.weight, there["_conv_stem.weight"])
     assert torch.equal(network.blocks[1][0].layers[1].conv.weight, there["_blocks.1._depthwise_conv.weight"])

@@ -17,7 +17,7 @@ from typing import Any
 from partly import catalogue
 from partly.errors import SettingError
 from partly.items import Kind
-from partly.networks.backbones.contract import Backbone, rate_of, settings_of_all
+from partly.networks.backbones.contract import Backbone, rate_of
 
 __all__ = ["DEFAULT", "Backbone", "discover", "find", "rate_of"]
 
@@ -47,16 +47,19 @@ def _backbone(module: types.ModuleType) -> Callable[..., Any] | None:
     usual: dict[str, Any] = getattr(module, "USUAL", {})
     common = [
         setting.replace(default=usual.get(setting.name, setting.default))
-        for setting in inspect.signature(settings_of_all, eval_str=True).parameters.values()
+        for setting in inspect.signature(Backbone.set_up, eval_str=True).parameters.values()
+        if setting.kind is setting.KEYWORD_ONLY
     ]
     defaults = {setting.name: setting.default for setting in common}
+    signature = inspect.signature(own, eval_str=True)
 
     @wraps(own)
     def made(*what: Any, **settings: Any) -> Backbone:
         shared = {name: settings.pop(name, default) for name, default in defaults.items()}
+        if shared["keep_statistics"] is None:
+            shared["keep_statistics"] = settings.get("pretrained", "pretrained" in signature.parameters)
         backbone: Backbone = own(*what, **settings)
         return backbone.set_up(**shared)
 
-    signature = inspect.signature(own, eval_str=True)
     made.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *common])  # type: ignore[attr-defined]
     return made
