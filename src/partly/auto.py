@@ -11,7 +11,9 @@ from partly.solving import solved
 PORTFOLIO = "auto"  # the method of this name, which stands for the plain one where it cannot be
 
 
-def choose(method: str, head: str, items: Items, labels: Labels, optimizer: str = "adamw") -> tuple[str, str, str]:
+def choose(
+    method: str, head: str, items: Items, labels: Labels, optimizer: str = "adamw", backbone: str | None = None
+) -> tuple[str, str, str]:
     """(method, head, reason), nothing left open.
 
     Features of which nothing else is asked are learned from by the portfolio `auto`. Where a head is asked for, or the
@@ -19,7 +21,7 @@ def choose(method: str, head: str, items: Items, labels: Labels, optimizer: str 
     is known. An open head is `kernel` where it is solved, else `mlp`.
     """
     reason = "asked for"
-    fits = solved.solves(Task(items, labels.shape[1], "kernel", optimizer))
+    fits = solved.solves(Task(items, labels.shape[1], "kernel", optimizer, backbone=backbone))
     if method == PORTFOLIO and not (fits and head == "auto"):
         method, reason = plain(labels)
     elif method == PORTFOLIO:

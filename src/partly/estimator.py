@@ -20,6 +20,7 @@ from partly.errors import DataError, LabelError, SettingError
 from partly.items import Items
 from partly.labels import Labels
 from partly.labels.pairing import paired
+from partly.networks.own_parts import Part
 from partly.report.bar import watcher
 from partly.training import Validation
 
@@ -40,7 +41,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     device : "auto" (a GPU if there is one), "cpu", "cuda", ...
     run_dir : a folder to save in; fitting again with the same data and parameters goes on where it stopped.
     progress : show a progress bar.
-    backbone : what makes features of pictures; None takes the one there is for them.
+    backbone : what makes features of pictures: a name ("efficientnet-lite0", "hf:FOLDER"), or a torch module of your
+        own (or what makes one); None takes the one there is for them. `head` may be your own too.
     head_settings, backbone_settings : their own settings, such as {"hidden": 256} of the head "mlp".
     budget : how long the portfolio of "auto" may take: minutes, or "20x" for twenty plain fits; None: until it is done.
     folds : train so many further models, each without a part of the items, for `out_of_fold_`; None trains none. The
@@ -58,7 +60,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         method: str = "auto",
-        head: str = "auto",
+        head: str | Part = "auto",
         epochs: int | None = None,
         batch_size: int | None = None,
         lr: float | None = None,
@@ -69,7 +71,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         device: str = "auto",
         run_dir: str | Path | None = None,
         progress: bool = True,
-        backbone: str | None = None,
+        backbone: str | Part | None = None,
         head_settings: dict[str, Any] | None = None,
         backbone_settings: dict[str, Any] | None = None,
         budget: float | str | None = None,
@@ -213,12 +215,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         run.save(self.fitted_, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> Classifier:
-        """The model that `save` wrote, or that a finished run left in its folder."""
-        fitted = run.load(Path(path))
-        parameters = vars(fitted.recipe)  # whose names are those of ours
+    def load(cls, path: str | Path, *, backbone: Part | None = None, head: Part | None = None) -> Classifier:
+        """The model that `save` wrote, or that a finished run left in its folder. Where it was trained with a backbone
+        or head of your own, only its weights are there: give it again, with any weights."""
+        given = {name: part for name, part in (("backbone", backbone), ("head", head)) if part is not None}
+        fitted = run.load(Path(path), **given)
+        parameters = vars(fitted.recipe) | given  # a recipe's fields are parameters of the same names
         if fitted.recipe.method == PORTFOLIO:  # it brings its own head, and is asked for by leaving the head open
-            parameters = parameters | {"head": "auto", "head_settings": None}
+            parameters |= {"head": "auto", "head_settings": None}
         self = cls(**parameters)
         self.reason_ = "loaded"
         self._remember(fitted.method.task.items)

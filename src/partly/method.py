@@ -23,6 +23,7 @@ from partly.errors import PartlyError, SettingError, did_you_mean
 from partly.items import Items, Kind, absent, standardised
 from partly.labels import Labels
 from partly.networks import Network
+from partly.networks.backbones import rate_of
 from partly.pool import Batch, Pool
 
 OPTIMISERS = ("adamw", "sgd")
@@ -61,12 +62,19 @@ class Task:
         return made
 
     def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
-        """An optimiser for these parameters, at `factor` times the task's learning rate."""
-        group = [{"params": list(parameters), "factor": factor}]
+        """An optimiser for those of these parameters that are not frozen, at `factor` times the task's learning rate;
+        for those of a backbone, at its share of that."""
+        rates: dict[float, list[nn.Parameter]] = {}
+        for parameter in parameters:
+            if parameter.requires_grad:
+                rates.setdefault(factor * rate_of(parameter), []).append(parameter)
+        if not rates:
+            raise SettingError(f"Nothing is left to train: {self.backbone_settings} freezes all that there is.")
+        groups = [{"params": same, "factor": rate} for rate, same in rates.items()]
         if self.optimizer == "adamw":
-            return torch.optim.AdamW(group, lr=self.lr, weight_decay=self.weight_decay, fused=True)
+            return torch.optim.AdamW(groups, lr=self.lr, weight_decay=self.weight_decay, fused=True)
         if self.optimizer == "sgd":
-            return torch.optim.SGD(group, lr=self.lr, momentum=0.9, weight_decay=self.weight_decay, fused=True)
+            return torch.optim.SGD(groups, lr=self.lr, momentum=0.9, weight_decay=self.weight_decay, fused=True)
         raise SettingError(f"There is no optimizer {self.optimizer!r}.{did_you_mean(self.optimizer, OPTIMISERS)}")
 
     def rate(self, clock: Clock) -> float:

@@ -75,7 +75,7 @@ def train(
     head_setting: Annotated[
         list[str] | None, typer.Option(help="A setting of the head: hidden=256. Repeatable.")
     ] = None,
-    backbone: Annotated[str | None, typer.Option(help="What makes features of pictures: small-conv.")] = None,
+    backbone: Annotated[str | None, typer.Option(help="What makes features of pictures (docs/backbones.md).")] = None,
     backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
     budget: Annotated[
         str | None, typer.Option(help="How long auto may take: minutes, or 20x for twenty plain fits.")

@@ -35,5 +35,5 @@ class L2R(LossMethod):
 
     def penalty(self) -> Tensor:
         # By its tangent at the present weights: the same value and gradient in half the time.
-        weights = (w.flatten() for w in self.network.parameters() if w.ndim > 1)
+        weights = (w.flatten() for w in self.network.parameters() if w.ndim > 1 and w.requires_grad)
         return self.strength * torch.stack([2 * w.dot(w.detach()) - w.detach().dot(w.detach()) for w in weights]).sum()

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from partly import catalogue
-from partly.items import Absent, Items, as_they_are, is_decoded, streamed
+from partly.items import Absent, Items, absent, as_they_are, is_decoded, streamed
 from partly.labels import Labels
-from partly.networks import backbones
+from partly.networks import backbones, own_parts
 from partly.networks.backbones.small_conv import SmallConv
 from partly.networks.c_tran import CTran
 from partly.networks.gnn import LabelGNN
@@ -43,6 +43,7 @@ __all__ = [
     "fitting",
     "heads",
     "label_graph",
+    "own_parts",
     "predicting",
     "weldon",
 ]
@@ -61,6 +62,10 @@ def _head(module: types.ModuleType) -> Callable[..., Any] | None:
 
 
 def find_head(name: str) -> catalogue.Info:
+    if name.startswith(own_parts.OWN):
+        return catalogue.Info("head", name, "The caller's own.", "", {}, partial(own_parts.own_head, name), own_parts)
+    if name == own_parts.NONE:
+        return catalogue.Info("head", name, "The backbone makes the logits.", "", {}, own_parts.no_head, own_parts)
     return catalogue.find(name, heads(), "head")
 
 
@@ -90,12 +95,11 @@ def build_body(
     items: Items, backbone: str | None = None, settings: dict[str, Any] | None = None
 ) -> tuple[nn.Sequential, int]:
     """What comes before a head, and the width of what it makes: the first layer, and a backbone where there is one."""
-    name = backbone or backbones.DEFAULT[items.kind]
-    if name is None:
+    made = _backbone(items, backbone or backbones.DEFAULT[items.kind], settings or {})
+    if made is None:
         return nn.Sequential(Standardise(items.statistics, items.shape)), items.shape[0]
-    made = backbones.find(name).make(items.shape, **settings or {})
     # One that knows its own scale is given pixels as they are, and nothing needs to be measured.
-    measured = as_they_are(items.shape[0]) if getattr(made, "normalises", False) else items.statistics
+    measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
     return nn.Sequential(Standardise(measured, items.shape), made), made.width
 
 
@@ -104,8 +108,18 @@ def fitting(items: Items, backbone: str | None, settings: dict[str, Any] | None 
     if backbone is None or not is_decoded(items) or items.size is not None:
         return items
     with torch.random.fork_rng(devices=[]):
-        wanted = getattr(backbones.find(backbone).make(items.shape, **settings or {}), "size", None)
-    return items.sized(items.shape[1] if wanted is None else wanted)
+        made = _backbone(absent(items), backbone, settings or {})  # without its weights: only asked for its size
+    return items.sized(items.shape[1] if made is None or made.size is None else made.size)
+
+
+def _backbone(items: Items, name: str | None, settings: dict[str, Any]) -> backbones.Backbone | None:
+    if name is None:
+        return None
+    found = backbones.find(name)
+    if isinstance(items, Absent) and "pretrained" in found.settings:
+        settings = settings | {"pretrained": False}  # its weights come with the saved model
+    made: backbones.Backbone = found.make(items.shape, **settings)
+    return made
 
 
 @torch.no_grad()

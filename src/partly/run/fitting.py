@@ -23,6 +23,7 @@ from partly.items import Absent, Items, shown_as
 from partly.labels import Labels
 from partly.method import Method
 from partly.networks import Network
+from partly.networks.own_parts import Part, stands_for
 from partly.pool import Pool
 from partly.run.folder import claim, describe, digest, finished, read_beliefs, read_ids, read_out_of_fold
 from partly.run.memory import check_memory
@@ -205,14 +206,19 @@ def cross_fit(
     return scores
 
 
-def load(folder: Path) -> Fitted:
-    """The finished model in a run folder."""
+def load(folder: Path, **given: Part) -> Fitted:
+    """The finished model in a run folder; `given`: the caller's own backbone or head, of which it holds the weights."""
     description, tensors, record = finished(folder)
+    for part, own in given.items():
+        stands_for(description["recipe"][part] or "none", own, part)
     recipe, data = Recipe(**description["recipe"]), description["data"]
     count, *shape = data["shape"]
     names = None if description["features"] is None else tuple(description["features"])
     method = recipe.build(Absent(data["kind"], tuple(shape), count, names), len(description["labels"]))
-    method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
+    try:
+        method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
+    except RuntimeError as error:  # of torch, where layers are not those that were saved
+        raise CheckpointError(f"{folder}: the weights do not fit what was given for them. {error}") from None
     method.finish()
     progress = Progress(**record["progress"])
     method.notes = progress.notes

@@ -24,6 +24,7 @@ from partly.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
 from partly.errors import CheckpointError
 from partly.items import Items
 from partly.labels import Labels
+from partly.networks.own_parts import OWN
 from partly.run.recipe import Recipe
 from partly.training import Validation
 
@@ -38,6 +39,7 @@ def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validatio
         "format": checkpoint.FORMAT,
         "partly": partly.__version__,
         "recipe": asdict(recipe),
+        **_to_be_given(recipe),
         "labels": list(labels.names),
         "features": None if items.names is None else list(items.names),
         "data": {
@@ -50,6 +52,14 @@ def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validatio
         "validation": held_out,
         **origin(),
     }
+
+
+def _to_be_given(recipe: Recipe) -> dict[str, Any]:
+    """Which parts of the network are the caller's own, so that somebody who finds the folder knows what is missing."""
+    own = {part: getattr(recipe, part) for part in ("backbone", "head")}
+    own = {part: name for part, name in own.items() if name is not None and name.startswith(OWN)}
+    words = "only the weights of {} are here; give it again to load: Classifier.load(folder, {}=...)"
+    return {"to_be_given": {part: words.format(name, part) for part, name in own.items()}} if own else {}
 
 
 def origin() -> dict[str, Any]:

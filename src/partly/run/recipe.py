@@ -107,17 +107,18 @@ class Recipe:
 def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Recipe, str]:
     """A recipe from what a caller asked for, and why it is that method. What may be left open is None."""
     asked = {name: value for name, value in asked.items() if value is not None or name not in OPEN}
-    method, head, reason = auto.choose(
-        asked["method"], asked.get("head", "auto"), items, labels, asked.get("optimizer", "adamw")
-    )
-    if items.kind == "features" and "backbone" in asked:
-        raise SettingError(f"backbone = {asked['backbone']!r}: features need none. Leave it out.")
+    asked |= {part: networks.own_parts.named(asked[part], part) for part in ("backbone", "head") if part in asked}
+    wanted, optimizer, backbone = asked.get("head", "auto"), asked.get("optimizer", "adamw"), asked.get("backbone")
+    method, head, reason = auto.choose(asked["method"], wanted, items, labels, optimizer, backbone)
+    if items.kind == "features" and backbone is not None:
+        _check_backbone_of_features(method, backbone)
     if method == auto.PORTFOLIO and asked.get("head_settings"):
         raise SettingError(f"head_settings = {asked['head_settings']!r} are for a head: name one, or leave them out.")
     if "augment" in asked or is_decoded(items):
         asked["augment"] = _augmentation(asked.get("augment", True))
     recipe = Recipe(**{"backbone": backbones.DEFAULT[items.kind], **asked, "method": method, "head": head})
-    derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"))
+    pretrained = bool(recipe.backbone_settings.get("pretrained"))
+    derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"), pretrained)
     own = methods.find(method).kind_for(recipe.task(items, labels.shape[1])).own_epochs
     derived |= {} if own is None else {"epochs": own}
     return replace(recipe, **{name: value for name, value in derived.items() if name not in asked}), reason
@@ -134,6 +135,13 @@ def _augmentation(asked: Any) -> dict[str, float]:
         raise SettingError(f"augment = {asked!r} must be True, False or a dictionary with some of: {there}.") from None
 
 
+def _check_backbone_of_features(method: str, backbone: str) -> None:
+    if not backbone.startswith(networks.own_parts.OWN):
+        raise SettingError(f"backbone = {backbone!r}: features need none. Leave it out.")
+    if "pictures" not in methods.find(method).kind.kinds:
+        raise SettingError(f"backbone = {backbone!r}: {method} learns from features as they are. Leave it out.")
+
+
 def within_budget(recipe: Recipe, budget: float | str) -> Recipe:
     """The recipe of a portfolio that may take so long; others have no parts to leave out."""
     if recipe.method != auto.PORTFOLIO:
@@ -146,15 +154,16 @@ def within_budget(recipe: Recipe, budget: float | str) -> Recipe:
 
 
 def default_recipe(
-    items: Items, labels: int, optimizer: str = "adamw", batch_size: int | None = None
+    items: Items, labels: int, optimizer: str = "adamw", batch_size: int | None = None, pretrained: bool = False
 ) -> dict[str, Any]:
     """What a recipe leaves open, for these items: enough steps for few items, more epochs for many labels (most of
     which are rare), and a rate that suits the optimiser.
 
     The numbers were chosen on validation parts of the features of VOC 2012, COCO, debtags, scene and yeast, and of the
-    scenes; that for SGD on VOC 2012 alone.
+    scenes; that for SGD on VOC 2012 alone. A pretrained backbone takes the rate of a head, of which it has its share.
     """
-    given = items.kind == "features"  # only a head is learned; of pictures, a convolutional backbone from nothing
+    # Only a head is learned, or not much more; of pictures otherwise a convolutional backbone from nothing.
+    given = items.kind == "features" or pretrained
     batch_size = batch_size or 64
     steps = -(-len(items) // batch_size)
     lr, weight_decay = (1e-3, 0.3) if given else (6e-3, 0.1)

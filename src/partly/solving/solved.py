@@ -28,8 +28,9 @@ Terms = Callable[..., tuple[Tensor, Tensor]]
 
 def solves(task: Task) -> bool:
     """Whether a loss that is a weighted cross-entropy is solved here, or a path beside hidden layers: on features that
-    fit into memory, unless somebody asks for steps."""
-    plain = task.head in (*HEADS, BESIDE) and task.items.kind == "features" and task.optimizer == "adamw"
+    fit into memory and come straight to the head, unless somebody asks for steps."""
+    given = task.items.kind == "features" and task.backbone is None
+    plain = given and task.head in (*HEADS, BESIDE) and task.optimizer == "adamw"
     return plain and task.head_settings.get("solve", True) and sum(memory(task)) <= MOST_BYTES
 
 

@@ -1,17 +1,25 @@
 """Backbones: what makes features of items that are none yet. One per file; a file dropped in here is a backbone.
 
-A file defines `backbone(shape, *, settings...)` for items of that shape; what it makes has a `width`, that of its
-features.
+A file defines `backbone(shape, *, settings...)` for items of that shape and returns a `contract.Backbone`; `USUAL`
+holds what it takes instead of the defaults of the settings that all backbones have. Where `backbone(shape, name, *,
+settings...)` takes a name too, the file is a source of many: `hf:NAME`, `timm:NAME`.
 """
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial, wraps
 from typing import Any
 
 from partly import catalogue
+from partly.errors import SettingError
 from partly.items import Kind
+from partly.networks.backbones.contract import Backbone, rate_of
+
+__all__ = ["DEFAULT", "Backbone", "discover", "find", "rate_of"]
 
 DEFAULT: dict[Kind, str | None] = {"features": None, "pictures": "small-conv", "texts": "hashed-words"}
 
@@ -21,9 +29,37 @@ def discover() -> dict[str, catalogue.Info]:
     return catalogue.folder(__name__, "backbone", _backbone, catalogue.Info)
 
 
-def _backbone(module: types.ModuleType) -> Callable[..., Any] | None:
-    return getattr(module, "backbone", None)
-
-
 def find(name: str) -> catalogue.Info:
-    return catalogue.find(name, discover(), "backbone")
+    """The backbone of this name. What comes after a colon is the source's own name for it."""
+    source, colon, inside = name.partition(":")
+    found = catalogue.find(source, discover(), "backbone")
+    if ("name" in inspect.signature(found.make).parameters) != bool(inside):
+        way = f"takes no name of a model; write {source!r}" if colon else f"holds many; write '{source}:NAME'"
+        raise SettingError(f"backbone = {name!r}: {source} {way}.")
+    return replace(found, name=name, make=partial(found.make, name=inside)) if inside else found
+
+
+def _backbone(module: types.ModuleType) -> Callable[..., Any] | None:
+    """What the file makes, with the settings that all backbones have beside its own."""
+    own = getattr(module, "backbone", None)
+    if own is None:
+        return None
+    usual: dict[str, Any] = getattr(module, "USUAL", {})
+    common = [
+        setting.replace(default=usual.get(setting.name, setting.default))
+        for setting in inspect.signature(Backbone.set_up, eval_str=True).parameters.values()
+        if setting.kind is setting.KEYWORD_ONLY
+    ]
+    defaults = {setting.name: setting.default for setting in common}
+    signature = inspect.signature(own, eval_str=True)
+
+    @wraps(own)
+    def made(*what: Any, **settings: Any) -> Backbone:
+        shared = {name: settings.pop(name, default) for name, default in defaults.items()}
+        if shared["keep_statistics"] is None:
+            shared["keep_statistics"] = settings.get("pretrained", "pretrained" in signature.parameters)
+        backbone: Backbone = own(*what, **settings)
+        return backbone.set_up(**shared)
+
+    made.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *common])  # type: ignore[attr-defined]
+    return made

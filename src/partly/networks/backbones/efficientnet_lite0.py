@@ -1,0 +1,12 @@
+"""EfficientNet-Lite0 with weights from ImageNet, for pictures of 224 px.
+
+Paper: M. Tan, Q. V. Le. EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks. ICML 2019.
+"""
+
+from __future__ import annotations
+
+from partly.networks.backbones.efficientnet_lite import EfficientNetLite, lite
+
+
+def backbone(shape: tuple[int, ...], *, pretrained: bool = True) -> EfficientNetLite:
+    return lite(0, shape, pretrained)

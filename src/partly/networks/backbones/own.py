@@ -1,0 +1,57 @@
+"""The caller's own module as a backbone: maps [B, C, H, W] or vectors [B, D] of items.
+
+It is given in Python (`Classifier(backbone=module)`), never by name. Its stages are its children in their order, or
+what its own method `stages()` returns. A module is copied, and its weights are where training starts; a function or
+class that makes one is called with the shape of an item, for each network anew. `standardise` = false gives it items
+as they are, pixels as floats from 0 to 255; else they are standardised by the training items first. It learns at the
+learning rate itself unless `rate` says otherwise, since nobody knows what its weights are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from partly.errors import SettingError
+from partly.networks import own_parts
+from partly.networks.backbones.contract import Backbone
+
+USUAL: dict[str, Any] = {"rate": 1.0}
+
+
+class Own(Backbone):
+    """A module that somebody else wrote."""
+
+    def __init__(self, module: nn.Module, shape: tuple[int, ...], standardise: bool) -> None:
+        super().__init__()
+        self.module = module
+        self.standardise = standardise
+        size = getattr(module, "size", None)
+        self.size = size if isinstance(size, int) and len(shape) == 3 else None
+        seen = (shape[0], self.size, self.size) if self.size is not None else shape
+        found = own_parts.tried(module, torch.zeros(2, *seen), f"backbone: items [2, {', '.join(map(str, seen))}]")
+        if found.ndim not in (2, 4) or len(found) != 2:
+            raise SettingError(
+                f"backbone: {type(module).__name__} makes {list(found.shape)} of 2 items; it should make features "
+                "[2, D] or maps [2, C, H, W]."
+            )
+        self.makes = "map" if found.ndim == 4 else "vector"
+        self.channels = found.shape[1]
+
+    @property
+    def normalises(self) -> bool:
+        return not self.standardise
+
+    def maps(self, x: Tensor) -> Tensor:
+        made: Tensor = self.module(x)
+        return made
+
+    def stages(self) -> list[nn.Module]:
+        own: Any = getattr(self.module, "stages", None)
+        return list(own()) if callable(own) else list(self.module.children())
+
+
+def backbone(shape: tuple[int, ...], name: str, *, standardise: bool = True) -> Own:
+    return Own(own_parts.made(f"{own_parts.OWN}{name}", "backbone", shape), shape, standardise)

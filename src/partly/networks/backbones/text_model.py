@@ -1,0 +1,77 @@
+"""Text models of Hugging Face as backbones: texts in, a vector out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from partly.errors import SettingError, within
+from partly.items import texts_of
+from partly.networks.backbones.contract import Backbone
+from partly.networks.backbones.layers_of import layers_of
+
+AT_A_TIME = 32  # texts embedded at a time
+
+
+class TextModel(Backbone):
+    """Texts as bytes [B, LENGTH] -> the mean of what the model makes of their tokens, [B, width].
+
+    Tokens are made by `tokens`, which knows the model's own tokenizer; `maps` takes their numbers [B, T], padded at the
+    end.
+    """
+
+    makes = "vector"
+
+    def __init__(self, model: nn.Module, tokenizer: Any, length: int, unit: bool = False) -> None:
+        super().__init__()
+        config: Any = model.config
+        within(1, int(getattr(config, "max_position_embeddings", length)), length=length)
+        self.model, self.tokenizer, self.length, self.unit = model, tokenizer, length, unit
+        self.channels = int(config.hidden_size)
+        self.padding = int(tokenizer.pad_token_id or 0)
+
+    @property
+    def normalises(self) -> bool:
+        """Bytes are no numbers to be standardised."""
+        return True
+
+    def prepared(self, x: Tensor) -> Tensor:
+        """The numbers of the tokens, [B, T]."""
+        return self.tokens(texts_of(x)).to(x.device)
+
+    def maps(self, x: Tensor) -> Tensor:
+        real = x != self.padding
+        longest = max(1, int(real.sum(dim=1).max()))  # what is padding in all of them says nothing and costs time
+        x, real = x[:, :longest], real[:, :longest]
+        # A text without tokens hears its padding: there is no mean of nothing.
+        real = real | ~real.any(dim=1, keepdim=True)
+        made = self.model(input_ids=x, attention_mask=real.long()).last_hidden_state
+        weight = real.unsqueeze(2).to(made.dtype)
+        mean: Tensor = (made * weight).sum(dim=1) / weight.sum(dim=1)
+        return F.normalize(mean, dim=1) if self.unit else mean
+
+    def stages(self) -> list[nn.Module]:
+        return layers_of(self.model)
+
+    def tokens(self, texts: Sequence[str]) -> Tensor:
+        """Token numbers of texts, [N, T], cut at `length`."""
+        if isinstance(texts, str):
+            raise SettingError("tokens: give a list of texts, not a single one.")
+        found = self.tokenizer(
+            list(texts), padding=True, truncation=True, max_length=self.length, return_attention_mask=False
+        )
+        return torch.tensor(found["input_ids"], dtype=torch.int64)
+
+    @torch.inference_mode()
+    def embed(self, texts: Sequence[str]) -> Tensor:
+        """Features of texts, [N, width], as they are for predicting."""
+        was, _ = self.training, self.eval()
+        try:
+            made = [self.maps(self.tokens(texts[i : i + AT_A_TIME])) for i in range(0, len(texts), AT_A_TIME)]
+        finally:
+            self.train(was)
+        return torch.cat(made) if made else torch.zeros(0, self.width)

@@ -1,0 +1,41 @@
+"""Any vision model of timm, by its name there: `timm:NAME`. timm must be installed, and torchvision, which it needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from partly.errors import SettingError
+from partly.networks.backbones.contract import Backbone
+from partly.networks.backbones.hf import in_places
+
+
+class TimmModel(Backbone):
+    """Pictures [B, 3, H, W] -> maps [B, channels, h, w]. Its stages are the children of the model, in their order."""
+
+    def __init__(self, model: Any, said: dict[str, Any]) -> None:
+        super().__init__([255 * value for value in said["mean"]], [255 * value for value in said["std"]])
+        self.model = model
+        self.channels = int(model.num_features)
+        self.size = int(said["input_size"][-1])
+
+    def maps(self, x: Tensor) -> Tensor:
+        made: Tensor = self.model.forward_features(x)
+        return in_places(made[:, getattr(self.model, "num_prefix_tokens", 0) :] if made.ndim == 3 else made)
+
+    def stages(self) -> list[nn.Module]:
+        return [child for child in self.model.children() if any(True for _ in child.parameters())]
+
+
+def backbone(shape: tuple[int, ...], name: str, *, pretrained: bool = True) -> TimmModel:
+    """For pictures [C, H, W]."""
+    try:
+        import timm
+    except (ImportError, RuntimeError) as error:
+        raise SettingError(f"backbone = 'timm:{name}': timm cannot be imported here ({error}).") from None
+    try:
+        model = timm.create_model(name, pretrained=pretrained, num_classes=0)
+    except RuntimeError as error:  # of timm, for a name that it does not know
+        raise SettingError(f"backbone = 'timm:{name}': {error}") from None
+    return TimmModel(model, timm.data.resolve_model_data_config(model))
