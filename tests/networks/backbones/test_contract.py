@@ -178,10 +178,14 @@ def test_the_backbone_has_its_share_of_the_rate() -> None:
 def test_what_is_frozen_is_nobodys_to_change() -> None:
     ours = task(freeze="all")
     network = ours.network()
-    (group,) = ours.optimiser(network.parameters()).param_groups
-    assert [id(p) for p in group["params"]] == [id(p) for p in network.head.parameters()]
+    before = [parameter.detach().clone() for parameter in network.features.parameters()]
+    optimiser = ours.optimiser(network.parameters())
+    network(PICTURES.take(slice(None))).sum().backward()
+    optimiser.step()
+    assert all(torch.equal(a, b) for a, b in zip(before, network.features.parameters(), strict=True))
     with pytest.raises(SettingError, match=r"Nothing is left to train: .*'freeze': 'all'"):
-        ours.optimiser(network.features.parameters())
+        settings = {"widths": (2, 4), "freeze": "all", "pooling": "gap"}
+        Task(PICTURES, 4, "none", backbone="small-conv", backbone_settings=settings).network()
 
 
 @pytest.mark.parametrize("method", ["bce", "cls", "curriculum", "em-apl", "imcl", "l2r", "refine", "role", "cnn-rnn"])
