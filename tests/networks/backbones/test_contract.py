@@ -183,8 +183,8 @@ def test_what_is_frozen_is_nobodys_to_change() -> None:
     network(PICTURES.take(slice(None))).sum().backward()
     optimiser.step()
     assert all(torch.equal(a, b) for a, b in zip(before, network.features.parameters(), strict=True))
+    settings = {"widths": (2, 4), "freeze": "all", "pooling": "gap"}
     with pytest.raises(SettingError, match=r"Nothing is left to train: .*'freeze': 'all'"):
-        settings = {"widths": (2, 4), "freeze": "all", "pooling": "gap"}
         Task(PICTURES, 4, "none", backbone="small-conv", backbone_settings=settings).network()
 
 
