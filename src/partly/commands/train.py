@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ def train(
     opened = hidden(open_data(data, labels, skip_bad=skip_bad, size=size), scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
     model = Classifier(**parameters, run_dir=run)
+    opened = replace(opened, items=model.first_stage(opened.items))
     if hold_out is None:
         settled = opened.test is not None and model.prepare(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
