@@ -3,6 +3,7 @@ model takes pictures and features alike."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from partly.commands.cli import app
 from partly.data import Dataset, read
 from partly.errors import CheckpointError, DataError, SettingError
 from partly.items import MadeFeatures, features, origin_of, texts
-from partly.networks import featured
+from partly.networks import backbones, featured
 from partly.networks.backbones.small_conv import SmallConv
 from partly.run import feature_cache, make_features
 from pictures.making import encoded, folder_of, noise
@@ -149,3 +150,27 @@ def test_from_the_command_line(data: Dataset, tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["predict", str(tmp_path / "run"), str(folder), "--out", str(out)])
     assert found.exit_code == 0, found.output
     assert len(out.read_text().splitlines()) == COUNT + 1
+
+
+def test_auto_takes_pretrained_weights_where_nothing_is_said(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("partly.run.made_once", lambda x, said, device: asked.append(said) or x)
+    monkeypatch.setattr("partly.auto.backbones.pretrained", lambda kind: {"pictures": "small-conv"}.get(kind))
+    Classifier().first_stage(data.items)
+    assert (asked[-1]["backbone"], asked[-1]["backbone_settings"]) == ("small-conv", {"freeze": "all"})
+    Classifier(backbone_settings={"pooling": "gmp"}).first_stage(data.items)
+    assert asked[-1]["backbone_settings"] == {"freeze": "all", "pooling": "gmp"}
+    for said in ({"method": "bce"}, {"head": "mlp"}, {"augment": True}):
+        Classifier(**said).first_stage(data.items)
+        assert asked[-1]["backbone"] is None
+    Classifier().first_stage(read("scenes").items)  # small, and drawn
+    assert asked[-1]["backbone"] is None
+    Classifier().first_stage(texts(["a"]))
+    assert asked[-1]["backbone"] is None
+
+
+def test_what_is_installed() -> None:
+    assert backbones.pretrained("features") is None
+    for kind, (name, package) in backbones.PRETRAINED.items():
+        assert backbones.pretrained(kind) == (name if importlib.util.find_spec(package) else None)
+        assert name in backbones.discover()

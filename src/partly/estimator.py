@@ -14,8 +14,7 @@ from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from partly import items, metrics, run
-from partly.auto import PORTFOLIO
+from partly import auto, items, metrics, run
 from partly.errors import DataError, LabelError, SettingError
 from partly.items import Items
 from partly.labels import Labels
@@ -138,7 +137,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def first_stage(self, x: Items) -> Items:
         """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
-        return run.made_once(x, self._asked(), device_of(self.device))
+        return run.made_once(x, auto.backbone(self._asked(), x), device_of(self.device))
 
     def _asked(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in run.Recipe.__dataclass_fields__}
@@ -234,7 +233,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         origin = items.origin_of(fitted.method.task.items)
         if origin is not None:
             parameters |= {"backbone": origin.backbone, "backbone_settings": origin.settings}
-        if fitted.recipe.method == PORTFOLIO:  # it brings its own head, and is asked for by leaving the head open
+        if fitted.recipe.method == auto.PORTFOLIO:  # it brings its own head, and is asked for by leaving the head open
             parameters |= {"head": "auto", "head_settings": None}
         self = cls(**parameters)
         self.reason_ = "loaded"

@@ -10,6 +10,7 @@ from partly.commands.opening import Say, hidden, open_data, some
 from partly.commands.reporting import Scores, report, scores
 from partly.data import held_out
 from partly.estimator import Classifier
+from partly.items import origin_of
 from partly.report import page
 
 HOLD_OUT = 0.2
@@ -36,6 +37,9 @@ def train(
     say(f"{data}: {opened.labels!r}")
     model = Classifier(**parameters, run_dir=run)
     opened = replace(opened, items=model.first_stage(opened.items))
+    origin = origin_of(opened.items)
+    if origin is not None:
+        say(f"Learned from are features of {origin.backbone}, made once.")
     if hold_out is None:
         settled = opened.test is not None and model.prepare(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
