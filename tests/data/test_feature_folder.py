@@ -19,7 +19,7 @@ ORIGIN = Origin("pictures", (3, 16, 16), "small-conv", {}, None, "0" * 64)
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     np.save(tmp_path / "features.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
-    write_sealed(tmp_path / "features.json", {"format": 1, "width": 2, **asdict(ORIGIN)})
+    write_sealed(tmp_path / "features.json", {"format": 2, "width": 2, **asdict(ORIGIN)})
     write_sealed(tmp_path / "ids.json", {"ids": ["a", "b", "c"]})
     (tmp_path / "features.npy.sha256").write_text("0" * 64 + "  features.npy\n")
     return tmp_path

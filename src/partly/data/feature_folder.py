@@ -13,7 +13,7 @@ from partly.files import read_sealed
 from partly.items import MadeFeatures, Origin, map_npy
 
 HOLDS = "items"
-FORMAT = 1
+FORMAT = 2
 KEY, IDS, ARRAY, DONE = "features.json", "ids.json", "features.npy", "done.json"
 DIGEST = f"{ARRAY}.sha256"
 
