@@ -45,20 +45,20 @@ def step_by_hand(method: LossMethod, times: int = 3) -> None:
     ],
 )
 def test_rate_worked_by_hand(step: int, rate: float) -> None:
-    task = dataclasses.replace(TASK, lr=2.0, warmup=0.25)
+    task = dataclasses.replace(TASK, lr=2.0, schedule_settings={"warmup": 0.25})
     clock = Clock(0, epochs=2, steps=4, epoch=step // 4, step=step % 4)
     assert task.rate(clock) == pytest.approx(2.0 * rate)
 
 
 def test_rate_without_warmup_starts_near_the_top_and_ends_near_0() -> None:
-    task = dataclasses.replace(TASK, lr=1.0, warmup=0.0)
+    task = dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0})
     assert task.rate(Clock(0, epochs=1, steps=100)) == pytest.approx(1, abs=1e-3)
     assert task.rate(Clock(0, epochs=1, steps=100, step=99)) == pytest.approx(0, abs=1e-3)
     assert task.rate(Clock(0, epochs=1, steps=100, epoch=1)) == pytest.approx(0, abs=1e-12)
 
 
 def test_rate_of_a_single_step() -> None:
-    assert dataclasses.replace(TASK, lr=1.0, warmup=0.0).rate(Clock(0)) == pytest.approx(0.5)
+    assert dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0}).rate(Clock(0)) == pytest.approx(0.5)
 
 
 def test_first_weights_follow_seed_and_role_alone() -> None:
@@ -96,15 +96,15 @@ def test_optimisers_by_name() -> None:
     group = sgd.param_groups[0]
     assert (group["momentum"], group["weight_decay"], group["factor"]) == (0.9, 0.2, 0.5)
     assert group["params"] == parameters
-    with pytest.raises(SettingError, match=r"There is no optimizer 'adam'\. Did you mean 'adamw'\?"):
-        dataclasses.replace(TASK, optimizer="adam").optimiser(parameters)
+    with pytest.raises(SettingError, match=r"There is no optimizer 'adamx'\. Did you mean 'adamw'\?"):
+        dataclasses.replace(TASK, optimizer="adamx").optimiser(parameters)
 
 
 # -------------------------------------------------------------------- one step
 
 
 def test_one_step_of_sgd_worked_by_hand() -> None:
-    task = dataclasses.replace(TASK, optimizer="sgd", lr=0.5, weight_decay=0.1, warmup=0.0)
+    task = dataclasses.replace(TASK, optimizer="sgd", lr=0.5, weight_decay=0.1, schedule_settings={"warmup": 0.0})
     method = LossMethod(task, losses.bce, {})
     clock = Clock(0, epochs=1, steps=10)
     weight, bias = (p.detach().double() for p in method.network.parameters())
@@ -126,7 +126,9 @@ def test_a_step_moves_every_optimiser_at_its_factor() -> None:
             self.a, self.b = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.ones(1))
             self.fast, self.slow = task.optimiser([self.a]), task.optimiser([self.b], factor=0.1)
 
-    method = Two(dataclasses.replace(TASK, optimizer="sgd", lr=1.0, weight_decay=0.0, warmup=0.0))
+    method = Two(
+        dataclasses.replace(TASK, optimizer="sgd", lr=1.0, weight_decay=0.0, schedule_settings={"warmup": 0.0})
+    )
     clock = Clock(0, epochs=1, steps=1)  # rate 1/2
     for expected in ((0.5, 0.95), (-0.45, 0.855)):  # with momentum 0.9 the second step is 1.9 times the first
         method.step((method.a + method.b).sum(), clock, method.fast, method.slow)
