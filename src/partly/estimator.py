@@ -49,7 +49,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         methods that are solved, "auto" among them, have out-of-fold scores of their own.
     augment : change pictures that lie in files at random while they are learned from: True, False, or settings of
         `partly.pictures.augmentation.Augmentation`; None: wherever it can be done.
-    recipe : "durand2019", "zhou2022", ...: what a paper says of its training, for all that is left open (docs/train.md).
+    recipe : "durand2019", "zhou2022", ...: what a paper says of its training, for all that is left open.
     schedule, schedule_settings : of the learning rate: "cosine" (which None is), "step", "plateau" or "constant".
     accumulate : so many batches make one step of the optimiser.
     average : such as 0.999: an exponential average of the weights over the steps is what is judged, and left behind.

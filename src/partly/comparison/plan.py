@@ -20,8 +20,10 @@ FULL = "full"  # the scenario in which nothing is hidden
 NAIVE = ("assume-negative", "bce")  # rows that run along
 VALIDATIONS = ("complete", "partial")
 # What an experiment may fix for all its cells.
-RECIPE = ("epochs", "batch_size", "lr", "weight_decay", "schedule", "schedule_settings", "accumulate", "average")
-RECIPE += ("precision", "compile")
+RECIPE = (
+    *("epochs", "batch_size", "lr", "weight_decay", "schedule", "schedule_settings"),
+    *("accumulate", "average", "precision", "compile"),
+)
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ class Network(nn.Module):
         return self.both(x, z)[1]
 
     def both(self, x: Tensor, z: Tensor | None = None) -> Made:
-        """Features [B, D] and logits [B, L]. What is asked for of learning is not done while it predicts: scores are made
-        in full precision, and for any number of items."""
+        """Features [B, D] and logits [B, L]. Only while it learns as `learning` asks: scores are made in full
+        precision, and for any number of items."""
         if not self.training:
             return self._both(x, z)
         make = self.compiled or self._both

@@ -15,7 +15,7 @@ Groups = list[dict[str, Any]]
 MAKERS: dict[str, Callable[[Groups, float, float], Optimizer]] = {  # of groups, learning rate and weight decay
     "adamw": lambda groups, lr, decay: AdamW(groups, lr=lr, weight_decay=decay, fused=True),
     "sgd": lambda groups, lr, decay: SGD(groups, lr=lr, momentum=0.9, weight_decay=decay, fused=True),
-    # The decay of these two is part of the gradient, which is then scaled: a squared penalty, and not the same as adamw.
+    # The decay of these two is part of the gradient, which is then scaled: a squared penalty, unlike that of adamw.
     "adam": lambda groups, lr, decay: Adam(groups, lr=lr, weight_decay=decay, fused=True),
     "rmsprop": lambda groups, lr, decay: RMSprop(groups, lr=lr, alpha=0.9, weight_decay=decay),
 }

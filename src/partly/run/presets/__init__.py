@@ -32,8 +32,8 @@ class Preset:
     beside: dict[str, str]
 
     def filled(self, asked: Mapping[str, Any], kind: Kind, decoded: bool) -> tuple[dict[str, Any], str]:
-        """What was asked for, with the paper's word where nothing was; and what to tell of it. Items of this kind, which
-        can be augmented where they are `decoded`."""
+        """What was asked for, with the paper's word where nothing was; and what to tell of it. Items are
+        of this kind, and can be augmented where they are `decoded`."""
         means = {"backbone_settings": kind == "pictures", "augment": decoded}
         given = {name for name, value in asked.items() if not (name in OPEN and value == "auto")}
         whole = dict(asked)
