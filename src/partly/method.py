@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -81,11 +80,8 @@ class Task:
 
     def rate(self, clock: Clock) -> float:
         """The learning rate now, as the schedule has it."""
-        return float(self._schedule(clock.grouped(self.accumulate), self.lr, **self.schedule_settings))
-
-    @cached_property
-    def _schedule(self) -> Callable[..., float]:
-        return schedules.find(self.schedule).make
+        schedule = schedules.find(self.schedule).make
+        return float(schedule(clock.grouped(self.accumulate), self.lr, **self.schedule_settings))
 
 
 class Method(nn.Module):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from partly import catalogue
@@ -18,6 +19,7 @@ def discover() -> dict[str, catalogue.Info]:
     return catalogue.folder(__name__, "schedule", _rate, catalogue.Info)
 
 
+@cache  # it is asked for at every step
 def find(name: str) -> catalogue.Info:
     return catalogue.find(name, discover(), "schedule")
 
