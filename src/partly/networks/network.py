@@ -75,8 +75,8 @@ def predicting(module: nn.Module) -> Iterator[None]:
 
 
 def lowers(precision: Precision, device: str) -> bool:
-    """Whether a network multiplies in bfloat16 on this kind of device. "auto": on a GPU that can, and never on a CPU,
-    where it is slower as often as not. It needs no scaling of the loss, as float16 would."""
+    """Whether a network multiplies in bfloat16 on this kind of device. "auto": on a GPU that can, and never on a CPU:
+    one without instructions for it takes ten times as long. It needs no scaling of the loss, as float16 would."""
     if precision == "auto":
         return device == "cuda" and torch.cuda.is_bf16_supported()
     return precision == "bfloat16"
