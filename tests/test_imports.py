@@ -18,7 +18,7 @@ SOURCE = Path(partly.__file__).parent
 # Each may import from its own layer and from those above it.
 LAYERS = [
     {"errors", "clock", "catalogue"},
-    {"files", "labels"},
+    {"files", "labels", "optimising"},
     {"pictures"},
     {"items", "scenarios", "data", "choosing"},
     {"pool", "networks", "losses", "selection", "similarity", "lookahead", "one_label"},

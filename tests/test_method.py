@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from partly import losses
+from partly import losses, training
 from partly.clock import Clock
 from partly.errors import SettingError
 from partly.items import Absent, absent, as_items
@@ -45,20 +45,20 @@ def step_by_hand(method: LossMethod, times: int = 3) -> None:
     ],
 )
 def test_rate_worked_by_hand(step: int, rate: float) -> None:
-    task = dataclasses.replace(TASK, lr=2.0, warmup=0.25)
+    task = dataclasses.replace(TASK, lr=2.0, schedule_settings={"warmup": 0.25})
     clock = Clock(0, epochs=2, steps=4, epoch=step // 4, step=step % 4)
     assert task.rate(clock) == pytest.approx(2.0 * rate)
 
 
 def test_rate_without_warmup_starts_near_the_top_and_ends_near_0() -> None:
-    task = dataclasses.replace(TASK, lr=1.0, warmup=0.0)
+    task = dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0})
     assert task.rate(Clock(0, epochs=1, steps=100)) == pytest.approx(1, abs=1e-3)
     assert task.rate(Clock(0, epochs=1, steps=100, step=99)) == pytest.approx(0, abs=1e-3)
     assert task.rate(Clock(0, epochs=1, steps=100, epoch=1)) == pytest.approx(0, abs=1e-12)
 
 
 def test_rate_of_a_single_step() -> None:
-    assert dataclasses.replace(TASK, lr=1.0, warmup=0.0).rate(Clock(0)) == pytest.approx(0.5)
+    assert dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0}).rate(Clock(0)) == pytest.approx(0.5)
 
 
 def test_first_weights_follow_seed_and_role_alone() -> None:
@@ -96,15 +96,15 @@ def test_optimisers_by_name() -> None:
     group = sgd.param_groups[0]
     assert (group["momentum"], group["weight_decay"], group["factor"]) == (0.9, 0.2, 0.5)
     assert group["params"] == parameters
-    with pytest.raises(SettingError, match=r"There is no optimizer 'adam'\. Did you mean 'adamw'\?"):
-        dataclasses.replace(TASK, optimizer="adam").optimiser(parameters)
+    with pytest.raises(SettingError, match=r"There is no optimizer 'adamv'\. Did you mean 'adam"):
+        dataclasses.replace(TASK, optimizer="adamv").optimiser(parameters)
 
 
 # -------------------------------------------------------------------- one step
 
 
 def test_one_step_of_sgd_worked_by_hand() -> None:
-    task = dataclasses.replace(TASK, optimizer="sgd", lr=0.5, weight_decay=0.1, warmup=0.0)
+    task = dataclasses.replace(TASK, optimizer="sgd", lr=0.5, weight_decay=0.1, schedule_settings={"warmup": 0.0})
     method = LossMethod(task, losses.bce, {})
     clock = Clock(0, epochs=1, steps=10)
     weight, bias = (p.detach().double() for p in method.network.parameters())
@@ -126,11 +126,81 @@ def test_a_step_moves_every_optimiser_at_its_factor() -> None:
             self.a, self.b = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.ones(1))
             self.fast, self.slow = task.optimiser([self.a]), task.optimiser([self.b], factor=0.1)
 
-    method = Two(dataclasses.replace(TASK, optimizer="sgd", lr=1.0, weight_decay=0.0, warmup=0.0))
-    clock = Clock(0, epochs=1, steps=1)  # rate 1/2
-    for expected in ((0.5, 0.95), (-0.45, 0.855)):  # with momentum 0.9 the second step is 1.9 times the first
+    method = Two(dataclasses.replace(TASK, optimizer="sgd", lr=1.0, weight_decay=0.0, schedule="constant"))
+    clock = Clock(0, epochs=1, steps=1)
+    for expected in ((0.0, 0.9), (-1.9, 0.71)):  # with momentum 0.9 the second step is 1.9 times the first
         method.step((method.a + method.b).sum(), clock, method.fast, method.slow)
         assert (method.a.item(), method.b.item()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+@pytest.mark.parametrize("items", [9, 8, 7, 6])  # whole groups, and last batches and groups that are smaller
+def test_gathered_batches_are_one_larger_batch(optimizer: str, items: int) -> None:
+    """Three batches of two, at a step, are batches of six; the rate too is that of the fewer steps."""
+    x, labels = as_items(X[:items]), Labels.from_ternary(Z[:items].numpy())
+    found = []
+    for size, accumulate in ((6, 1), (2, 3)):
+        how = {"optimizer": optimizer, "lr": 0.1, "accumulate": accumulate, "schedule_settings": {"warmup": 0.3}}
+        method = LossMethod(dataclasses.replace(TASK, items=x, observed=labels, **how), losses.partial_bce, {})
+        pool = Pool(x, labels, size)
+        training.train(method, pool, Clock(3, 4, pool.steps, last=pool.last))
+        found.append(torch.cat([p.detach().flatten() for p in method.network.parameters()]))
+    assert found[0].abs().max() > 0.1  # something was learned
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
+
+
+def test_a_step_waits_for_the_last_of_its_batches() -> None:
+    task = dataclasses.replace(TASK, optimizer="sgd", lr=1.0, weight_decay=0.0, accumulate=2, schedule="constant")
+    method = LossMethod(task, losses.bce, {})
+    clock, moved, waiting = Clock(0, epochs=1, steps=3), [], []
+    before = method.network.head.weight.detach().clone()
+    for _ in range(3):
+        method.update(BATCH, clock)
+        moved.append(not torch.equal(before, method.network.head.weight))
+        waiting.append(any(name.startswith("gradient.") for name in method.state()))
+        before = method.network.head.weight.detach().clone()
+        clock.tick()
+    assert moved == [False, True, True]  # the third has no companion in this epoch
+    assert waiting == [True, False, False]
+
+
+def test_what_is_averaged_is_judged_and_left_behind() -> None:
+    """Against a slow loop over the weights after every step."""
+    seen: list[Tensor] = []
+    task = dataclasses.replace(TASK, optimizer="sgd", lr=0.5, average=0.7)
+    for averaged in (None, 0.7):
+        method = LossMethod(dataclasses.replace(task, average=averaged), losses.bce, {})
+        pool = Pool(TASK.items, TASK.observed, batch_size=4)
+
+        def see(*_: object, method: LossMethod = method) -> None:
+            seen.append(method.network.head.weight.detach().clone())
+
+        training.train(method, pool, Clock(0, 2, pool.steps), watch=see)
+    raw, same = seen[:6], seen[6:]
+    assert all(torch.equal(a, b) for a, b in zip(raw, same, strict=True))  # what learns goes on as it would
+    counts = [0.7 ** (5 - step) for step in range(6)]
+    slow = sum(count * weight for count, weight in zip(counts, raw, strict=True)) / sum(counts)
+    torch.testing.assert_close(method.network.head.weight.detach(), slow)
+
+
+def test_of_averages_the_best_epoch_is_kept() -> None:
+    """Validation sees the average: here it prefers the first epoch, whose average is then the model."""
+    task = dataclasses.replace(TASK, optimizer="sgd", lr=0.5, average=0.5)
+    opposite = training.Validation(TASK.items, Labels.from_ternary(-Z.numpy()))
+    method, pool = LossMethod(task, losses.bce, {}), Pool(TASK.items, TASK.observed, batch_size=4)
+    seen: list[Tensor] = []
+    progress = training.train(
+        method,
+        pool,
+        Clock(0, 3, pool.steps),
+        validation=opposite,
+        watch=lambda *_: seen.append(method.network.head.weight.detach().clone()),
+    )
+    best = progress.best_epoch or 0
+    counts = [0.5 ** (3 * best - 1 - step) for step in range(3 * best)]
+    slow = sum(count * weight for count, weight in zip(counts, seen, strict=False)) / sum(counts)
+    torch.testing.assert_close(method.network.head.weight.detach(), slow)
+    assert progress.best_score == opposite.score(training.predict(method, TASK.items))[1]
 
 
 def test_settings_reach_the_loss() -> None:

@@ -52,6 +52,7 @@ def test_generated_pages_are_up_to_date() -> None:
     spec.loader.exec_module(generate)
     readme = (ROOT / "README.md").read_text("utf-8")
     assert generate.with_table(readme) == readme, "run `make docs`"
+    assert generate.recipes() == (ROOT / "docs" / "recipes.md").read_text("utf-8"), "run `make docs`"
     assert generate.page() == (ROOT / "docs" / "methods.md").read_text("utf-8"), "run `make docs`"
 
 

@@ -114,7 +114,21 @@ def test_numpy_numbers_are_plain_numbers(tmp_path: Path) -> None:
     [
         ({"method": "partial_bce"}, "There is no method 'partial_bce'. Did you mean 'partial-bce'?"),
         ({"head": "liner"}, "There is no head 'liner'. Did you mean 'linear'?"),
-        ({"optimizer": "adam"}, "There is no optimizer 'adam'. Did you mean 'adamw'?"),
+        ({"optimizer": "adamax"}, "There is no optimizer 'adamax'. Did you mean 'adam"),
+        ({"schedule": "cosin"}, "There is no schedule 'cosin'. Did you mean 'cosine'?"),
+        ({"schedule_settings": {"gamma": 0.5}}, "The schedule cosine has no setting 'gamma'."),
+        ({"schedule_settings": {"warmup": 1.5}}, "warmup = 1.5: should be from 0 to 1."),
+        ({"schedule": "step", "schedule_settings": {"every": 0}}, "every = 0: should be 1 or more."),
+        (
+            {"schedule": "plateau", "schedule_settings": {}},
+            "schedule = 'plateau' goes by the score of validation items",
+        ),
+        ({"accumulate": 0}, "accumulate = 0 must be a whole number, 1 or more."),
+        ({"accumulate": 1.5}, "accumulate = 1.5 must be a whole number, 1 or more."),
+        ({"average": 1.0}, "average = 1.0 must be a number from 0 to below 1, such as 0.999."),
+        ({"average": True}, "average = True must be a number from 0 to below 1"),
+        ({"precision": "float16"}, "precision = 'float16' must be one of auto, float32, bfloat16."),
+        ({"compile": "yes"}, "compile = 'yes' must be True or False."),
         ({"settings": {"gama": 1.0}}, "The method partial-bce has no setting 'gama'. Did you mean 'gamma'?"),
         ({"settings": {"gamma": "high"}}, "partial-bce: setting gamma = 'high' should be of type float."),
     ],
@@ -122,7 +136,7 @@ def test_numpy_numbers_are_plain_numbers(tmp_path: Path) -> None:
 def test_a_recipe_that_is_refused_claims_no_folder(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     folder = tmp_path / "run"
     with pytest.raises(SettingError, match=re.escape(message)):
-        fit(folder, replace(RECIPE, **change))
+        fit(folder, replace(RECIPE, **{"schedule_settings": {}, **change}))
     assert not folder.exists()
 
 
@@ -150,6 +164,13 @@ def test_a_run_folder_says_what_was_run_on_what(finished: Path) -> None:
         "backbone": None,
         "backbone_settings": {},
         "augment": None,
+        "schedule": "cosine",
+        "schedule_settings": {"warmup": 0.05},
+        "accumulate": 1,
+        "average": None,
+        "precision": "auto",
+        "compile": False,
+        "recipe": None,
     }
     assert description["labels"] == ["0", "1", "2"]
     assert description["data"]["shape"] == [24, 4]
@@ -485,3 +506,16 @@ def test_a_tensor_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
     checkpoint.save(tmp_path, {"small": torch.zeros(3, dtype=torch.int16)}, {})
     with pytest.raises(CheckpointError, match=r"odd: torch\.complex64 cannot be saved"):
         checkpoint.save(tmp_path, {"odd": torch.zeros(3, dtype=torch.complex64)}, {})
+
+
+def test_a_run_from_before_there_were_schedules_goes_on_and_is_read(finished: Path) -> None:
+    """run.json without what recipes did not have then."""
+    description = run.read_description(finished)
+    for name in ("schedule", "schedule_settings", "accumulate", "average", "precision", "compile", "recipe"):
+        del description["recipe"][name]
+    files.write_sealed(finished / "run.json", description)
+    assert run.load(finished).recipe == RECIPE
+    again = fit(finished)
+    assert (again.predict(data()[0]) == run.load(finished).predict(data()[0])).all()
+    with pytest.raises(CheckpointError, match=r"recipe\.schedule: 'cosine' there, 'constant' now"):
+        fit(finished, replace(RECIPE, schedule="constant", schedule_settings={}))

@@ -80,13 +80,13 @@ class Believer(Method):
         return self.held[rows]
 
 
-def make(kind: str = "believer", seed: int = 0, epochs: int = EPOCHS) -> tuple[Method, Pool, Clock]:
+def make(kind: str = "believer", seed: int = 0, epochs: int = EPOCHS, **how: Any) -> tuple[Method, Pool, Clock]:
     x, labels = data()
     head = "linear" if kind == "believer" else "mlp"
-    task = Task(x, LABELS, head=head, lr=0.01, seed=seed, observed=labels)
+    task = Task(x, LABELS, head=head, lr=0.01, seed=seed, observed=labels, **how)
     pool = Pool(x, labels, BATCH)
     method = Believer(task) if kind == "believer" else find(kind).build(task, find(kind).complete({}))
-    return method, pool, Clock(seed, epochs, pool.steps)
+    return method, pool, Clock(seed, epochs, pool.steps, last=pool.last)
 
 
 def digest(method: Method) -> str:
@@ -153,6 +153,50 @@ def test_resuming_at_every_safe_point_gives_the_same_bits(tmp_path: Path, kind: 
     assert progress.history == straight.history
     assert len(progress.history) == EPOCHS
     assert (progress.best_epoch, progress.best_score) == (straight.best_epoch, straight.best_score)
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "gathered": {"accumulate": 4},
+    "averaged": {"average": 0.9},
+    "plateau": {"schedule": "plateau", "schedule_settings": {"gamma": 0.5, "patience": 0}},
+    "lowered": {"precision": "bfloat16"},
+    "adam": {"optimizer": "adam", "schedule": "step", "schedule_settings": {"at": [1]}},
+    "rmsprop": {"optimizer": "rmsprop", "accumulate": 4, "average": 0.9},
+}
+
+
+@pytest.mark.usefixtures("quick_disk")
+@pytest.mark.parametrize(
+    ("kind", "option"),
+    [
+        *(("believer", option) for option in OPTIONS if option != "lowered"),
+        *(("co-teaching", option) for option in ("averaged", "lowered")),  # two networks
+        ("role", "gathered"),  # it moves estimates of entries between the steps
+    ],
+)
+def test_with_any_option_resuming_at_every_safe_point_gives_the_same_bits(
+    tmp_path: Path, kind: str, option: str
+) -> None:
+    small = {} if kind == "believer" else {"head_settings": {"hidden": 8}}
+    how = OPTIONS[option] | small
+    x, labels = data(seed=5)
+    validation = training.Validation(x, Labels.from_ternary(-labels.ternary()))
+    plain, whole = (make(kind, **more) for more in (small, how))
+    for method, pool, clock in (plain, whole):
+        training.train(method, pool, clock, validation=validation)
+    assert digest(plain[0]) != digest(whole[0])  # the option makes a difference
+    for last in range(2, EPOCHS * whole[1].steps + 1):
+        method, pool, clock = make(kind, **how)
+
+        def interrupt(clock: Clock, _: dict[str, float], last: int = last) -> None:
+            if clock.epoch * clock.steps + clock.step == last:
+                raise Interrupted
+
+        with pytest.raises(Interrupted):
+            training.train(method, pool, clock, validation=validation, folder=tmp_path, save_seconds=0, watch=interrupt)
+    method, pool, clock = make(kind, **how)
+    training.train(method, pool, clock, validation=validation, folder=tmp_path)
+    assert digest(method) == digest(whole[0])
 
 
 def weights_at_every_step(**more: Any) -> list[str]:

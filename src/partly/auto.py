@@ -40,7 +40,13 @@ def backbone(asked: Mapping[str, Any], items: Items) -> dict[str, Any]:
     """What is asked for, with the backbone that "auto" takes where nothing is said of how to learn: pictures in files
     and texts go through pretrained weights, frozen, where these are installed. A network that learns from nothing needs
     far more labels than people have."""
-    left_open = asked["method"] == PORTFOLIO and asked["head"] == "auto" and asked["backbone"] is None
+    open_parts = (
+        asked["method"] == PORTFOLIO,
+        asked["head"] == "auto",
+        asked["backbone"] is None,
+        asked["recipe"] is None,
+    )
+    left_open = all(open_parts)
     found = backbones.pretrained(items.kind) if left_open and not asked["augment"] else None
     if found is None or (items.kind == "pictures" and not is_decoded(items)):
         return dict(asked)

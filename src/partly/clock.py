@@ -7,7 +7,7 @@ same numbers as one that never stopped.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +42,8 @@ class Clock:
     steps: int = 1  # of one epoch
     epoch: int = 0
     step: int = 0
+    last: float = 1.0  # how large the last batch of an epoch is, as a share of the others
+    scores: list[float | None] = field(default_factory=list)  # of the validation part, after each epoch that has one
 
     def tick(self) -> None:
         self.step += 1
@@ -53,6 +55,26 @@ class Clock:
     def progress(self) -> float:
         """Share of the whole schedule that lies behind."""
         return min(1.0, (self.epoch + self.step / self.steps) / self.epochs)
+
+    # ---------------------------------------------------------------- where several batches make one step of optimisers
+
+    def grouped(self, batches: int) -> Clock:
+        """The same time, counted in groups of so many batches."""
+        if batches == 1:
+            return self
+        return replace(self, steps=-(-self.steps // batches), step=self.step // batches)
+
+    def ends_group(self, batches: int) -> bool:
+        """Whether the batch under way is the last of its group; no group goes on in another epoch."""
+        return (self.step + 1) % batches == 0 or self.step + 1 == self.steps
+
+    def share_in_group(self, batches: int) -> float:
+        """Of all items of its group, how many are in the batch under way."""
+        first = self.step - self.step % batches
+        sizes = [self.last if step == self.steps - 1 else 1.0 for step in range(first, first + batches)]
+        return sizes[self.step - first] / sum(sizes[: self.steps - first])
+
+    # ---------------------------------------------------------------- random numbers
 
     @property
     def draw(self) -> Draw:

@@ -34,7 +34,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     head : "linear", "mlp", "kernel", ...: what comes after the features (or after the backbone of pictures); "auto"
         takes the best that the method can be solved or trained with.
     epochs, batch_size, lr, weight_decay : None takes what `partly.run.default_recipe` says for these items.
-    optimizer : "adamw" or "sgd" (momentum 0.9); both with warm-up and a cosine schedule.
+    optimizer : "adamw" (which None is), "sgd" (momentum 0.9), "adam" or "rmsprop".
     seed : same seed, same data, same settings: same bits.
     settings : the method's own settings, a dictionary.
     device : "auto" (a GPU if there is one), "cpu", "cuda", ...
@@ -48,6 +48,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         methods that are solved, "auto" among them, have out-of-fold scores of their own.
     augment : change pictures that lie in files at random while they are learned from: True, False, or settings of
         `partly.pictures.augmentation.Augmentation`; None: wherever it can be done.
+    recipe : "durand2019", "zhou2022", ...: what a paper says of its training, for all that is left open.
+    schedule, schedule_settings : of the learning rate: "cosine" (which None is), "step", "plateau" or "constant".
+    accumulate : so many batches make one step of the optimiser.
+    average : such as 0.999: an exponential average of the weights over the steps is what is judged, and left behind.
+    precision : of networks, while they learn: "auto" (bfloat16 on a GPU that can), "float32" or "bfloat16".
+    compile : compile networks, while they learn; needs a C++ compiler.
 
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
     `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `label_names_`, `classes_`;
@@ -64,7 +70,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: int | None = None,
         lr: float | None = None,
         weight_decay: float | None = None,
-        optimizer: str = "adamw",
+        optimizer: str | None = None,
         seed: int = 0,
         settings: dict[str, Any] | None = None,
         device: str = "auto",
@@ -76,6 +82,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         budget: float | str | None = None,
         folds: int | None = None,
         augment: bool | dict[str, float] | None = None,
+        recipe: str | None = None,
+        schedule: str | None = None,
+        schedule_settings: dict[str, Any] | None = None,
+        accumulate: int = 1,
+        average: float | None = None,
+        precision: str = "auto",
+        compile: bool = False,
     ) -> None:
         self.method = method
         self.head = head
@@ -95,6 +108,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.budget = budget
         self.folds = folds
         self.augment = augment
+        self.recipe = recipe
+        self.schedule = schedule
+        self.schedule_settings = schedule_settings
+        self.accumulate = accumulate
+        self.average = average
+        self.precision = precision
+        self.compile = compile
 
     def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None) -> Self:
         """Learn from items X and labels Y.

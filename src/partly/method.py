@@ -8,8 +8,8 @@ or an optimiser of the method. Parameters and buffers are the model; the rest is
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, ClassVar
@@ -19,14 +19,14 @@ from torch import Tensor, nn
 
 from partly import networks
 from partly.clock import Clock, seed_for
-from partly.errors import PartlyError, SettingError, did_you_mean
+from partly.errors import PartlyError, SettingError
 from partly.items import Items, Kind, absent, standardised
 from partly.labels import Labels
-from partly.networks import Network
+from partly.networks import Network, Precision
 from partly.networks.backbones import rate_of
+from partly.optimising import optimisers, schedules
+from partly.optimising.averaging import Average
 from partly.pool import Batch, Pool
-
-OPTIMISERS = ("adamw", "sgd")
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,17 @@ class Task:
     optimizer: str = "adamw"
     lr: float = 1e-3
     weight_decay: float = 1e-2
-    warmup: float = 0.05  # share of the schedule
     seed: int = 0
     observed: Labels | None = None  # what is known of the training items; None when there is only to predict
     head_settings: dict[str, Any] = field(default_factory=dict)
     backbone: str | None = None  # None: the one that items of this kind have, if any
     backbone_settings: dict[str, Any] = field(default_factory=dict)
+    schedule: str = "cosine"
+    schedule_settings: dict[str, Any] = field(default_factory=dict)
+    accumulate: int = 1  # batches that make one step of the optimisers
+    average: float | None = None  # how much the weights of a step count in the average, as a share of those after it
+    precision: Precision = "auto"  # of networks, while they learn
+    compile: bool = False  # networks, while they learn
 
     def network(self, role: str = "network", logits: bool = True) -> Network:
         """A new network; its first weights are a function of the seed and the role alone.
@@ -61,7 +66,7 @@ class Task:
         if role == "network" and logits and self.head == "linear":
             for weight in made.head.parameters():
                 nn.init.zeros_(weight)
-        return made
+        return made.learning(self.precision, self.compile)
 
     def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
         """An optimiser at `factor` times the task's learning rate, for the parameters of a backbone at its share of
@@ -70,19 +75,12 @@ class Task:
         for parameter in parameters:
             rates.setdefault(factor * rate_of(parameter), []).append(parameter)
         groups = [{"params": same, "factor": rate} for rate, same in rates.items()]
-        if self.optimizer == "adamw":
-            return torch.optim.AdamW(groups, lr=self.lr, weight_decay=self.weight_decay, fused=True)
-        if self.optimizer == "sgd":
-            return torch.optim.SGD(groups, lr=self.lr, momentum=0.9, weight_decay=self.weight_decay, fused=True)
-        raise SettingError(f"There is no optimizer {self.optimizer!r}.{did_you_mean(self.optimizer, OPTIMISERS)}")
+        return optimisers.make(self.optimizer, groups, self.lr, self.weight_decay)
 
     def rate(self, clock: Clock) -> float:
-        """The learning rate now: linear warm-up, then half a cosine down to 0."""
-        # The middle of the step, so that neither the first nor the last step is wasted at rate 0.
-        done = min(1.0, clock.progress + 0.5 / (clock.steps * clock.epochs))
-        if done < self.warmup:
-            return self.lr * done / self.warmup
-        return self.lr * 0.5 * (1.0 + math.cos(math.pi * (done - self.warmup) / (1.0 - self.warmup)))
+        """The learning rate now, as the schedule has it."""
+        schedule = schedules.find(self.schedule).make
+        return float(schedule(clock.grouped(self.accumulate), self.lr, **self.schedule_settings))
 
 
 class Method(nn.Module):
@@ -108,6 +106,8 @@ class Method(nn.Module):
         # Worth telling of how it was trained: plain, saved beside the state, and no part of it.
         self.notes: dict[str, Any] = {}
         self._kept: list[str] = []
+        self._gathering = False  # whether gradients of a batch wait for those of the next
+        self._average: Average | None = None
 
     @classmethod
     def memory(cls, items: int, labels: int, settings: dict[str, Any]) -> tuple[int, int]:
@@ -181,15 +181,41 @@ class Method(nn.Module):
         return standardised(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu(), block)
 
     def step(self, loss: Tensor, clock: Clock, *optimisers: torch.optim.Optimizer) -> None:
-        """The one place where gradients become changes."""
-        for optimiser in optimisers:
+        """The one place where gradients become changes. Where several batches make a step, they are gathered until the
+        last of them, and the loss is that of all their items."""
+        for optimiser in optimisers if not self._gathering else ():
             optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        batches = self.task.accumulate
+        (loss if batches == 1 else loss * clock.share_in_group(batches)).backward()
+        self._gathering = not clock.ends_group(batches)
+        if self._gathering:
+            return
         rate = self.task.rate(clock)
         for optimiser in optimisers:
             for group in optimiser.param_groups:
                 group["lr"] = rate * group["factor"]
             optimiser.step()
+        if self.task.average is not None:
+            self._averaging(self.task.average).update()
+
+    def _averaging(self, decay: float) -> Average:
+        if self._average is None:
+            self._average = Average({name: p for name, p in self.named_parameters() if p.requires_grad}, decay)
+        return self._average
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """While it lasts, the weights are their average, where one is kept: that is what is judged."""
+        if self._average is None:
+            yield
+        else:
+            with self._average.in_place():
+                yield
+
+    def become_average(self) -> None:
+        """For good, the weights are their average, where one is kept."""
+        if self._average is not None:
+            self._average.take_over()
 
     @staticmethod
     def allocate(optimiser: torch.optim.Optimizer) -> None:
@@ -222,8 +248,12 @@ class Method(nn.Module):
         """All that training needs to go on, as one flat dictionary of tensors."""
         tensors = self.weights() | self.entries()
         for name, optimiser in self.optimisers().items():
-            for number, state in optimiser.state_dict()["state"].items():
-                tensors |= {f"optimiser.{name}.{number}.{k}": v for k, v in state.items() if v is not None}
+            tensors |= {f"optimiser.{name}.{key}": value for key, value in optimisers.state_of(optimiser).items()}
+        if self._gathering:
+            waiting = ((name, parameter.grad) for name, parameter in self.named_parameters())
+            tensors |= {f"gradient.{name}": gradient for name, gradient in waiting if gradient is not None}
+        if self._average is not None:
+            tensors |= {f"average.{key}": value for key, value in self._average.state().items()}
         return tensors
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
@@ -238,13 +268,12 @@ class Method(nn.Module):
                     )
                 kept.copy_(tensors[key])
         for name, optimiser in self.optimisers().items():
-            state: dict[int, dict[str, Tensor]] = {}
-            parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
-            prefix = f"optimiser.{name}."
-            for key in (key for key in tensors if key.startswith(prefix)):
-                number, entry = key.removeprefix(prefix).split(".", 1)
-                state.setdefault(int(number), {})[entry] = _laid_out_as(parameters[int(number)], tensors[key])
-            optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+            optimisers.load_state(optimiser, tensors, f"optimiser.{name}.")
+        for key in (key for key in tensors if key.startswith("gradient.")):
+            parameter, self._gathering = self.get_parameter(key.removeprefix("gradient.")), True
+            parameter.grad = optimisers.laid_out_as(parameter, tensors[key]).to(parameter.device)
+        if self.task.average is not None and "average.steps" in tensors:
+            self._averaging(self.task.average).load(tensors, "average.")
 
     def finish(self) -> None:
         """Become a model that only predicts: let go of what was there to train."""
@@ -253,16 +282,9 @@ class Method(nn.Module):
         for name in self.optimisers():
             delattr(self, name)
         self.zero_grad(set_to_none=True)
+        self._gathering, self._average = False, None
         self.task = replace(self.task, observed=None, items=absent(self.task.items))
         self.eval()  # for good
-
-
-def _laid_out_as(parameter: Tensor, saved: Tensor) -> Tensor:
-    """A copy that lies in memory as the parameter does (channels last, for one): fused optimisers go through both side
-    by side, and would pair numbers that do not belong together."""
-    if saved.shape != parameter.shape:
-        return saved.clone()
-    return torch.empty_like(parameter, dtype=saved.dtype).copy_(saved)
 
 
 class LossMethod(Method):

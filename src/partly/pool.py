@@ -41,6 +41,11 @@ class Pool:
         """Batches in an epoch; the last may be smaller, none is dropped."""
         return -(-len(self) // self.batch_size)
 
+    @property
+    def last(self) -> float:
+        """How large the last batch of an epoch is, as a share of the others."""
+        return (len(self) - (self.steps - 1) * self.batch_size) / self.batch_size
+
     @cached_property
     def whole(self) -> Tensor:
         """Positions of the items of which every label is known. [W]"""

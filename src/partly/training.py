@@ -45,6 +45,7 @@ class Progress:
     best_score: float | None = None
     finished: bool = False
     notes: dict[str, Any] = field(default_factory=dict)  # what the method tells of its training
+    scores: list[float | None] = field(default_factory=list)  # of the validation part, after each epoch
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def train(
     training entries; `keep_entries`: and what it kept for them, so that another run can start from there.
     """
     progress = Progress() if folder is None else _resume(folder, method, clock)
-    method.notes = progress.notes
+    method.notes, clock.scores = progress.notes, progress.scores
     started = time.monotonic() - progress.seconds
     saved = time.monotonic()
     with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]):
@@ -101,6 +102,7 @@ def train(
                     raise Stopped(f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}.")
             _close_epoch(method, clock, progress, validation)
     if not progress.finished:
+        method.become_average()
         if progress.best is not None:
             method.load_state_dict(progress.best)
         progress.best, progress.finished = None, True
@@ -204,13 +206,16 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
     line: dict[str, Any] = {"epoch": clock.epoch + 1}
     line |= {name: total / max(clock.step, 1) for name, total in progress.sums.items()}
     if validation is not None:
-        name, score = validation.score(predict(method, validation.items))
+        with method.averaged():
+            name, score = validation.score(predict(method, validation.items))
         line[f"validation_{name}"] = score
+        progress.scores.append(score)
         better = score is not None and (progress.best_score is None or score > progress.best_score)
         # Where no epoch is settled (the run is too short) the last one is kept.
         if better and (method.settled(clock) or (progress.best is None and clock.epoch + 1 == clock.epochs)):
             progress.best_score, progress.best_epoch = score, clock.epoch + 1
-            progress.best = {key: tensor.clone() for key, tensor in method.state_dict().items()}
+            with method.averaged():
+                progress.best = {key: tensor.clone() for key, tensor in method.state_dict().items()}
     progress.history.append(line)
     progress.sums = {}
     clock.next_epoch()

@@ -3,11 +3,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from partly import methods
 from partly.comparison.plan import FULL, NAIVE, Cell, Experiment, method_and_settings, parse_settings, read_experiment
+from partly.comparison.protocol import candidates
 from partly.errors import SettingError
+from partly.items import as_items
+from partly.labels import Labels
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -137,3 +141,14 @@ def test_another_name_of_a_method_is_the_same_cell() -> None:
     assert method_and_settings("masked-bce") == ("bce", {})
     one, both = (Experiment(("scenes",), methods, ("uniform:0.1",)) for methods in (("bce",), ("masked-bce", "bce")))
     assert one.cells() == both.cells()
+
+
+def test_what_makes_a_step_can_be_fixed_for_all_cells() -> None:
+    how = {"schedule": "step", "schedule_settings": {"at": [1]}, "accumulate": 2, "average": 0.9}
+    (cell, *_) = Experiment(("scenes",), ("bce",), ("uniform:0.5",), recipe=how).cells()
+    x = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    (recipe,) = candidates(cell, as_items(x), Labels.from_full(x > 0))
+    assert (recipe.schedule, recipe.schedule_settings["at"]) == ("step", [1])
+    assert (recipe.accumulate, recipe.average) == (2, 0.9)
+    with pytest.raises(SettingError, match="There is no recipe entry 'recipe'"):
+        Experiment(("scenes",), ("bce",), ("uniform:0.5",), recipe={"recipe": "lyu2025"})

@@ -57,9 +57,10 @@ from partly.clock import Clock
 from partly.errors import SettingError, Stopped
 from partly.items import absent, as_items
 from partly.labels import Labels
-from partly.method import OPTIMISERS, Method, Task
+from partly.method import Method, Task
 from partly.methods import MethodInfo
 from partly.networks import Network, predicting
+from partly.optimising.optimisers import OPTIMISERS
 from partly.pool import Batch, Pool
 
 Check = Callable[[MethodInfo], None]

@@ -70,7 +70,21 @@ def train(
     batch_size: Annotated[int | None, typer.Option()] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
     weight_decay: Annotated[float | None, typer.Option()] = None,
-    optimizer: Annotated[str, typer.Option(help="adamw or sgd.")] = "adamw",
+    optimizer: Annotated[str | None, typer.Option(help="adamw (if not given), sgd, adam or rmsprop.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="Train as a paper did, where nothing else is asked for: `partly methods --recipes`."),
+    ] = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="Of the learning rate: cosine (if not given), step, plateau or constant.")
+    ] = None,
+    schedule_setting: Annotated[list[str] | None, typer.Option(help="A setting of the schedule. Repeatable.")] = None,
+    accumulate: Annotated[int, typer.Option(help="Batches that make one step of the optimiser.")] = 1,
+    average: Annotated[
+        float | None, typer.Option(help="Keep an exponential average of the weights, and leave it: 0.999, say.")
+    ] = None,
+    precision: Annotated[str, typer.Option(help="auto (bfloat16 on a GPU that can), float32 or bfloat16.")] = "auto",
+    compile: Annotated[bool, typer.Option("--compile", help="Compile networks; needs a C++ compiler.")] = False,
     setting: Annotated[list[str] | None, typer.Option(help="A setting of the method: name=value. Repeatable.")] = None,
     head_setting: Annotated[
         list[str] | None, typer.Option(help="A setting of the head: hidden=256. Repeatable.")
@@ -113,6 +127,13 @@ def train(
             "lr": lr,
             "weight_decay": weight_decay,
             "optimizer": optimizer,
+            "recipe": recipe,
+            "schedule": schedule,
+            "schedule_settings": parse_settings(schedule_setting or []),
+            "accumulate": accumulate,
+            "average": average,
+            "precision": precision,
+            "compile": compile,
             "settings": parse_settings(setting or []),
             "head_settings": parse_settings(head_setting or []),
             "backbone": backbone,
@@ -349,10 +370,14 @@ def features(
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show one method with its settings.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    recipes: Annotated[bool, typer.Option("--recipes", help="Instead: how the papers trained, for --recipe.")] = False,
 ) -> None:
     """List the methods."""
     from partly import methods as there
 
+    if recipes:
+        _print_recipes(as_json)
+        return
     every = there.methods() if name is None else {name: there.find(name).words()}
     if as_json:
         print(json.dumps(every))
@@ -361,6 +386,21 @@ def methods(
         settings = ", ".join(f"{key}={value}" for key, value in words["settings"].items())
         print(f"{method}\n    {words['summary']}\n    {words['citation']}")
         print(f"    settings: {settings or 'none'}")
+
+
+def _print_recipes(as_json: bool) -> None:
+    from partly.run import presets
+
+    every = {name: vars(preset) for name, preset in presets.discover().items()}
+    if as_json:
+        print(json.dumps(every))
+        return
+    for name, said in every.items():
+        print(f"{name}\n    {said['paper']}")
+        for key, value in said["values"].items():
+            print(f"    {key}: {value}")
+        for key, words in said["beside"].items():
+            print(f"    ({key.replace('_', ' ')}: {words})")
 
 
 def main() -> None:

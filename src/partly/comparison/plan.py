@@ -19,7 +19,11 @@ AUTO = "auto"  # the method, and its head
 FULL = "full"  # the scenario in which nothing is hidden
 NAIVE = ("assume-negative", "bce")  # rows that run along
 VALIDATIONS = ("complete", "partial")
-RECIPE = ("epochs", "batch_size", "lr", "weight_decay")  # what an experiment may fix for all its cells
+# What an experiment may fix for all its cells.
+RECIPE = (
+    *("epochs", "batch_size", "lr", "weight_decay", "schedule", "schedule_settings"),
+    *("accumulate", "average", "precision", "compile"),
+)
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from partly.networks.backbones.small_conv import SmallConv
 from partly.networks.c_tran import CTran
 from partly.networks.gnn import LabelGNN
 from partly.networks.ml_gcn import MLGCN, label_graph
-from partly.networks.network import Network, Standardise, predicting
+from partly.networks.network import Network, Precision, Standardise, predicting
 from partly.networks.weldon import weldon
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "CTran",
     "LabelGNN",
     "Network",
+    "Precision",
     "SmallConv",
     "Standardise",
     "backbones",

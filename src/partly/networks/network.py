@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal, Self, get_args
 
 import torch
 from torch import Tensor, nn
 
+from partly.errors import SettingError
 from partly.items import Statistics
+
+Precision = Literal["auto", "float32", "bfloat16"]
+Made = tuple[Tensor, Tensor]  # features [B, D] and logits [B, L]
 
 
 class Network(nn.Module):
@@ -23,14 +29,32 @@ class Network(nn.Module):
         self.features = features
         self.head = head
         self.takes_labels = "z" in inspect.signature(head.forward).parameters
+        self.precision: Precision = "float32"
+        self.compiled: Callable[..., Made] | None = None
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         return self.both(x, z)[1]
 
-    def both(self, x: Tensor, z: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Features [B, D] and logits [B, L]."""
+    def both(self, x: Tensor, z: Tensor | None = None) -> Made:
+        """Features [B, D] and logits [B, L]. Only while it learns as `learning` asks: scores are made in full
+        precision, and for any number of items."""
+        if not self.training:
+            return self._both(x, z)
+        make = self.compiled or self._both
+        if not lowers(self.precision, x.device.type):
+            return make(x, z)
+        with torch.autocast(x.device.type, torch.bfloat16):
+            features, logits = make(x, z)
+        return features.float(), logits.float()  # losses and all else are computed in full
+
+    def _both(self, x: Tensor, z: Tensor | None) -> Made:
         features = self.features(x)
         return features, self.head(features, z) if self.takes_labels else self.head(features)
+
+    def learning(self, precision: Precision, compiled: bool) -> Self:
+        """While it is trained, at this precision; compiled, where asked for."""
+        self.precision, self.compiled = precision, torch.compile(self._both) if compiled else None
+        return self
 
     def width(self, shape: tuple[int, ...]) -> int:
         """How many features it makes of items of this shape."""
@@ -48,6 +72,35 @@ def predicting(module: nn.Module) -> Iterator[None]:
     finally:
         for part, mode in modes:
             part.training = mode
+
+
+def lowers(precision: Precision, device: str) -> bool:
+    """Whether a network multiplies in bfloat16 on this kind of device. "auto": on a GPU that can, and never on a CPU:
+    one without instructions for it takes ten times as long. It needs no scaling of the loss, as float16 would."""
+    if precision == "auto":
+        return device == "cuda" and torch.cuda.is_bf16_supported()
+    return precision == "bfloat16"
+
+
+def check_learning(precision: object, compiled: object) -> None:
+    """Refuse what cannot be asked for, or done here."""
+    if precision not in get_args(Precision):
+        raise SettingError(f"precision = {precision!r} must be one of {', '.join(get_args(Precision))}.")
+    if not isinstance(compiled, bool):
+        raise SettingError(f"compile = {compiled!r} must be True or False.")
+
+
+def check_compiler(device: str = "cpu") -> None:
+    """Refuse to compile where nothing can be compiled: something small is."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, when it loads its compiler
+            torch.compile(torch.neg)(torch.ones(2, device=device))
+    except Exception as error:
+        reason = str(error).strip().splitlines()[0]
+        raise SettingError(
+            f"compile = True: torch cannot compile here ({reason}). Install a C++ compiler, or leave it out."
+        ) from None
 
 
 class Standardise(nn.Module):

@@ -144,6 +144,7 @@ def fit(
     beliefs; `keep_entries`: so that this one can be such a start.
     """
     items = recipe.shown(items)
+    recipe.check_validation(validation is not None)
     if validation is not None:
         validation = Validation(shown_as(validation.items, items), validation.labels)
     check_memory(recipe, items, labels, validation, copies=(folder is None) + (start is not None))
@@ -163,7 +164,7 @@ def fit(
         progress = training.train(
             method,
             pool,
-            Clock(recipe.seed, recipe.epochs, method.steps(pool)),
+            Clock(recipe.seed, recipe.epochs, method.steps(pool), last=pool.last),
             validation=validation,
             folder=folder,
             save_seconds=save_seconds,

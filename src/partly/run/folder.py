@@ -121,7 +121,8 @@ def claim(folder: Path, description: dict[str, Any]) -> None:
 
 def _flat(description: dict[str, Any]) -> dict[str, Any]:
     """What must be equal for a run to go on: all but the machine and the time."""
-    flat = {f"recipe.{key}": value for key, value in description["recipe"].items()}
+    usual = asdict(Recipe("bce"))  # what a recipe was by itself before it could say so
+    flat = {f"recipe.{key}": value for key, value in (usual | description["recipe"]).items()}
     flat |= {f"data.{key}": description["data"][key] for key in ("kind", "shape", "sha256", "labels_sha256")}
     flat |= {f"validation.{key}": value for key, value in (description["validation"] or {}).items()}
     flat |= {f"asks.{key}": value for key, value in description.get("asks", {}).items()}

@@ -11,22 +11,28 @@ from typing import Any
 
 from partly import auto, methods, networks
 from partly.catalogue import Info
+from partly.clock import Clock
 from partly.errors import SettingError
 from partly.items import Items, is_decoded
 from partly.labels import Labels
 from partly.method import Method, Task
-from partly.networks import backbones
+from partly.networks import Precision, backbones
+from partly.networks.network import check_compiler, check_learning
+from partly.optimising import optimisers, schedules
 from partly.pictures.augmentation import NO_AUGMENTATION, Augmentation
+from partly.run import presets
 
 # What a caller may leave open.
 NUMERIC = ("epochs", "batch_size", "lr", "weight_decay")
-OPEN = (*NUMERIC, "backbone", "settings", "head_settings", "backbone_settings", "augment")
+SETTINGS = ("settings", "head_settings", "backbone_settings", "schedule_settings")
+OPEN = (*NUMERIC, *SETTINGS, "backbone", "augment", "optimizer", "schedule", "recipe")
 NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe may be: type, least, in words
     "epochs": (Integral, 1, "a whole number, 1 or more"),
     "batch_size": (Integral, 1, "a whole number, 1 or more"),
     "lr": (Real, sys.float_info.min, "a number above 0"),
     "weight_decay": (Real, 0, "a number, 0 or more"),
     "seed": (Integral, -math.inf, "a whole number"),
+    "accumulate": (Integral, 1, "a whole number, 1 or more"),
 }
 
 
@@ -48,9 +54,16 @@ class Recipe:
     backbone: str | None = None
     backbone_settings: dict[str, Any] = field(default_factory=dict)
     augment: dict[str, float] | None = None  # how pictures are changed while they are learned from, where they can be
+    schedule: str = "cosine"
+    schedule_settings: dict[str, Any] = field(default_factory=dict)
+    accumulate: int = 1  # batches that make one step of the optimisers
+    average: float | None = None  # of the weights: how much those of a step count, as a share of those of the next
+    precision: Precision = "auto"  # of networks, while they learn
+    compile: bool = False  # networks, while they learn
+    recipe: str | None = None  # the preset that some of this was taken from
 
     def __post_init__(self) -> None:
-        for name in ("method", "head", "optimizer"):
+        for name in ("method", "head", "optimizer", "schedule"):
             if not isinstance(getattr(self, name), str):
                 raise SettingError(f"{name} = {getattr(self, name)!r} must be a name.")
         for name, (kind, least, words) in NUMBERS.items():
@@ -59,10 +72,22 @@ class Recipe:
                 raise SettingError(f"{name} = {value!r} must be {words}.")
             # JSON knows plain numbers only, and a NumPy 3 would seed otherwise than a plain one.
             object.__setattr__(self, name, int(value) if kind is Integral else float(value))
+        self._spell_out()
+        optimisers.check(self.optimizer)
+        schedules.find(self.schedule).make(Clock(0), self.lr, **self.schedule_settings)  # refuses what cannot be
+        if self.average is not None:
+            if isinstance(self.average, bool) or not isinstance(self.average, Real) or not 0 <= self.average < 1:
+                raise SettingError(f"average = {self.average!r} must be a number from 0 to below 1, such as 0.999.")
+            object.__setattr__(self, "average", float(self.average))
+        check_learning(self.precision, self.compile)
+
+    def _spell_out(self) -> None:
+        """All settings, the defaults included."""
         parts: dict[str, Info] = {"settings": methods.find(self.method), "head_settings": networks.find_head(self.head)}
+        parts["schedule_settings"] = schedules.find(self.schedule)
         if self.backbone is not None:
             parts["backbone_settings"] = backbones.find(self.backbone)
-        for name in ("settings", "head_settings", "backbone_settings"):
+        for name in SETTINGS:
             given = getattr(self, name)
             if not isinstance(given, dict):
                 raise SettingError(f"{name} = {given!r} must be a dictionary, name -> value.")
@@ -83,8 +108,18 @@ class Recipe:
             raise SettingError(f"augment = {self.augment!r}: only pictures that lie in files can be augmented.")
         return items
 
+    def check_validation(self, there: bool) -> None:
+        """Refuse to go by a validation part where there is none."""
+        if not there and schedules.needs_validation(self.schedule):
+            raise SettingError(
+                f"schedule = {self.schedule!r} goes by the score of validation items, and there are none. Give some "
+                "(`validation` of fit, --hold-out of the command line), or take another schedule."
+            )
+
     def build(self, items: Items, labels: int, observed: Labels | None = None) -> Method:
         """The method, untrained, for such items; `observed` is what it is to be trained on, None to predict only."""
+        if self.compile and observed is not None:
+            check_compiler()
         return methods.find(self.method).build(self.task(items, labels, observed), self.settings)
 
     def task(self, items: Items, labels: int, observed: Labels | None = None) -> Task:
@@ -101,12 +136,21 @@ class Recipe:
             head_settings=self.head_settings,
             backbone=self.backbone,
             backbone_settings=self.backbone_settings,
+            schedule=self.schedule,
+            schedule_settings=self.schedule_settings,
+            accumulate=self.accumulate,
+            average=self.average,
+            precision=self.precision,
+            compile=self.compile,
         )
 
 
 def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Recipe, str]:
     """A recipe from what a caller asked for, and why it is that method. What may be left open is None."""
     asked = {name: value for name, value in asked.items() if value is not None or name not in OPEN}
+    told = ""
+    if "recipe" in asked:
+        asked, told = presets.find(asked["recipe"]).filled(asked, items.kind, is_decoded(items))
     asked |= {part: networks.own_parts.named(asked[part], part) for part in ("backbone", "head") if part in asked}
     wanted, optimizer, backbone = asked.get("head", "auto"), asked.get("optimizer", "adamw"), asked.get("backbone")
     method, head, reason = auto.choose(asked["method"], wanted, items, labels, optimizer, backbone)
@@ -121,7 +165,8 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
     derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"), pretrained)
     own = methods.find(method).kind_for(recipe.task(items, labels.shape[1])).own_epochs
     derived |= {} if own is None else {"epochs": own}
-    return replace(recipe, **{name: value for name, value in derived.items() if name not in asked}), reason
+    recipe = replace(recipe, **{name: value for name, value in derived.items() if name not in asked})
+    return recipe, ", ".join(filter(None, (told, reason)))
 
 
 def _augmentation(asked: Any) -> dict[str, float]:
@@ -169,6 +214,8 @@ def default_recipe(
     lr, weight_decay = (1e-3, 0.3) if given else (6e-3, 0.1)
     if optimizer == "sgd":
         lr, weight_decay = (0.3, 1e-4) if given else (0.1, 1e-4)
+    elif optimizer in ("adam", "rmsprop"):
+        weight_decay = 1e-4  # a penalty here, of which 0.3 would be far too much
     least = min(max(10, labels // 4), 40)
     epochs = min(max(least, -(-(320 if given else 500) // steps)), 100)
     return {"epochs": epochs, "batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}

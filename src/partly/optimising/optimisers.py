@@ -1,0 +1,57 @@
+"""Optimisers by name, and their state as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import SGD, Adam, AdamW, Optimizer, RMSprop
+
+from partly.errors import SettingError, did_you_mean
+
+Groups = list[dict[str, Any]]
+MAKERS: dict[str, Callable[[Groups, float, float], Optimizer]] = {  # of groups, learning rate and weight decay
+    "adamw": lambda groups, lr, decay: AdamW(groups, lr=lr, weight_decay=decay, fused=True),
+    "sgd": lambda groups, lr, decay: SGD(groups, lr=lr, momentum=0.9, weight_decay=decay, fused=True),
+    # The decay of these two is part of the gradient, which is then scaled: a squared penalty, unlike that of adamw.
+    "adam": lambda groups, lr, decay: Adam(groups, lr=lr, weight_decay=decay, fused=True),
+    "rmsprop": lambda groups, lr, decay: RMSprop(groups, lr=lr, alpha=0.9, weight_decay=decay),
+}
+OPTIMISERS = tuple(MAKERS)
+
+
+def check(name: str) -> None:
+    """Refuse what is no optimiser."""
+    if name not in MAKERS:
+        raise SettingError(f"There is no optimizer {name!r}.{did_you_mean(name, OPTIMISERS)}")
+
+
+def make(name: str, groups: Groups, lr: float, weight_decay: float) -> Optimizer:
+    check(name)
+    return MAKERS[name](groups, lr, weight_decay)
+
+
+def state_of(optimiser: Optimizer) -> dict[str, Tensor]:
+    """All that it remembers, flat: `number of the parameter.name`."""
+    every = optimiser.state_dict()["state"].items()
+    return {f"{number}.{name}": value for number, state in every for name, value in state.items() if value is not None}
+
+
+def load_state(optimiser: Optimizer, tensors: Mapping[str, Tensor], prefix: str) -> None:
+    """The inverse of `state_of`, of those tensors whose names begin so."""
+    state: dict[int, dict[str, Tensor]] = {}
+    parameters = [parameter for group in optimiser.param_groups for parameter in group["params"]]
+    for key in (key for key in tensors if key.startswith(prefix)):
+        number, entry = key.removeprefix(prefix).split(".", 1)
+        state.setdefault(int(number), {})[entry] = laid_out_as(parameters[int(number)], tensors[key])
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+
+
+def laid_out_as(parameter: Tensor, saved: Tensor) -> Tensor:
+    """A copy that lies in memory as the parameter does (channels last, for one): fused optimisers go through both side
+    by side, and would pair numbers that do not belong together."""
+    if saved.shape != parameter.shape:
+        return saved.clone()
+    return torch.empty_like(parameter, dtype=saved.dtype).copy_(saved)

@@ -1,0 +1,84 @@
+"""How the papers trained, as data: one TOML file per paper, which `recipe="durand2019"` takes what is left open from.
+
+Each value stands beside its source. What a paper does not say is not there, and is then what it always is here. What it
+says and no setting here stands for (its network, other data sets) is in `beside`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from partly.errors import SettingError, did_you_mean
+from partly.items import Kind
+
+OPEN = ("method", "head")  # what "auto" leaves open
+# What is worth telling of, where a paper does not say it.
+TOLD = ("optimizer", "lr", "weight_decay", "epochs", "batch_size", "schedule")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What one paper says of its training."""
+
+    name: str
+    paper: str
+    values: dict[str, Any]
+    sources: dict[str, str]  # of every value, `backbone_settings.size` among them
+    beside: dict[str, str]
+
+    def filled(self, asked: Mapping[str, Any], kind: Kind, decoded: bool) -> tuple[dict[str, Any], str]:
+        """What was asked for, with the paper's word where nothing was; and what to tell of it. Items are
+        of this kind, and can be augmented where they are `decoded`."""
+        means = {"backbone_settings": kind == "pictures", "augment": decoded}
+        given = {name for name, value in asked.items() if not (name in OPEN and value == "auto")}
+        whole = dict(asked)
+        for name, value in self.values.items():
+            of_another = name.endswith("_settings") and name.removesuffix("_settings") in {"schedule", "head"} & given
+            if of_another or not means.get(name, True):
+                continue
+            if isinstance(value, dict) and isinstance(asked.get(name, {}), dict):
+                whole[name] = value | asked.get(name, {})
+            elif name not in given:
+                whole[name] = value
+        silent = [name for name in TOLD if name not in whole]
+        return whole, f"recipe {self.name}" + (f", which does not say: {', '.join(silent)}" if silent else "")
+
+
+@cache
+def discover() -> dict[str, Preset]:
+    """Every preset there is, by name."""
+    files = sorted(resources.files(__name__).iterdir(), key=lambda file: file.name)
+    tables = {file.name.removesuffix(".toml"): file.read_text("utf-8") for file in files if file.name.endswith(".toml")}
+    return {name: _read(name, tomllib.loads(text)) for name, text in tables.items()}
+
+
+def find(name: Any) -> Preset:
+    if name not in discover():
+        raise SettingError(f"There is no recipe {name!r}.{did_you_mean(str(name), discover())}")
+    return discover()[name]
+
+
+def _read(name: str, table: dict[str, Any]) -> Preset:
+    values: dict[str, Any] = {}
+    sources = {}
+    for key, entry in _entries(table["values"]):
+        outer, _, inner = key.partition(".")
+        if inner:
+            values.setdefault(outer, {})[inner] = entry["value"]
+        else:
+            values[outer] = entry["value"]
+        sources[key] = entry["source"]
+    return Preset(name, table["paper"], values, sources, table.get("beside", {}))
+
+
+def _entries(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    for key, entry in table.items():
+        if "source" in entry:
+            yield prefix + key, entry
+        else:
+            yield from _entries(entry, f"{prefix}{key}.")

@@ -1,0 +1,89 @@
+"""What a network does only while it learns: lower precision, and compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from partly import networks, run
+from partly.errors import SettingError
+from partly.items import as_items
+from partly.labels import Labels
+from partly.method import Task
+from partly.networks.network import check_compiler, lowers
+
+X = np.random.default_rng(0).normal(size=(24, 6)).astype(np.float32)
+Z = np.random.default_rng(1).integers(-1, 2, (24, 3)).astype(np.int8)
+TASK = Task(as_items(X), 3, head="mlp", head_settings={"hidden": 16, "dropout": 0.0}, observed=Labels.from_ternary(Z))
+
+
+def test_precision_by_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [lowers("float32", device) for device in ("cpu", "cuda")] == [False, False]
+    assert [lowers("bfloat16", device) for device in ("cpu", "cuda")] == [True, True]
+    for can in (False, True):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda can=can: can)
+        assert [lowers("auto", device) for device in ("cpu", "cuda")] == [False, can]
+
+
+@pytest.mark.parametrize("head", [name for name in networks.heads() if name != "kernel"])
+def test_every_head_learns_in_bfloat16_and_predicts_in_full(head: str) -> None:
+    x, z = torch.from_numpy(X), torch.from_numpy(Z)
+    plain, low = (replace(TASK, head=head, head_settings={}, precision=p).network("f") for p in ("float32", "bfloat16"))
+    for network in (plain, low):
+        network.eval()
+    assert torch.equal(plain(x, z), low(x, z))
+    low.train()
+    with networks.predicting(low.features):  # no dropout
+        torch.manual_seed(0)
+        features, logits = low.both(x, z)
+    assert features.dtype == logits.dtype == torch.float32
+    logits.square().sum().backward()
+    gradients = [p.grad for p in low.parameters() if p.grad is not None]
+    assert gradients
+    assert all(g.dtype == torch.float32 and bool(g.isfinite().all()) for g in gradients)
+
+
+def test_bfloat16_is_near_and_not_the_same() -> None:
+    x = torch.from_numpy(X)
+    plain, low = (replace(TASK, precision=p).network("f").train()(x) for p in ("float32", "bfloat16"))
+    assert not torch.equal(plain, low)
+    torch.testing.assert_close(plain, low, rtol=0.05, atol=0.02)
+
+
+def test_only_what_learns_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def compile(function: Callable[..., Any]) -> Callable[..., Any]:
+        def compiled(x: Tensor, z: Tensor | None) -> Any:
+            calls.append(len(x))
+            return function(x, z)
+
+        return compiled
+
+    monkeypatch.setattr(torch, "compile", compile)
+    network, x = replace(TASK, compile=True).network(), torch.from_numpy(X)
+    assert network.state_dict().keys() == TASK.network().state_dict().keys()
+    network.train()(x)
+    network.both(x[:5])
+    network.eval()(x)
+    assert calls == [24, 5]
+
+
+def test_where_nothing_can_be_compiled_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compile(_: Any) -> Any:
+        raise RuntimeError("No working C++ compiler found\nand more")
+
+    monkeypatch.setattr(torch, "compile", compile)
+    with pytest.raises(
+        SettingError, match=r"torch cannot compile here \(No working C\+\+ compiler found\)\. Install a C"
+    ):
+        check_compiler()
+    recipe = run.Recipe("bce", "mlp", head_settings={"solve": False}, epochs=1, compile=True)
+    with pytest.raises(SettingError, match="compile = True: torch cannot compile here"):
+        run.fit(recipe, as_items(X), Labels.from_ternary(Z))
