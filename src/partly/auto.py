@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from partly import methods
-from partly.items import Items
+from partly.items import Items, is_decoded
 from partly.labels import Labels
 from partly.method import Task
+from partly.networks import backbones
 from partly.solving import solved
 
 PORTFOLIO = "auto"  # the method of this name, which stands for the plain one where it cannot be
@@ -30,6 +34,17 @@ def choose(
         kernel = method == PORTFOLIO or (fits and hasattr(methods.find(method).module, "terms"))
         head = "kernel" if kernel else "mlp"
     return method, head, reason
+
+
+def backbone(asked: Mapping[str, Any], items: Items) -> dict[str, Any]:
+    """What is asked for, with the backbone that "auto" takes where nothing is said of how to learn: pictures in files
+    and texts go through pretrained weights, frozen, where these are installed. A network that learns from nothing needs
+    far more labels than people have."""
+    left_open = asked["method"] == PORTFOLIO and asked["head"] == "auto" and asked["backbone"] is None
+    found = backbones.pretrained(items.kind) if left_open and not asked["augment"] else None
+    if found is None or (items.kind == "pictures" and not is_decoded(items)):
+        return dict(asked)
+    return {**asked, "backbone": found, "backbone_settings": {"freeze": "all"} | (asked["backbone_settings"] or {})}
 
 
 def plain(labels: Labels) -> tuple[str, str]:

@@ -14,8 +14,7 @@ from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from partly import items, metrics, run
-from partly.auto import PORTFOLIO
+from partly import auto, items, metrics, run
 from partly.errors import DataError, LabelError, SettingError
 from partly.items import Items
 from partly.labels import Labels
@@ -117,13 +116,16 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
-        x = self._items(X, reset=True)
+        x = self.first_stage(self._items(X, reset=True))
         labels = paired(len(x), Y)
         if not labels.known_per_item().any():
             raise LabelError(
                 f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
             )
-        asked = {name: getattr(self, name) for name in run.Recipe.__dataclass_fields__}
+        asked = self._asked()
+        origin = items.origin_of(x)
+        if origin is not None and self.backbone in (None, origin.backbone):  # it has done its work
+            asked |= {"backbone": None, "backbone_settings": None, "augment": None}
         recipe, self.reason_ = run.complete(asked, x, labels)
         x = recipe.shown(x)
         self._remember(x)
@@ -132,6 +134,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.folds is not None:
             run.check_folds(self.folds, len(x))
         return x, labels, recipe
+
+    def first_stage(self, x: Items) -> Items:
+        """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
+        return run.made_once(x, auto.backbone(self._asked(), x), device_of(self.device))
+
+    def _asked(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in run.Recipe.__dataclass_fields__}
 
     def take(self, fitted: run.Fitted) -> Self:
         """Become the model that a run has left behind."""
@@ -221,7 +230,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = {name: part for name, part in (("backbone", backbone), ("head", head)) if part is not None}
         fitted = run.load(Path(path), **given)
         parameters = vars(fitted.recipe) | given  # a recipe's fields are parameters of the same names
-        if fitted.recipe.method == PORTFOLIO:  # it brings its own head, and is asked for by leaving the head open
+        origin = items.origin_of(fitted.method.task.items)
+        if origin is not None:
+            parameters |= {"backbone": origin.backbone, "backbone_settings": origin.settings}
+        if fitted.recipe.method == auto.PORTFOLIO:  # it brings its own head, and is asked for by leaving the head open
             parameters |= {"head": "auto", "head_settings": None}
         self = cls(**parameters)
         self.reason_ = "loaded"
@@ -230,6 +242,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _remember(self, x: Items) -> None:
         self._item_kind, self._item_shape, self.n_features_in_ = x.kind, x.shape, math.prod(x.shape)
+        self._origin = items.origin_of(x)
         self.__dict__.pop("feature_names_in_", None)
         if x.names is not None:
             self.feature_names_in_ = np.array(x.names, dtype=object)
@@ -237,7 +250,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> Validation:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
-        x = self._items(validation[0], reset=False)
+        x = self.first_stage(self._items(validation[0], reset=False))
         return Validation(x, paired(len(x), validation[1], names, "validation"))
 
     def _items(self, X: Any, reset: bool) -> Items:
@@ -252,6 +265,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             x = self._features(X, reset)
         if reset:
             self._remember(x)
+        elif self._origin is not None and x.kind == self._origin.kind:
+            pass  # features are made of them when they are asked for
         elif (x.kind, x.shape) != (self._item_kind, self._item_shape):
             raise DataError(
                 f"X holds {x.kind} of {list(x.shape)}; the model was trained on {self._item_kind} "

@@ -56,20 +56,19 @@ class Task:
             torch.manual_seed(seed_for(self.seed, "weights", role))
             body = (self.head, self.head_settings, self.backbone, self.backbone_settings)
             made = networks.build(self.items, self.labels, *body, observed=self.observed)
+        if not any(parameter.requires_grad for parameter in made.parameters()):
+            raise SettingError(f"Nothing is left to train: {self.backbone_settings} freezes all that there is.")
         if role == "network" and logits and self.head == "linear":
             for weight in made.head.parameters():
                 nn.init.zeros_(weight)
         return made
 
     def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
-        """An optimiser for those of these parameters that are not frozen, at `factor` times the task's learning rate;
-        for those of a backbone, at its share of that."""
+        """An optimiser at `factor` times the task's learning rate, for the parameters of a backbone at its share of
+        that. What is frozen has no gradient, and stays as it is."""
         rates: dict[float, list[nn.Parameter]] = {}
         for parameter in parameters:
-            if parameter.requires_grad:
-                rates.setdefault(factor * rate_of(parameter), []).append(parameter)
-        if not rates:
-            raise SettingError(f"Nothing is left to train: {self.backbone_settings} freezes all that there is.")
+            rates.setdefault(factor * rate_of(parameter), []).append(parameter)
         groups = [{"params": same, "factor": rate} for rate, same in rates.items()]
         if self.optimizer == "adamw":
             return torch.optim.AdamW(groups, lr=self.lr, weight_decay=self.weight_decay, fused=True)

@@ -266,7 +266,7 @@ def test_a_table_with_labels_is_split_the_same_way_every_time(tmp_path):
     assert one.digest == other.digest
     assert (len(one.labels), len(one.test.labels)) == (30, 10)
     assert set(one.labels.ids) | set(one.test.labels.ids) == set(ids)
-    with pytest.raises(DataError, match="needs a file with its labels"):
+    with pytest.raises(DataError, match="need a file with their labels"):
         open_data(str(tmp_path / "x.csv"))
 
 

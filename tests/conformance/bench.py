@@ -79,8 +79,8 @@ class WatchedPool(Pool):
 
     given: list[tuple[Batch, Batch]] = field(default_factory=list)
 
-    def take(self, index: Tensor) -> Batch:
-        batch = super().take(index)
+    def _batch(self, x: Tensor, index: Tensor) -> Batch:
+        batch = super()._batch(x, index)
         self.given.append((batch, Batch(batch.x.clone(), batch.z.clone(), batch.index.clone())))
         return batch
 

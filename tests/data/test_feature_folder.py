@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,15 @@ import pytest
 from partly.data import formats, read
 from partly.errors import DataError
 from partly.files import write_sealed
+from partly.items import Origin, origin_of
+
+ORIGIN = Origin("pictures", (3, 16, 16), "small-conv", {}, None, "0" * 64)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     np.save(tmp_path / "features.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
-    write_sealed(tmp_path / "features.json", {"format": 1, "width": 2})
+    write_sealed(tmp_path / "features.json", {"format": 2, "width": 2, **asdict(ORIGIN)})
     write_sealed(tmp_path / "ids.json", {"ids": ["a", "b", "c"]})
     (tmp_path / "features.npy.sha256").write_text("0" * 64 + "  features.npy\n")
     return tmp_path
@@ -27,6 +31,7 @@ def test_it_is_read(folder: Path) -> None:
     assert data.labels.ids == ("a", "b", "c")
     assert data.items.take(slice(None)).tolist() == [[0, 1], [2, 3], [4, 5]]
     assert data.items.digest() == "0" * 64
+    assert origin_of(data.items) == ORIGIN
 
 
 def test_labels_are_matched_by_id(folder: Path) -> None:

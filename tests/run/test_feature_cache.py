@@ -19,6 +19,7 @@ from partly.clock import seed_for
 from partly.data import read
 from partly.errors import CheckpointError, DataError, SettingError
 from partly.items import features, texts
+from partly.networks.featured import Featured
 from partly.run import feature_cache, make_features
 from pictures.making import encoded, noise, some_pictures
 
@@ -86,8 +87,8 @@ def test_it_goes_on_where_it_was_stopped(
         read(tmp_path / "out")
     monkeypatch.setattr(feature_cache, "_save", save)
     asked = []
-    streamed = feature_cache.streamed
-    monkeypatch.setattr(feature_cache, "streamed", lambda items, parts: asked.extend(parts) or streamed(items, parts))
+    stream = Featured.stream
+    monkeypatch.setattr(Featured, "stream", lambda self, parts: asked.extend(parts) or stream(self, parts))
     np.testing.assert_array_equal(made(pictures, tmp_path / "out"), expected)
     assert asked[0].start == 2 * after
 
@@ -133,7 +134,7 @@ def test_other_pictures_backbones_and_sizes_are_refused(pictures: Path, tmp_path
     data = read(pictures, size=16)
     with pytest.raises(CheckpointError, match=r"settings: .*\[4, 6\].* there"):
         make_features(data.items, data.labels.ids, tmp_path / "out", "small-conv")
-    with pytest.raises(CheckpointError, match=r"shape: \[7, 3, 16, 16\] there, \[7, 3, 20, 20\] now"):
+    with pytest.raises(CheckpointError, match=r"shape: \[3, 16, 16\] there, \[3, 20, 20\] now"):
         make_features(data.items.sized(20), data.labels.ids, tmp_path / "out", "small-conv", SETTINGS)
     (pictures / "p0.png").write_bytes(encoded(noise(40, 50, 99)))
     os.utime(pictures / "p0.png", ns=(10**18, 10**18))

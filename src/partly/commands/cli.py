@@ -77,6 +77,9 @@ def train(
     ] = None,
     backbone: Annotated[str | None, typer.Option(help="What makes features of pictures (docs/backbones.md).")] = None,
     backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
+    freeze: Annotated[
+        bool, typer.Option("--freeze", help="Train the head alone, on features that the backbone makes once.")
+    ] = False,
     budget: Annotated[
         str | None, typer.Option(help="How long auto may take: minutes, or 20x for twenty plain fits.")
     ] = None,
@@ -113,7 +116,7 @@ def train(
             "settings": parse_settings(setting or []),
             "head_settings": parse_settings(head_setting or []),
             "backbone": backbone,
-            "backbone_settings": parse_settings(backbone_setting or []),
+            "backbone_settings": parse_settings([*(backbone_setting or []), *(["freeze=all"] if freeze else [])]),
             "budget": budget,
             "augment": augment,
             "device": device,

@@ -10,7 +10,6 @@ from partly.clock import Clock
 from partly.commands.opening import open_data
 from partly.data.answers import write_questions
 from partly.errors import SettingError, listing
-from partly.items import shown_as
 from partly.run import load
 
 
@@ -35,12 +34,12 @@ def query(
             f"{run} was trained on other labels than those of {labels or data}, or in another order. "
             "Give labels of its own, in this order:" + listing(fitted.names, len(fitted.names))
         )
-    fitted.check_items(shown_as(opened.items, fitted.method.task.items))
+    items = fitted.seen(opened.items)
     known = opened.labels if opened.hierarchy is None else opened.hierarchy.deduce(opened.labels)
     found = choose(
         query,
         fitted.method,
-        opened.items,
+        items,
         known,
         count,
         Clock(seed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from partly.commands.opening import Say, hidden, open_data, some
 from partly.commands.reporting import Scores, report, scores
 from partly.data import held_out
 from partly.estimator import Classifier
+from partly.items import origin_of
 from partly.report import page
 
 HOLD_OUT = 0.2
@@ -34,6 +36,10 @@ def train(
     opened = hidden(open_data(data, labels, skip_bad=skip_bad, size=size), scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
     model = Classifier(**parameters, run_dir=run)
+    opened = replace(opened, items=model.first_stage(opened.items))
+    origin = origin_of(opened.items)
+    if origin is not None:
+        say(f"Learned from are features of {origin.backbone}, made once.")
     if hold_out is None:
         settled = opened.test is not None and model.prepare(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT

@@ -10,10 +10,10 @@ from pathlib import Path
 from partly.data.dataset import Dataset, unlabelled
 from partly.errors import CheckpointError, DataError
 from partly.files import read_sealed
-from partly.items import map_npy
+from partly.items import MadeFeatures, Origin, map_npy
 
 HOLDS = "items"
-FORMAT = 1
+FORMAT = 2
 KEY, IDS, ARRAY, DONE = "features.json", "ids.json", "features.npy", "done.json"
 DIGEST = f"{ARRAY}.sha256"
 
@@ -39,7 +39,7 @@ def read(path: Path) -> Dataset:
             f"{path}: {len(items)} x {items.shape[0]} features, where {KEY} says {len(ids)} x {key['width']}. "
             "Make them again."
         )
-    return Dataset(items, unlabelled(ids))
+    return Dataset(MadeFeatures(items, Origin.read(key)), unlabelled(ids))
 
 
 def done(path: Path) -> int:

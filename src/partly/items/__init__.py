@@ -14,6 +14,7 @@ from torch import Tensor
 
 from partly.items.arrays import Arrays, features, pictures
 from partly.items.contract import Absent, Items, Kind, Statistics, absent, as_they_are, is_decoded, is_items, streamed
+from partly.items.made_features import MadeFeatures, Origin, origin_of
 from partly.items.mapped_files import map_npy
 from partly.items.picture_files import PictureFiles, Source
 from partly.items.sparse_rows import SparseRows, sparse_features
@@ -24,6 +25,8 @@ __all__ = [
     "Arrays",
     "Items",
     "Kind",
+    "MadeFeatures",
+    "Origin",
     "PictureFiles",
     "Source",
     "SparseRows",
@@ -38,6 +41,7 @@ __all__ = [
     "is_decoded",
     "is_items",
     "map_npy",
+    "origin_of",
     "pictures",
     "shown_as",
     "sparse_features",

@@ -3,7 +3,7 @@ all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol, Self, TypeGuard
 
@@ -87,12 +87,13 @@ class Decoded(Items, Protocol):
 
 
 def is_decoded(items: Items) -> TypeGuard[Decoded]:
-    return hasattr(type(items), "stream")
+    return hasattr(type(items), "augmented")
 
 
 def streamed(items: Items, parts: Iterable[Tensor | slice], draw: Draw | None = None) -> Iterator[Tensor]:
     """Batch after batch, for who knows which ones it will ask for; the draw is for a network that learns from them."""
-    return items.stream(parts, draw) if is_decoded(items) else map(items.take, parts)
+    stream: Callable[..., Iterator[Tensor]] | None = getattr(items, "stream", None)
+    return map(items.take, parts) if stream is None else stream(parts, draw)
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class Absent:
     shape: tuple[int, ...]
     count: int
     names: Names | None = None
+    origin: Any = None  # `made_features.Origin`, where they were features that a backbone made
 
     def __len__(self) -> int:
         return self.count
@@ -133,7 +135,7 @@ def is_items(x: object) -> TypeGuard[Items]:
 
 def absent(items: Items) -> Absent:
     """What a model remembers of its training items."""
-    return Absent(items.kind, items.shape, len(items), items.names)
+    return Absent(items.kind, items.shape, len(items), items.names, getattr(items, "origin", None))
 
 
 def positions(index: Index, count: int) -> Positions | slice:

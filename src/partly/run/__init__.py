@@ -3,7 +3,7 @@
 This is the engine: it trains and predicts. `Classifier`, the loop of questions and comparisons call it.
 """
 
-from partly.run.feature_cache import make_features
+from partly.run.feature_cache import made_once, make_features
 from partly.run.fitting import Fitted, check_folds, cross_fit, fit, load, publish, save
 from partly.run.folder import (
     claim,
@@ -33,6 +33,7 @@ __all__ = [
     "entry_memory",
     "fit",
     "load",
+    "made_once",
     "make_features",
     "publish",
     "read_beliefs",

@@ -7,28 +7,25 @@ the disk, so that after a kill the same call goes on.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import nn
 
-from partly import files, networks
-from partly.clock import seed_for
+from partly import files
 from partly.data.feature_folder import ARRAY, DIGEST, DONE, FORMAT, IDS, KEY, done
 from partly.errors import CheckpointError, DataError, SettingError, listing
-from partly.items import Items, streamed
-from partly.networks import backbones, predicting
+from partly.items import Items, MadeFeatures, map_npy
+from partly.networks import backbones
+from partly.networks.featured import BATCH, Featured, featured
 from partly.pictures.showing import counted
-from partly.run.folder import digest
+from partly.pictures.survey import cache_folder
 
-BATCH = 32  # items at a time, always from the first on: so that going on gives the same bits
 SAVE_SECONDS = 10.0
 
 
@@ -45,42 +42,55 @@ def make_features(
     name = backbone or backbones.DEFAULT[items.kind]
     if name is None or items.kind == "features":
         raise SettingError("These items are features already: no backbone is needed to learn from them.")
-    settings = backbones.find(name).complete(settings or {})
-    items = networks.fitting(items, name, settings)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_for("features", name))  # of a backbone that brings no weights
-        body, width = networks.build_body(items, name, settings)
+    made = featured(items, name, settings or {}, device)
+    _make(made, ids, folder, save_seconds)
+    return len(made), made.width
+
+
+def made_once(items: Items, asked: Mapping[str, Any], device: str = "cpu") -> Items:
+    """What a backbone makes of items, where somebody asks for one that is frozen as a whole: then it makes the same of
+    an item every time, and what is learned from are features. Else the items themselves: pictures that are to be
+    changed at random, for one. A module of the caller's own is not ours to keep, and stays in the network."""
+    backbone, settings = asked["backbone"], asked["backbone_settings"] or {}
+    named = isinstance(backbone, str) and items.kind != "features"
+    if not named or settings.get("freeze") != "all" or asked["augment"]:
+        return items
+    return remembered(featured(items, backbone, settings, device))
+
+
+def remembered(made: Featured) -> MadeFeatures:
+    """The same features from a folder of the cache, into which they are computed the first time."""
+    folder = cache_folder() / "features" / made.digest()[:32]
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _make(made, [], folder, SAVE_SECONDS)
+    return MadeFeatures(map_npy(folder / ARRAY), made.origin, made.source)
+
+
+def _make(made: Featured, ids: Sequence[str], folder: Path, save_seconds: float) -> None:
     key = {
         "format": FORMAT,
-        "backbone": name,
-        "settings": settings,
-        "weights": _weights(body),
-        "kind": items.kind,
-        "shape": [len(items), *items.shape],
-        "data_sha256": items.digest(),
-        "width": width,
+        **asdict(made.origin),
+        "items": len(made),
+        "data_sha256": made.source.digest(),
+        "width": made.width,
     }
     with files.locked(folder):
         _claim(folder, key, ids)
         if not (folder / DIGEST).exists():
-            _compute(body.to(device), items, folder, (len(items), width), save_seconds)
-    return len(items), width
+            _compute(made, folder, save_seconds)
 
 
-def _compute(body: nn.Module, items: Items, folder: Path, shape: tuple[int, int], save_seconds: float) -> None:
-    start, array = done(folder), _mapped(folder, shape)
-    parts = [slice(i, i + BATCH) for i in range(start, len(items), BATCH)]
+def _compute(made: Featured, folder: Path, save_seconds: float) -> None:
+    start, array = done(folder), _mapped(folder, (len(made), made.width))
+    parts = [slice(i, i + BATCH) for i in range(start, len(made), BATCH)]
     saved = time.monotonic()
-    device = next(body.buffers()).device
-    with predicting(body), torch.inference_mode():
-        batches = streamed(items, parts)
-        for rows, x in zip(parts, counted(batches, len(parts), str(folder)), strict=True):
-            array[rows] = body(x.to(device)).float().cpu().numpy()
-            _refuse_undefined(array[rows], rows.start)
-            if time.monotonic() - saved >= save_seconds:
-                _save(folder, array, rows.stop)
-                saved = time.monotonic()
-    _save(folder, array, len(items))
+    for rows, x in zip(parts, counted(made.stream(parts), len(parts), str(folder)), strict=True):
+        array[rows] = x.numpy()
+        _refuse_undefined(array[rows], rows.start)
+        if time.monotonic() - saved >= save_seconds:
+            _save(folder, array, rows.stop)
+            saved = time.monotonic()
+    _save(folder, array, len(made))
     del array
     words = f"{files.sha256_of(folder / ARRAY)}  {ARRAY}\n"
     files.write_file(folder / DIGEST, words.encode())  # last: where it is, the features are whole
@@ -123,14 +133,6 @@ def _claim(folder: Path, key: dict[str, Any], ids: Sequence[str]) -> None:
         raise CheckpointError(
             f"{folder} holds other features; these differ" + listing(told, len(differ), 20) + "\nUse another folder."
         )
-
-
-def _weights(body: nn.Module) -> str:
-    """SHA-256 of all that decides what is made, the mean and scale of the first layer included."""
-    sha = hashlib.sha256()
-    for name, tensor in body.state_dict().items():
-        sha.update(f"{name} {digest(tensor)}\n".encode())
-    return sha.hexdigest()
 
 
 def _refuse_undefined(block: npt.NDArray[Any], start: int) -> None:

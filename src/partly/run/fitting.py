@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
-from torch import Tensor
+from torch import Tensor, nn
 
 from partly import checkpoint, files, training
 from partly.checkpoint import IDS
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, listing
-from partly.items import Absent, Items, shown_as
+from partly.items import Absent, Items, Origin, origin_of, shown_as
 from partly.labels import Labels
 from partly.method import Method
 from partly.networks import Network
+from partly.networks.featured import Featured, body_of, shown_at
 from partly.networks.own_parts import Part, stands_for
 from partly.pool import Pool
 from partly.run.folder import claim, describe, digest, finished, read_beliefs, read_ids, read_out_of_fold
@@ -70,8 +71,25 @@ class Fitted:
         """Logits of the training entries by models that have not seen the item, [N, L]; None where there are none."""
         return self.unseen_in_memory if self.folder is None else read_out_of_fold(self.folder)
 
-    def check_items(self, items: Items) -> None:
-        """Refuse items that are not such as the model was trained on."""
+    @cached_property
+    def body(self) -> nn.Module | None:
+        """What made the features that the model was trained on, of pictures or texts; None where it was not trained on
+        such features."""
+        origin = origin_of(self.method.task.items)
+        return None if origin is None else body_of(origin, str(self.method.device))
+
+    def seen(self, items: Items) -> Items:
+        """These items as the model was trained on them; refused where they are not of that kind. Where it was trained
+        on features that a backbone made, these are made of what the backbone takes."""
+        trained_on = self.method.task.items
+        origin = origin_of(trained_on)
+        if origin is not None and items.kind == origin.kind and self.body is not None:
+            return Featured(shown_at(items, origin), self.body, origin, trained_on.shape[0])
+        items = shown_as(items, trained_on)
+        self._check_items(items)
+        return items
+
+    def _check_items(self, items: Items) -> None:
         here, there = ((one.kind, one.shape) for one in (items, self.method.task.items))
         if here != there:
             raise DataError(
@@ -89,10 +107,8 @@ class Fitted:
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
-        items = shown_as(items, self.method.task.items)
-        self.check_items(items)
         self._check_known(known)
-        return training.logits(self.method, items, known=known)
+        return training.logits(self.method, self.seen(items), known=known)
 
     def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """Probabilities of yes [N, L]."""
@@ -214,7 +230,8 @@ def load(folder: Path, **given: Part) -> Fitted:
     recipe, data = Recipe(**description["recipe"]), description["data"]
     count, *shape = data["shape"]
     names = None if description["features"] is None else tuple(description["features"])
-    method = recipe.build(Absent(data["kind"], tuple(shape), count, names), len(description["labels"]))
+    origin = Origin.read(data["made_of"]) if "made_of" in data else None
+    method = recipe.build(Absent(data["kind"], tuple(shape), count, names, origin), len(description["labels"]))
     try:
         method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
     except RuntimeError as error:  # of torch, where layers are not those that were saved

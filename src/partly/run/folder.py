@@ -22,7 +22,7 @@ import partly
 from partly import checkpoint, files
 from partly.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
 from partly.errors import CheckpointError
-from partly.items import Items
+from partly.items import Items, origin_of
 from partly.labels import Labels
 from partly.networks.own_parts import OWN
 from partly.run.recipe import Recipe
@@ -48,10 +48,17 @@ def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validatio
             "sha256": items.digest(),
             "labels_sha256": labels.digest(),
             "known": known,
+            **_made_of(items),
         },
         "validation": held_out,
         **origin(),
     }
+
+
+def _made_of(items: Items) -> dict[str, Any]:
+    """What features were made of, where a backbone made them."""
+    origin = origin_of(items)
+    return {} if origin is None else {"made_of": asdict(origin)}
 
 
 def _to_be_given(recipe: Recipe) -> dict[str, Any]:

@@ -178,10 +178,14 @@ def test_the_backbone_has_its_share_of_the_rate() -> None:
 def test_what_is_frozen_is_nobodys_to_change() -> None:
     ours = task(freeze="all")
     network = ours.network()
-    (group,) = ours.optimiser(network.parameters()).param_groups
-    assert [id(p) for p in group["params"]] == [id(p) for p in network.head.parameters()]
+    before = [parameter.detach().clone() for parameter in network.features.parameters()]
+    optimiser = ours.optimiser(network.parameters())
+    network(PICTURES.take(slice(None))).sum().backward()
+    optimiser.step()
+    assert all(torch.equal(a, b) for a, b in zip(before, network.features.parameters(), strict=True))
+    settings = {"widths": (2, 4), "freeze": "all", "pooling": "gap"}
     with pytest.raises(SettingError, match=r"Nothing is left to train: .*'freeze': 'all'"):
-        ours.optimiser(network.features.parameters())
+        Task(PICTURES, 4, "none", backbone="small-conv", backbone_settings=settings).network()
 
 
 @pytest.mark.parametrize("method", ["bce", "cls", "curriculum", "em-apl", "imcl", "l2r", "refine", "role", "cnn-rnn"])
@@ -246,3 +250,22 @@ def test_direct_use_is_as_by_name() -> None:
     x = torch.randn(2, 3, 16, 16)
     assert torch.equal(one.eval()(x), other.eval()(x))
     assert one.width == other.width == 16
+
+
+def test_views_are_averaged() -> None:
+    """Each view by hand: cut out, mirrored, shown on its own."""
+    x = torch.from_numpy(np.random.default_rng(3).integers(0, 256, (2, 3, 16, 16), dtype=np.uint8)).float()
+    made = {n: backbones.find("small-conv").make((3, 16, 16), widths=(2, 4), views=n) for n in (1, 2, 5, 10)}
+    for one in made.values():
+        one.load_state_dict(made[1].state_dict())
+        one.eval()
+    alone = made[1]
+    torch.testing.assert_close(made[2](x), (alone(x) + alone(x.flip(3))) / 2)
+    crops = [x[:, :, i : i + 14, j : j + 14] for i, j in [(0, 0), (0, 2), (2, 0), (2, 2), (1, 1)]]
+    torch.testing.assert_close(made[5](x), torch.stack([alone(crop) for crop in crops]).mean(dim=0))
+    mirrored = [crop.flip(3) for crop in crops]
+    torch.testing.assert_close(made[10](x), torch.stack([alone(crop) for crop in crops + mirrored]).mean(dim=0))
+    with pytest.raises(SettingError, match="views = 3: should be one of 1, 2, 5, 10"):
+        backbones.find("small-conv").make((3, 16, 16), views=3)
+    with pytest.raises(SettingError, match="views = 2"):
+        backbones.find("hashed-words").make((4096,), views=2)

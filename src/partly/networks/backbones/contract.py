@@ -19,6 +19,8 @@ from partly.networks.pooling import Pooling, pool, pooled_width
 
 RATE = "rate_factor"  # a parameter's share of the learning rate; the parameter itself says so
 Freeze = Literal["all"] | int | None
+VIEWS = (1, 2, 5, 10)
+CROP = 0.875  # of each side, in a view of a corner or of the middle
 
 
 class Backbone(nn.Module):
@@ -35,6 +37,7 @@ class Backbone(nn.Module):
     pooling: Pooling = "gap"
     rate: float = 0.1
     regions: tuple[float, float] = (0.1, 0.1)  # k_max and k_min of `weldon`
+    views: int = 1  # of a picture, whose features are averaged
     mean: Tensor | None
     scale: Tensor | None
 
@@ -63,6 +66,10 @@ class Backbone(nn.Module):
         return pooled_width(self.channels, self.pooling) if self.makes == "map" else self.channels
 
     def forward(self, x: Tensor) -> Tensor:
+        seen = [self._features(view) for view in views(x, self.views)]
+        return seen[0] if len(seen) == 1 else torch.stack(seen).mean(dim=0)
+
+    def _features(self, x: Tensor) -> Tensor:
         made = self.maps(self.prepared(x))
         return pool(made, self.pooling, *self.regions) if self.makes == "map" else made
 
@@ -94,13 +101,16 @@ class Backbone(nn.Module):
         rate: float = 0.1,
         size: int | None = None,
         keep_statistics: bool | None = None,
+        views: int = 1,
     ) -> Self:
         """The settings that all backbones have.
 
         freeze: "all", or how many of the last stages are trained; None trains everything. pooling: what maps become,
         with k_max and k_min for `weldon`. rate: of the backbone, as a share of the learning rate. size: side of the
         pictures that it looks at; None: its own. keep_statistics: batch normalisation goes on with the statistics that
-        came with the weights, also where it is trained; None: where the weights are pretrained.
+        came with the weights, also where it is trained; None: where the weights are pretrained. views: 1 shows a
+        picture as it is, 2 also its mirror image, 5 its corners and its middle, 10 these and their mirror images; what
+        is made of them is averaged.
 
         On 500 training pictures of VOC 2012 at 128 px, and 250 others of them to judge by (efficientnet-lite0, the last
         three stages, four epochs of batches of 16, one seed), mAP was 0.70 so, 0.48 with learned statistics, and 0.65
@@ -109,7 +119,9 @@ class Backbone(nn.Module):
         within(0, float("inf"), rate=rate)
         if self.makes == "vector" and pooling != self.pooling:
             raise SettingError(f"pooling = {pooling!r}: this backbone makes a vector, and there is nothing to pool.")
-        self.pooling, self.regions, self.rate = pooling, (k_max, k_min), rate
+        if views not in VIEWS or (views > 1 and self.makes == "vector"):
+            raise SettingError(f"views = {views!r}: should be one of {', '.join(map(str, VIEWS))}, 1 for texts.")
+        self.pooling, self.regions, self.rate, self.views = pooling, (k_max, k_min), rate, views
         if size is not None:
             within(1, float("inf"), size=size)
             self.size = size
@@ -135,6 +147,18 @@ class Backbone(nn.Module):
         for part in stages[len(stages) - trained :]:
             part.requires_grad_(True)
         self._at_rest = tuple(stages[: len(stages) - trained]) if trained else tuple(self.children())
+
+
+def views(x: Tensor, count: int) -> list[Tensor]:
+    """So many views of pictures [B, C, H, W]: as they are, or with their mirror images; or four corners and the middle,
+    each `CROP` of the sides, with or without their mirror images."""
+    seen = [x]
+    if count >= 5:
+        height, width = (round(CROP * side) for side in x.shape[2:])
+        top, left = x.shape[2] - height, x.shape[3] - width
+        corners = [(0, 0), (0, left), (top, 0), (top, left), (top // 2, left // 2)]
+        seen = [x[:, :, i : i + height, j : j + width] for i, j in corners]
+    return seen if count % 2 else seen + [view.flip(3) for view in seen]
 
 
 def channels_last(module: nn.Module) -> None:

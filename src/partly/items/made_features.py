@@ -1,0 +1,68 @@
+"""Features that a backbone made of other items: what they were made of is remembered, so that a model of these features
+takes such items too, and so that they can be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from torch import Tensor
+
+from partly.items.contract import Index, Items, Kind, Statistics
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Of what features were made, and by which backbone."""
+
+    kind: Kind
+    shape: tuple[int, ...]  # of one item that the backbone is given
+    backbone: str
+    settings: dict[str, Any]
+    measured: tuple[list[float], list[float]] | None  # mean and scale of colours, where the backbone knows none itself
+    weights: str  # SHA-256
+
+    @classmethod
+    def read(cls, said: Mapping[str, Any]) -> Origin:
+        """From JSON, in which there may be more."""
+        found = {field.name: said[field.name] for field in fields(cls)}
+        return cls(**found | {"shape": tuple(found["shape"])})
+
+
+@dataclass(frozen=True, eq=False)
+class MadeFeatures:
+    """Features that lie in a file, and where it is at hand what they were made of."""
+
+    features: Items
+    origin: Origin
+    source: Items | None = None
+    kind: Kind = "features"
+    names: None = None
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.features.shape
+
+    @property
+    def statistics(self) -> Statistics:
+        return self.features.statistics
+
+    def __getitem__(self, index: Index) -> MadeFeatures:
+        source = None if self.source is None else self.source[index]
+        return MadeFeatures(self.features[index], self.origin, source)
+
+    def take(self, index: Tensor | slice) -> Tensor:
+        return self.features.take(index)
+
+    def digest(self) -> str:
+        return self.features.digest()
+
+
+def origin_of(items: Items) -> Origin | None:
+    """What these were made of; None where they are what they are."""
+    origin: Origin | None = getattr(items, "origin", None)
+    return origin

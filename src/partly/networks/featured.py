@@ -1,0 +1,120 @@
+"""Items as a backbone that is not trained makes features of them: whoever asks for a batch has it made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from partly.clock import Draw, seed_for
+from partly.errors import CheckpointError, DataError
+from partly.items import Items, Kind, Origin, Statistics, as_they_are, is_decoded, streamed
+from partly.items.contract import Index
+from partly.networks import Standardise, backbones, fitting, predicting
+
+BATCH = 32  # items at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Featured:
+    """Features [N, D] of other items, made when they are asked for."""
+
+    source: Items
+    body: nn.Module  # what the network does before its head
+    origin: Origin
+    width: int
+    kind: Kind = "features"
+    names: None = None
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.width,)
+
+    def __getitem__(self, index: Index) -> Featured:
+        return replace(self, source=self.source[index])
+
+    def take(self, index: Tensor | slice) -> Tensor:
+        return next(self.stream([index]))
+
+    def stream(self, parts: Iterable[Tensor | slice], draw: Draw | None = None) -> Iterator[Tensor]:
+        """A batch for each part, whatever their size made a few at a time: a network needs room for what it makes on
+        the way. There is nothing to draw: what is made once is the same every time."""
+        whole = torch.arange(len(self))
+        few = [[some for some in whole[part].split(BATCH) if len(some)] for part in parts]
+        device = next(self.body.buffers()).device
+        with predicting(self.body), torch.inference_mode():
+            made = (self.body(x.to(device)).float().cpu() for x in streamed(self.source, [p for f in few for p in f]))
+            for several in few:
+                yield torch.cat([torch.zeros(0, self.width), *(next(made) for _ in several)])
+
+    @cached_property
+    def statistics(self) -> Statistics:
+        raise NotImplementedError("Features that are made on the way are there to predict, not to learn from.")
+
+    def digest(self) -> str:
+        """Of what they are made of and by what."""
+        said = json.dumps([self.source.digest(), asdict(self.origin)], sort_keys=True)
+        return hashlib.sha256(said.encode()).hexdigest()
+
+
+def featured(items: Items, backbone: str, settings: dict[str, Any], device: str = "cpu") -> Featured:
+    """These items through a backbone as it comes."""
+    settings = backbones.find(backbone).complete(settings | {"freeze": "all"})
+    items = fitting(items, backbone, settings)
+    made = _backbone(backbone, items.shape, settings)
+    measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
+    body = nn.Sequential(Standardise(measured, items.shape), made)
+    kept = None if made.normalises else (measured.mean.tolist(), measured.scale.tolist())
+    origin = Origin(items.kind, items.shape, backbone, settings, kept, _digest(body))
+    return Featured(items, body.to(device), origin, made.width)
+
+
+def body_of(origin: Origin, device: str = "cpu") -> nn.Module:
+    """What made such features: the same backbone, with the same weights."""
+    made = _backbone(origin.backbone, origin.shape, origin.settings)
+    measured = as_they_are(origin.shape[0])
+    if origin.measured is not None:
+        measured = Statistics(*(torch.tensor(numbers, dtype=torch.float64) for numbers in origin.measured))
+    body = nn.Sequential(Standardise(measured, origin.shape), made)
+    if _digest(body) != origin.weights:
+        raise CheckpointError(
+            f"backbone = {origin.backbone!r}: its weights are not those that the features of training were made with "
+            f"(sha256 {_digest(body)[:12]} here, {origin.weights[:12]} then). Install those, or train again."
+        )
+    return body.to(device)
+
+
+def shown_at(items: Items, origin: Origin) -> Items:
+    """These items as the backbone was given others."""
+    items = items.sized(origin.shape[-1]) if is_decoded(items) else items
+    if (items.kind, items.shape) != (origin.kind, origin.shape):
+        raise DataError(
+            f"The model was trained on features of {origin.kind} of {list(origin.shape)}; these are {items.kind} of "
+            f"{list(items.shape)}."
+        )
+    return items
+
+
+def _backbone(name: str, shape: tuple[int, ...], settings: dict[str, Any]) -> backbones.Backbone:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_for("features", name))  # of one that brings no weights
+        made: backbones.Backbone = backbones.find(name).make(shape, **settings)
+    return made
+
+
+def _digest(body: nn.Module) -> str:
+    """SHA-256 of all that decides what is made, the mean and scale of the first layer included."""
+    sha = hashlib.sha256()
+    for name, tensor in body.state_dict().items():
+        array = tensor.cpu().contiguous().numpy()
+        sha.update(f"{name} {array.dtype.str}{array.shape}\n".encode() + array.tobytes())
+    return sha.hexdigest()
