@@ -8,10 +8,10 @@ make of them.
 
 DATA is a folder of pictures, with their labels and a column `split` in DATA.csv. One thread each.
 
-`decode`: pictures a second of two workers, augmented and not, until they are batches in the asking process, as a share of
-what Pillow alone does in two processes that nobody waits for: opening, draft mode at the same size, decoding and RGB;
-and the same with the middle resized, as bytes. All take turns; a share is the median of those of the rounds. `mapped`:
-seconds of training on a folder that `partly features` wrote over those on the same features in memory.
+`decode`: pictures a second of two workers, augmented and not, until they are batches in the asking process, as a share
+of what Pillow alone does in two processes: opening, draft mode at the same size, decoding and RGB; and the same with
+the middle resized, as bytes. All take turns; a share is the median over the rounds. `mapped`: seconds of training
+(`em-apl`, linear, by batches) on a folder that `partly features` wrote over those on the same features in memory.
 
 `frozen` and `tuned`: test mAP, seconds and peak memory of each cell, a line for every finished one; what is there is
 not run again. `frozen` has the head learn from pooled features at the backbone's own size, beside LogisticRegression (C
@@ -49,7 +49,7 @@ from sklearn.model_selection import GridSearchCV  # noqa: E402
 from partly import Dataset, Labels, PerLabel, metrics, read, run, scenarios  # noqa: E402
 from partly.clock import Draw  # noqa: E402
 from partly.commands.features import features  # noqa: E402
-from partly.items import PictureFiles, Source  # noqa: E402
+from partly.items import PictureFiles, Source, as_items  # noqa: E402
 from partly.pictures.augmentation import Augmentation  # noqa: E402
 from partly.pictures.worker import Place  # noqa: E402
 
@@ -143,9 +143,8 @@ def compare(options: argparse.Namespace, paths: list[str]) -> None:
             before = time.perf_counter(), processor()
             go()
             took[name].append((time.perf_counter() - before[0], processor() - before[1]))
-    print(
-        f"{len(items)} pictures, {options.times} times as large, at {options.size} px, {WORKERS} processes, {options.rounds} rounds (medians)"
-    )
+    print(f"{len(items)} pictures, {options.times} times as large, at {options.size} px")
+    print(f"{WORKERS} processes, medians of {options.rounds} rounds")
     print(f"{'':28} {'a second':>9} {'of decoded':>16} {'of resized':>16}")
     for name, its in took.items():
         speed = len(items) / statistics.median(seconds for seconds, _ in its[1:])  # the first round warms up
@@ -182,8 +181,23 @@ def by_pillow(paths: list[str], size: int, how: str) -> Callable[[], None]:
     return go
 
 
+# -------------------------------------------------------------------- mapped features
+
+
 def mapped(options: argparse.Namespace) -> None:
-    raise SystemExit("not yet")
+    data = made_features(options, {"backbone": "efficientnet-lite0", "size": options.size})
+    observed = scenarios.parse("uniform:0.1")(data.labels, 0, None)
+    sides = {"in memory": as_items(data.items.take(slice(None)).numpy().copy()), "from the folder": data.items}
+    took: dict[str, list[float]] = {name: [] for name in sides}
+    for _ in range(options.rounds + 1):
+        for name, items in sides.items():
+            made, _ = run.complete({"method": "em-apl", "head": "linear"}, items, observed)
+            begun = time.process_time()
+            run.fit(made, items, observed)
+            took[name].append(time.process_time() - begun)
+    memory, folder = (its[1:] for its in took.values())  # the first round warms up
+    ratio = statistics.median(b / a for a, b in zip(memory, folder, strict=True))
+    print(f"{data.items.shape[0]} features of {len(data.items)} items, {made.epochs} epochs: {ratio:.3f} of in memory")
 
 
 # -------------------------------------------------------------------- cells
