@@ -16,7 +16,7 @@ from partly.pictures import crew as module
 from partly.pictures.crew import Crew, Died, Worker, crew
 from partly.pictures.shared import Shared
 from partly.pictures.worker import answered, command
-from pictures.making import some_pictures
+from pictures.making import HOSTILE, folder_of, some_pictures
 
 
 def requests(folder: Path) -> list[dict[str, object]]:
@@ -99,6 +99,28 @@ def _alive(pid: int) -> bool:
     except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"
+
+
+def test_a_bomb_costs_no_memory(tmp_path: Path) -> None:
+    """Neither the process that decodes nor the one that asks makes room for what is declared (in the worst case 17
+    GB)."""
+    bombs = [name for name in HOSTILE if name.startswith(("bomb", "large", "words"))]
+    places = [[str(folder_of(tmp_path, {name: HOSTILE[name] for name in bombs}) / name)] for name in bombs]
+    worker, before = Worker(), _megabytes("self", "VmRSS")
+    try:
+        looks = worker.asked({"do": "look", "places": places})[0]["looks"]
+        assert all(look["reason"] for look in looks)
+        for place in places:
+            assert "bad" in worker.asked({"do": "show", "size": 224, "draw": None, "places": [place]})[0]
+        assert _megabytes(str(worker.process.pid), "VmHWM") < 150
+        assert _megabytes("self", "VmRSS") < before + 50
+    finally:
+        worker.end()
+
+
+def _megabytes(pid: str, what: str) -> float:
+    lines = Path("/proc", pid, "status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(what)).split()[1]) / 1024
 
 
 def test_a_worker_loads_no_torch_and_has_a_limit() -> None:

@@ -143,6 +143,7 @@ REASONS = {
     "large.png": "7000 x 7000 pixels are more than the 40",
     "bomb.jpg": "far more than",
     "bomb.gif": "far more than",
+    "words.png": "Decompressed data too large",
     "cut.jpg": "truncated",
     "cut.png": "cannot be decoded",
     "text.jpg": "it is text, 'this is no pictu'",

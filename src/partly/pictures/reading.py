@@ -138,7 +138,7 @@ def _rgb(image: Image.Image) -> Image.Image:
     """8 bits of red, green and blue. What is transparent lies on white; of 16 bits of grey the upper 8 are kept, where
     Pillow would cut off at 255."""
     if image.mode.startswith("I"):
-        grey = np.asarray(image).astype(np.int64)
+        grey = np.asarray(image)
         if grey.min() < 0 or grey.max() > 0xFFFF:
             raise DataError(f"holds whole numbers from {grey.min()} to {grey.max()}; 8 or 16 bits are read")
         return Image.fromarray((grey >> 8).astype(np.uint8)).convert("RGB")

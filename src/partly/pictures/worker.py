@@ -94,8 +94,8 @@ def content(place: Place) -> bytes:
             return os.pread(number, max(length, 0), place.offset)
         finally:
             os.close(number)
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot be read ({getattr(error, 'strerror', None) or error})") from error
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror or error})") from error
 
 
 def main() -> None:
