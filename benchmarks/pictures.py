@@ -21,6 +21,8 @@ those of the features, which are made once (a row of their own); it learns for a
 says.
 """
 
+# Long because it is four small benchmarks of one thing.
+
 from __future__ import annotations
 
 import argparse
