@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -59,12 +59,15 @@ class Pool:
         z = torch.from_numpy(self.labels.rows(index.numpy()))
         return Batch(x.to(self.device), z.to(self.device), index.to(self.device))
 
-    def batches(self, clock: Clock) -> Iterator[Batch]:
-        """One epoch in its own random order, from the clock's step on. It is there to learn from, so pictures may be
-        changed at random, each as the clock draws for it; they are decoded while those before are worked on."""
-        order = torch.from_numpy(clock.epoch_rng("order").permutation(len(self)))
-        parts = order.split(self.batch_size)[clock.step : self.steps]
+    def learned(self, parts: Sequence[Tensor], clock: Clock) -> Iterator[Batch]:
+        """The items at these positions, part after part. They are there to learn from, so pictures may be changed at
+        random, each as the clock draws for it; they are decoded while those before are worked on."""
         yield from map(self._batch, streamed(self.items, parts, clock.draw), parts)
+
+    def batches(self, clock: Clock) -> Iterator[Batch]:
+        """One epoch in its own random order, from the clock's step on, to learn from."""
+        order = torch.from_numpy(clock.epoch_rng("order").permutation(len(self)))
+        yield from self.learned(order.split(self.batch_size)[clock.step : self.steps], clock)
 
     def labels_in_order(self) -> Iterator[tuple[Tensor, Tensor]]:
         """index [B] and z [B, L] of every item once: for who needs no items, which may have to be read from

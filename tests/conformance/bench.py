@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import atexit
 import copy
 import importlib.util
 import inspect
 import random
+import shutil
 import sys
+import tempfile
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from partly import methods, training
 from partly.clock import Clock
-from partly.items import Items, Statistics, as_items
+from partly.items import Items, PictureFiles, Source, Statistics, as_items
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
+from partly.pictures.augmentation import Augmentation
+from partly.pictures.worker import Place
 from partly.pool import Batch, Pool
 
 ITEMS, LABELS, FEATURES, BATCH, EPOCHS = 22, 5, 6, 8, 2  # three steps an epoch, the last one smaller
@@ -122,6 +129,19 @@ class OnDisk:
 
     def digest(self) -> str:
         return self.known_digest
+
+
+@cache
+def picture_files() -> PictureFiles:
+    """Small pictures in files, augmented wherever there is a draw: they come from processes of their own."""
+    folder = Path(tempfile.mkdtemp(prefix="conformance"))
+    atexit.register(shutil.rmtree, folder)
+    rng = np.random.default_rng(5)
+    paths = [str(folder / f"{i}.png") for i in range(ITEMS)]
+    for path in paths:
+        Image.fromarray(rng.integers(0, 256, (20, 18, 3), dtype=np.uint8)).save(path)
+    items = PictureFiles(Source(list(map(Place, paths)), list(map(str, range(ITEMS))), str(folder)))
+    return items.sized(16).augmented(Augmentation())
 
 
 # -------------------------------------------------------------------- runs

@@ -44,6 +44,7 @@ from conformance.bench import (
     make_task,
     not_finite,
     observed,
+    picture_files,
     plain,
     randomness,
     size,
@@ -405,6 +406,39 @@ def check_pictures(info: MethodInfo) -> None:
     if "pictures" not in info.kind.kinds:
         raise DoesNotApply("it says that it does not learn from pictures")
     _stays_finite(info, make_pool(items=as_items(pictures)), "pictures", head="mlp")
+
+
+def check_picture_files(info: MethodInfo) -> None:
+    """Pictures in files, decoded and augmented in other processes: a run that is stopped half-way and goes on ends in
+    the bits of one that is not, and scoring changes nothing. Who does not learn from pictures says so."""
+    pool = make_pool(items=picture_files())
+    if "pictures" not in info.kind.kinds:
+        said = ""
+        try:
+            built(info, make_task(pool))
+        except SettingError as error:
+            said = str(error)
+        assert "not from pictures" in said, f"{info.name}: pictures are not refused by name; said was {said!r}."
+        return
+    whole = trained(info, pool, "pictures in files")
+    with tempfile.TemporaryDirectory() as folder, in_case(info, "pictures in files, resumed"):
+        stopped = 0
+        for watch in (_stop_half_way, None):
+            method = built(info, make_task(pool))
+            try:
+                training.train(method, pool, Clock(0, EPOCHS, method.steps(pool)), folder=Path(folder), watch=watch)
+            except Stopped:
+                stopped += 1
+        assert stopped == 1, "the loop did not stop when it was asked to"
+        one, other = (training.logits(method, pool.items) for _ in range(2))
+    differ = differing(whole.state(), method.state())
+    assert not differ, f"{info.name}: resuming or scoring pictures in files gives other bits in {differ}."
+    assert one.tobytes() == other.tobytes(), f"{info.name}: pictures in files are scored otherwise the second time."
+
+
+def _stop_half_way(clock: Clock, logs: dict[str, float]) -> None:
+    if 2 * (clock.epoch * clock.steps + clock.step) >= clock.epochs * clock.steps:
+        _stop(clock, logs)
 
 
 def check_logs(info: MethodInfo) -> None:

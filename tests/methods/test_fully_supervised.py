@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformance.bench import differing, features, make_pool, observed, trained, truth
+from conformance.bench import differing, features, make_pool, observed, picture_files, trained, truth
 from partly import methods
 from partly.items import as_items
 
@@ -46,3 +46,10 @@ def test_steps_differ_in_their_items() -> None:
     still = {"lr": 0.0, "head": "mlp", "head_settings": {"hidden": 8, "dropout": 0.0}}
     trained(FULL, pool, epochs=1, watch=lambda clock, logs: losses.append(logs["loss"]), **still)
     assert len(set(losses)) == len(losses) == pool.steps
+
+
+def test_pictures_are_augmented() -> None:
+    """As with other methods: what it learns from changes from epoch to epoch."""
+    items = picture_files()
+    as_they_are, changed = (trained(FULL, make_pool(items=one)) for one in (items.augmented(None), items))
+    assert differing(as_they_are.weights(), changed.weights())

@@ -55,6 +55,13 @@ def gif_bomb() -> bytes:
     return bytes(content)
 
 
+def wordy() -> bytes:
+    """A sound picture with a comment of five kilobytes that are five megabytes when they are unpacked."""
+    content = encoded(noise())
+    at = content.index(b"IDAT") - 4
+    return content[:at] + chunk(b"zTXt", b"Comment\0\0" + zlib.compress(bytes(5_000_000), 9)) + content[at:]
+
+
 def animated() -> bytes:
     frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "green", "blue")]
     return encoded(frames[0], "GIF", save_all=True, append_images=frames[1:])
@@ -65,6 +72,7 @@ HOSTILE = {
     "large.png": png_bomb(7_000, 7_000),
     "bomb.jpg": jpeg_bomb(),
     "bomb.gif": gif_bomb(),
+    "words.png": wordy(),
     "cut.jpg": encoded(noise(200, 150), "JPEG")[:-600],
     "cut.png": encoded(noise(200, 150))[:-600],
     "text.jpg": b"this is no picture at all\n",

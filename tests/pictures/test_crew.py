@@ -13,15 +13,23 @@ import pytest
 
 from partly.errors import SettingError
 from partly.pictures import crew as module
-from partly.pictures.crew import Crew, Died, crew
+from partly.pictures.crew import Crew, Died, Worker, crew
+from partly.pictures.shared import Shared
 from partly.pictures.worker import answered, command
-from pictures.making import some_pictures
+from pictures.making import HOSTILE, folder_of, some_pictures
 
 
 def requests(folder: Path) -> list[dict[str, object]]:
     names = sorted(path.name for path in folder.iterdir())
     show = {"do": "show", "size": 16, "draw": [0, 0], "augmentation": {}}
     return [show | {"places": [[str(folder / name)]], "names": [name]} for name in names]
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
+    """The workers that are started from now on."""
+    started: list[Worker] = []
+    monkeypatch.setattr(module, "Worker", lambda: started.append(Worker()) or started[-1])
+    return started
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -43,13 +51,11 @@ def test_who_stops_listening_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_process_that_dies_is_told_of_and_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[bytes]] = []
-    start = module._started
-    monkeypatch.setattr(module, "_started", lambda: started.append(start()) or started[-1])
+    started = watched(monkeypatch)
     one, asked = Crew(1), requests(some_pictures(tmp_path, 2))
     before = one.ask(asked[0]).result()
-    os.kill(started[0].pid, signal.SIGKILL)
-    started[0].wait()
+    os.kill(started[0].process.pid, signal.SIGKILL)
+    started[0].process.wait()
     with pytest.raises(Died, match="status -9"):
         one.ask(asked[0]).result()
     assert one.ask(asked[0]).result() == before
@@ -57,12 +63,10 @@ def test_a_process_that_dies_is_told_of_and_replaced(tmp_path: Path, monkeypatch
 
 
 def test_ctrl_c_is_for_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[subprocess.Popen[bytes]] = []
-    start = module._started
-    monkeypatch.setattr(module, "_started", lambda: started.append(start()) or started[-1])
+    started = watched(monkeypatch)
     one, asked = Crew(1), requests(some_pictures(tmp_path, 2))
     one.ask(asked[0]).result()
-    started[0].send_signal(signal.SIGINT)
+    started[0].process.send_signal(signal.SIGINT)
     assert one.ask(asked[1]).result()[1]
     assert len(started) == 1
 
@@ -73,11 +77,11 @@ def test_no_process_outlives_who_asks(tmp_path: Path) -> None:
 import os
 from pathlib import Path
 from partly.pictures import crew
-start, pids = crew._started, []
-crew._started = lambda: pids.append(start()) or pids[-1]
+start, started = crew.Worker, []
+crew.Worker = lambda: started.append(start()) or started[-1]
 one = crew.Crew(1)
 one.ask({{"do": "look", "places": [[{str(tmp_path / "p0.png")!r}]]}}).result()
-print(pids[0].pid, flush=True)
+print(started[0].process.pid, flush=True)
 os.kill(os.getpid(), 9)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -97,8 +101,30 @@ def _alive(pid: int) -> bool:
     return state != "Z"
 
 
+def test_a_bomb_costs_no_memory(tmp_path: Path) -> None:
+    """Neither the process that decodes nor the one that asks makes room for what is declared (in the worst case 17
+    GB)."""
+    bombs = [name for name in HOSTILE if name.startswith(("bomb", "large", "words"))]
+    places = [[str(folder_of(tmp_path, {name: HOSTILE[name] for name in bombs}) / name)] for name in bombs]
+    worker, before = Worker(), _megabytes("self", "VmRSS")
+    try:
+        looks = worker.asked({"do": "look", "places": places})[0]["looks"]
+        assert all(look["reason"] for look in looks)
+        for place in places:
+            assert "bad" in worker.asked({"do": "show", "size": 224, "draw": None, "places": [place]})[0]
+        assert _megabytes(str(worker.process.pid), "VmHWM") < 150
+        assert _megabytes("self", "VmRSS") < before + 50
+    finally:
+        worker.end()
+
+
+def _megabytes(pid: str, what: str) -> float:
+    lines = Path("/proc", pid, "status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(what)).split()[1]) / 1024
+
+
 def test_a_worker_loads_no_torch_and_has_a_limit() -> None:
-    words, environment = command()
+    words, environment = command(Shared())
     program = "import sys, partly.pictures.worker; sys.exit('torch' in sys.modules)"
     assert subprocess.run([*words[:2], "-c", program], env=environment).returncode == 0
 

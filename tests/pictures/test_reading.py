@@ -46,12 +46,13 @@ def test_a_view_is_cut_out_resized_and_mirrored() -> None:
 
 
 @pytest.mark.parametrize("light", [(1.2, 1, 1), (1, 0.7, 1), (1, 1, 1.4), (0.9, 1.1, 0.8)])
-def test_light_is_that_of_pillow_one_after_the_other(light: tuple[float, float, float]) -> None:
-    """Pillow rounds three times and cuts off after each: in the middle of the range all is the same but for that."""
+def test_light_is_one_change_after_the_other(light: tuple[float, float, float]) -> None:
+    """By Pillow, which rounds three times and cuts off after each: in the middle of the range all is the same but for
+    that. Its own contrast is about the mean of the picture."""
     image = Image.eval(noise(32, 32), lambda v: 70 + v // 3)
-    expected = image
-    for kind, factor in zip((ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color), light, strict=True):
-        expected = kind(expected).enhance(factor)
+    brighter = ImageEnhance.Brightness(image).enhance(light[0])
+    harder = Image.blend(Image.new("RGB", image.size, (128, 128, 128)), brighter, light[1])
+    expected = ImageEnhance.Color(harder).enhance(light[2])
     found = rendered(encoded(image), 32, lambda w, h: View((0, 0, 32, 32), light=light))
     assert np.abs(found.astype(int) - np.asarray(expected)).max() <= 3
 
@@ -142,6 +143,7 @@ REASONS = {
     "large.png": "7000 x 7000 pixels are more than the 40",
     "bomb.jpg": "far more than",
     "bomb.gif": "far more than",
+    "words.png": "Decompressed data too large",
     "cut.jpg": "truncated",
     "cut.png": "cannot be decoded",
     "text.jpg": "it is text, 'this is no pictu'",

@@ -12,6 +12,7 @@ as with any other method, each with items drawn from the wholly known ones, so t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from partly.clock import Clock
 from partly.losses import bce
@@ -31,9 +32,10 @@ class FullySupervised(Method):
         if not len(pool.whole):
             yield from super().epoch(pool, clock)
         else:
-            for _ in range(clock.step, pool.steps):
-                drawn = clock.rng("items").permutation(len(pool.whole))[: pool.batch_size]
-                yield self.update(pool.take(pool.whole[drawn]), clock)
+            steps = (replace(clock, step=step) for step in range(clock.step, pool.steps))
+            drawn = [one.rng("items").permutation(len(pool.whole))[: pool.batch_size] for one in steps]
+            for batch in pool.learned([pool.whole[part] for part in drawn], clock):
+                yield self.update(batch, clock)
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         loss = bce(self.network(batch.x, batch.z), batch.z).mean()

@@ -8,11 +8,11 @@ Known no: an ordinary negative. Unknown: its pseudo-label, which is kept from vi
 known there is nothing to look ahead to, and the known entries alone are learned from, as with `bce`.
 
 Differs: means instead of sums, and a batch of items at a time. At most `fine_items` wholly known ones judge, the same
-throughout an epoch. The look-ahead is without dropout. Pseudo-labels start at `start`, which the paper does not say.
-Items that are wholly known are in the batches too, and with `fine_weight` those that judge also enter the real step; in
-the paper they only judge. `rate` below 1 moves a pseudo-label only so far towards what equation 8 says. `sharpness`
-makes equation 8 soft: sigmoid(-sharpness x gradient / mean size of the gradient). `ahead` is the rate of the look-ahead
-step over that of the real one.
+throughout an epoch; pictures of them are not augmented. The look-ahead is without dropout. Pseudo-labels start at
+`start`, which the paper does not say. Items that are wholly known are in the batches too, and with `fine_weight` those
+that judge also enter the real step; in the paper they only judge. `rate` below 1 moves a pseudo-label only so far
+towards what equation 8 says. `sharpness` makes equation 8 soft: sigmoid(-sharpness x gradient / mean size of the
+gradient). `ahead` is the rate of the look-ahead step over that of the real one.
 
 Defaults: as in the paper, and chosen by validation on features of VOC 2012 and COCO with coarse labels, an MLP head and
 one seed. P@1 on VOC 2012 with 89 wholly known items: 0.89; with 32 of them as judges, drawn anew in each step, 0.56;

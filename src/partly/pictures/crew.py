@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 from partly.errors import PartlyError, SettingError
+from partly.pictures.shared import Shared
 from partly.pictures.worker import Answer, Request, answered, command
 
 WORKERS = "PARTLY_WORKERS"  # how many processes decode; 0: none, the asking one does it itself
@@ -27,13 +28,42 @@ class Died(PartlyError):
     """A process ended over a question, instead of answering it."""
 
 
+class Worker:
+    """A process, and the memory in which it leaves pixels."""
+
+    def __init__(self) -> None:
+        self.shared = Shared()
+        words, environment = command(self.shared)
+        pipe, null = subprocess.PIPE, subprocess.DEVNULL
+        self.process = subprocess.Popen(
+            words, stdin=pipe, stdout=pipe, stderr=null, env=environment, pass_fds=[self.shared.number]
+        )
+
+    def asked(self, request: Request) -> Answer:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(BrokenPipeError):  # then there is no answer either
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise Died(f"A process that decodes pictures ended (status {self.process.wait()}).")
+        told: dict[str, Any] = json.loads(line)
+        return told, bytes(self.shared.room(told["bytes"]))
+
+    def end(self) -> None:
+        with suppress(BrokenPipeError), self.process:
+            pass  # leaving closes its pipes, which ends it, and waits for it
+        self.shared.close()
+
+
 class Crew:
     """Some processes, started when they are first needed; each is asked one thing at a time."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._threads = ThreadPoolExecutor(max(1, count), "pictures")
-        self._idle: queue.SimpleQueue[subprocess.Popen[bytes] | None] = queue.SimpleQueue()
+        self._idle: queue.SimpleQueue[Worker | None] = queue.SimpleQueue()
         for _ in range(count):
             self._idle.put(None)
         weakref.finalize(self, _let_go, self._threads, self._idle)
@@ -57,52 +87,25 @@ class Crew:
                 future.cancel()
 
     def _asked(self, request: Request) -> Answer:
-        process = self._idle.get() or _started()
+        worker = self._idle.get() or Worker()
         told: Answer | None = None
         try:
-            told = _exchanged(process, request)
+            told = worker.asked(request)
             return told
         finally:
             if told is None:
-                process.kill()
-                _ended(process)
-            self._idle.put(process if told is not None else None)
+                worker.process.kill()
+                worker.end()
+            self._idle.put(worker if told is not None else None)
 
 
-def _started() -> subprocess.Popen[bytes]:
-    words, environment = command()
-    pipe = subprocess.PIPE
-    return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environment)
-
-
-def _exchanged(process: subprocess.Popen[bytes], request: Request) -> Answer:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with suppress(BrokenPipeError):  # then there is no answer either
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        process.stdin.flush()
-    line = process.stdout.readline()
-    if not line.endswith(b"\n"):
-        raise Died(f"A process that decodes pictures ended (status {process.wait()}).")
-    told: dict[str, Any] = json.loads(line)
-    pixels = process.stdout.read(told["bytes"])
-    if len(pixels) != told["bytes"]:
-        raise Died(f"A process that decodes pictures ended (status {process.wait()}) in the middle of an answer.")
-    return told, pixels
-
-
-def _let_go(threads: ThreadPoolExecutor, idle: queue.SimpleQueue[subprocess.Popen[bytes] | None]) -> None:
+def _let_go(threads: ThreadPoolExecutor, idle: queue.SimpleQueue[Worker | None]) -> None:
     """End the processes by closing what they read from."""
     threads.shutdown(wait=True, cancel_futures=True)
     while not idle.empty():
-        process = idle.get()
-        if process is not None:
-            _ended(process)
-
-
-def _ended(process: subprocess.Popen[bytes]) -> None:
-    with suppress(BrokenPipeError), process:
-        pass  # leaving closes its pipes, which ends it, and waits for it
+        worker = idle.get()
+        if worker is not None:
+            worker.end()
 
 
 def crew() -> Crew:

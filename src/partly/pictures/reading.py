@@ -35,6 +35,7 @@ TURNS = {
     8: Image.Transpose.ROTATE_90,
 }
 GREY = (0.299, 0.587, 0.114)  # how bright red, green and blue are
+MIDDLE = 128  # grey
 GLANCE = 64  # pixels: a JPEG is decoded at an eighth where that leaves so many, and no part of it is left out
 GAP = 3.0  # how much larger than wanted a picture is left by the quick step that comes before the careful one
 
@@ -83,12 +84,10 @@ def rendered(content: bytes, size: int, viewer: Viewer | None = None) -> Pixels:
 
 
 def _lit(image: Image.Image, brightness: float, contrast: float, saturation: float) -> Image.Image:
-    """First brighter (x -> b x), then with more contrast (about the mean grey), then with more colour (about the grey
+    """First brighter (x -> b x), then with more contrast (about a middle grey), then with more colour (about the grey
     of each pixel). All three are linear, so they are one matrix: rounded once, and three times as fast as one by
     one."""
-    gain = brightness * contrast
-    mean = float(np.asarray(image.convert("L")).mean())
-    shift = (1 - contrast) * brightness * mean
+    gain, shift = brightness * contrast, (1 - contrast) * MIDDLE
     rows = ((gain * (saturation * (i == j) + (1 - saturation) * GREY[j]) for j in range(3)) for i in range(3))
     return image.convert("RGB", tuple(number for row in rows for number in (*row, shift)))
 
@@ -139,7 +138,7 @@ def _rgb(image: Image.Image) -> Image.Image:
     """8 bits of red, green and blue. What is transparent lies on white; of 16 bits of grey the upper 8 are kept, where
     Pillow would cut off at 255."""
     if image.mode.startswith("I"):
-        grey = np.asarray(image).astype(np.int64)
+        grey = np.asarray(image)
         if grey.min() < 0 or grey.max() > 0xFFFF:
             raise DataError(f"holds whole numbers from {grey.min()} to {grey.max()}; 8 or 16 bits are read")
         return Image.fromarray((grey >> 8).astype(np.uint8)).convert("RGB")
@@ -149,7 +148,7 @@ def _rgb(image: Image.Image) -> Image.Image:
         image = image.convert("RGBA")
         white = Image.new("RGBA", image.size, "white")
         return Image.alpha_composite(white, image).convert("RGB")
-    return image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")  # which would be a copy
 
 
 def _turn(image: Image.Image) -> int:

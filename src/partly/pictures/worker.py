@@ -1,7 +1,8 @@
 """A process that looks at pictures and decodes them: a request a line on its input, an answer on its output.
 
 It is a program and no function of a pool, so that nobody's main module is imported again, nothing is forked from a
-process with threads, and no torch is loaded. What goes over the pipes is JSON and pixels.
+process with threads, and no torch is loaded. What goes over the pipes is JSON; pixels are left in memory that is shared
+with who asks.
 """
 
 from __future__ import annotations
@@ -12,20 +13,25 @@ import resource
 import signal
 import stat
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from partly.clock import Draw
 from partly.errors import DataError
 from partly.pictures.augmentation import Augmentation
 from partly.pictures.reading import Look, looked, rendered
+from partly.pictures.shared import Shared
 
 MOST_MEMORY = 4 << 30  # bytes of address space: whatever a picture does, it does not take the machine with it
 MOST_BYTES = 1 << 28  # of a file
 Request = dict[str, Any]
 Answer = tuple[dict[str, Any], bytes]
+Room = Callable[[int], bytearray | memoryview]  # for so many bytes
 
 
 class Place(NamedTuple):
@@ -38,10 +44,16 @@ class Place(NamedTuple):
 
 def answered(request: Request) -> Answer:
     """What there is to say, and pixels. A function of the request and of the files alone."""
+    told, pixels = written(request, bytearray)
+    return told, bytes(pixels)
+
+
+def written(request: Request, room: Room) -> tuple[dict[str, Any], bytearray | memoryview]:
+    """The same with the pixels in memory that is given for them."""
     places = [Place(*place) for place in request["places"]]
     if request["do"] == "look":
-        return {"looks": [asdict(_looked(place)) for place in places]}, b""
-    return _pixels(request, places)
+        return {"looks": [asdict(_looked(place)) for place in places]}, room(0)
+    return _pixels(request, places, room)
 
 
 def _looked(place: Place) -> Look:
@@ -51,32 +63,37 @@ def _looked(place: Place) -> Look:
         return Look("", str(error))
 
 
-def _pixels(request: Request, places: list[Place]) -> Answer:
+def _pixels(request: Request, places: list[Place], room: Room) -> tuple[dict[str, Any], bytearray | memoryview]:
     """Of the names in the request, at its size, with its draw; a picture that cannot be shown is told of."""
     viewers: list[Any] = [None] * len(places)
     if request["draw"] is not None:
         view, draw = Augmentation(**request["augmentation"]).view, Draw(*request["draw"])
         viewers = [partial(view, draw=draw, item=name) for name in request["names"]]
-    parts = []
-    for place, viewer in zip(places, viewers, strict=True):
+    size = request["size"]
+    pixels = room(len(places) * size * size * 3)
+    shown = np.frombuffer(pixels, np.uint8).reshape(len(places), size, size, 3)
+    for place, viewer, its in zip(places, viewers, shown, strict=True):
         try:
-            parts.append(rendered(content(place), request["size"], viewer).tobytes())
+            its[:] = rendered(content(place), size, viewer)
         except DataError as error:
-            return {"bad": [place.path, str(error)]}, b""
-    return {}, b"".join(parts)
+            return {"bad": [place.path, str(error)]}, room(0)
+    return {}, pixels
 
 
 def content(place: Place) -> bytes:
     """The bytes; of a plain file only, since others may keep one waiting for ever."""
     try:
-        with open(os.open(place.path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-            found = os.fstat(file.fileno())
+        number = os.open(place.path, os.O_RDONLY | os.O_NONBLOCK)
+        try:  # without a file object: five times as fast
+            found = os.fstat(number)
             if not stat.S_ISREG(found.st_mode):
                 raise DataError("not a plain file")
-            if (found.st_size if place.length is None else place.length) > MOST_BYTES:
-                raise DataError(f"{found.st_size} bytes are more than the {MOST_BYTES} that are read of a picture")
-            file.seek(place.offset)
-            return file.read(MOST_BYTES if place.length is None else place.length)
+            length = found.st_size - place.offset if place.length is None else place.length
+            if length > MOST_BYTES:
+                raise DataError(f"{length} bytes are more than the {MOST_BYTES} that are read of a picture")
+            return os.pread(number, max(length, 0), place.offset)
+        finally:
+            os.close(number)
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror or error})") from error
 
@@ -87,22 +104,22 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     out = open(os.dup(1), "wb")  # noqa: SIM115, for as long as the process lives
     os.dup2(2, 1)  # so that what a library prints is not taken for an answer
+    shared = Shared(int(sys.argv[1]))
     for line in sys.stdin.buffer:
-        told, pixels = answered(json.loads(line))
+        told, pixels = written(json.loads(line), shared.room)
         out.write(json.dumps(told | {"bytes": len(pixels)}).encode() + b"\n")
-        out.write(pixels)
         out.flush()
 
 
-def command() -> tuple[list[str], dict[str, str]]:
-    """How to start one, and its environment."""
+def command(shared: Shared) -> tuple[list[str], dict[str, str]]:
+    """How to start one that leaves pixels in this memory, and its environment."""
     import partly
 
     source = str(Path(partly.__file__).parents[1])
     paths = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH", ""))))
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     # -P: a file of the folder that somebody happens to be in is not imported.
-    return [sys.executable, "-P", "-m", __name__], os.environ | threads | {"PYTHONPATH": paths}
+    return [sys.executable, "-P", "-m", __name__, str(shared.number)], os.environ | threads | {"PYTHONPATH": paths}
 
 
 if __name__ == "__main__":
