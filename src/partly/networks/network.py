@@ -13,7 +13,8 @@ from partly.items import Statistics
 
 
 class Network(nn.Module):
-    """`features(x)` -> [B, D], then `head(features)` -> logits [B, L]; a method can see both.
+    """`features(x)` -> [B, D], then `head(features)` -> logits [B, L]; a method can see both. Where there are maps, and
+    the head takes them, features are [B, D, H, W].
 
     A head whose forward takes (features, z) is also given what is known of the items: z [B, L], or None.
     """
@@ -28,14 +29,20 @@ class Network(nn.Module):
         return self.both(x, z)[1]
 
     def both(self, x: Tensor, z: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Features [B, D] and logits [B, L]."""
+        """Features [B, D], of maps their mean over all places, and logits [B, L]."""
         features = self.features(x)
-        return features, self.head(features, z) if self.takes_labels else self.head(features)
+        logits = self.head(features, z) if self.takes_labels else self.head(features)
+        return features if features.ndim == 2 else features.mean(dim=(2, 3)), logits
 
     def width(self, shape: tuple[int, ...]) -> int:
         """How many features it makes of items of this shape."""
         with predicting(self), torch.no_grad():
             return int(self.features(torch.zeros(1, *shape)).shape[1])
+
+
+def placed(features: Tensor) -> Tensor:
+    """Maps [B, D, H, W] as they are; features [B, D] as maps of a single place."""
+    return features if features.ndim == 4 else features[:, :, None, None]
 
 
 @contextmanager
