@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import difflib
 import gzip
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -47,11 +48,12 @@ def nearest(path: Path, word: str) -> list[str]:
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Word and numbers of each line."""
     plain_file(path, SUFFIXES)
-    opened: Callable[..., Iterable[str]] = gzip.open if path.suffix.lower() == ".gz" else open
+    opened: Callable[..., TextIO] = gzip.open if path.suffix.lower() == ".gz" else open
     try:
-        for line in opened(path, "rt", encoding="utf-8", newline="\n"):
-            word, _, numbers = line.partition(" ")
-            yield word, numbers
+        with opened(path, "rt", encoding="utf-8", newline="\n") as file:
+            for line in file:
+                word, _, numbers = line.partition(" ")
+                yield word, numbers
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error}).") from error
 

@@ -13,9 +13,9 @@ many outputs as the space has dimensions: one that knows labels apart, as `ml-gc
 a share of the epochs the whole is first trained by `bce`: Huynh and Elhamifar (CVPR 2020) start all their baselines
 from a logistic model.
 
-Defaults: size is 300, that of the paper's word vectors (384 with minilm); warmup = 0.5, of 0 and 0.5, by validation with a linear head
-on the features of VOC 2012 (50 % known) and COCO (30 %). There validation chose an epoch of the first part: what did
-best was the small space with cross-entropy.
+Defaults: size is 300, that of the paper's word vectors (384 with minilm); warmup = 0.5, of 0 and 0.5, by validation
+with a linear head on the features of VOC 2012 (50 % known) and COCO (30 %). There validation chose an epoch of the
+first part: what did best was the small space with cross-entropy.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 What may be given as `vectors`:
 
 - "minilm": each name as a text, 384 numbers;
-- a file of word vectors (`.txt`, `.vec`, also `.gz`): a name that is there itself (`hot dog` as `hot_dog` too), else the
-  mean of its words; each as it is written, else in lower case;
+- a file of word vectors (`.txt`, `.vec`, also `.gz`): that of the name where it is there itself (`hot dog` as `hot_dog`
+  too), else the mean of its words; each as it is written, else in lower case;
 - a file of features (`.csv`, `.parquet`, `.npz`) whose ids are the names of the labels.
 """
 

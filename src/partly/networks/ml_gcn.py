@@ -12,8 +12,9 @@ The paper starts from word vectors of the labels' names, held fixed: those that 
 a table with the names of the labels as ids, or "minilm", which makes them of the names. `size` says how many numbers a
 vector of a file has.
 
-Differs: without `vectors` they are learned. The re-weighted rows of the graph already sum to 1, so they are not normalised again (the authors'
-code does, with the transposed graph). The trunk is that of `mlp`, in place of a convolutional network that is tuned.
+Differs: without `vectors` they are learned. The re-weighted rows of the graph already sum to 1, so they are not
+normalised again (the authors' code does, with the transposed graph). The trunk is that of `mlp`, in place of a
+convolutional network that is tuned.
 """
 
 from __future__ import annotations
