@@ -6,7 +6,8 @@ The file holds a JSON object a line: `name`, `text` and `tags`. Of a random part
 many yes among the training items are the labels; all of them are known of the test items, and a scenario hides most of
 those of the training items. What is measured are the commands that a person would give: `partly features --backbone
 minilm` once, then `partly train` on its folder, and on a sparse `.npz` of TF-IDF whose words are those of the training
-items. Seconds are those of the processor for the whole command, on one thread. A folder that is kept (`--out`) is gone on with.
+items. Seconds are those of the processor for the whole command, on one thread. A folder that is kept (`--out`) is gone
+on with.
 """
 
 from __future__ import annotations
