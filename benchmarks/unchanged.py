@@ -74,7 +74,7 @@ def digests() -> dict[str, str]:
                 found[f"{method}, {known}, {held_out}"] = sha(model.predict_proba(features))
         model = partly.Classifier(method, head="linear", epochs=2, batch_size=16, progress=False)
         found[f"{method}, pictures"] = sha(model.fit(pictures, labels["uniform"][:60]).predict_proba(pictures))
-    for head in ("linear", "gnn", "ml-gcn", "c-tran"):
+    for head in ("linear", "gnn", "ml-gcn", "label-transformer", "c-tran", "weldon"):
         for method in ("bce", "cls", "imcl"):
             model = partly.Classifier(method, head=head, epochs=3, batch_size=16, optimizer="sgd", progress=False)
             found[f"{method}, {head}"] = sha(model.fit(features, labels["uniform"]).predict_proba(features))

@@ -70,9 +70,10 @@ def test_features_are_made_once(data: Dataset, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_may_change_is_not_made_once(data: Dataset) -> None:
-    """Pictures that are changed at random, stages that are trained, a module of the caller's own."""
+    """Pictures that are changed at random, maps, stages that are trained, a module of the caller's own."""
     for more in (
         FROZEN | {"augment": True},
+        FROZEN | {"head": "weldon"},
         FROZEN | {"backbone_settings": {"freeze": 1, "widths": [4, 6]}},
         {"backbone": SmallConv(3, (4, 6)), "backbone_settings": {"freeze": "all"}},
     ):

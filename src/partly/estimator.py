@@ -119,9 +119,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None) -> Self:
         """Learn from items X and labels Y.
 
-        X: features [N, D] (an array, a table or a SciPy sparse matrix), pictures [N, H, W, C] of uint8, or
-        `partly.items`. Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. validation: (X, Y) that choose the
-        best epoch; without it the last epoch is kept.
+        X: features [N, D] (an array, a table or a SciPy sparse matrix), pictures [N, H, W, C] of uint8, a list or
+        column of texts, or `partly.items`. Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. validation: (X,
+        Y) that choose the best epoch; without it the last epoch is kept.
         """
         x, labels, recipe = self.prepare(X, Y)
         held_out = None if validation is None else self._held_out(validation, labels.names)
@@ -213,9 +213,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any, known: Any = None) -> npt.NDArray[np.float32]:
         """Logits [N, L].
 
-        known: what is known of these items, as Y in `fit`, for a head that makes use of it ("c-tran"). It sharpens the
-        scores of the other entries. Those of known entries are the network's too, and mean little: it never learned
-        to score what it is told.
+        known: what is known of these items, as Y in `fit`, for a head that makes use of it ("c-tran",
+        "label-transformer"). It sharpens the scores of the other entries. Those of known entries are the network's too,
+        and mean little: it never learned to score what it is told.
         """
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
@@ -281,6 +281,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 x = X.sized(self._item_shape[-1])
         elif items.are_pictures(X):
             x = items.pictures(np.asarray(X))
+        elif items.are_texts(X):
+            x = items.texts(list(X))
         else:
             x = self._features(X, reset)
         if reset:

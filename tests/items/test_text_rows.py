@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partly import Classifier
 from partly.errors import DataError
-from partly.items import texts, texts_of
+from partly.items import are_texts, as_items, texts, texts_of
 from partly.items.text_rows import LENGTH
 
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40)
@@ -59,3 +63,27 @@ def test_a_text_that_says_nothing_is_refused(bad: str) -> None:
 def test_a_text_that_is_no_unicode_is_refused() -> None:
     with pytest.raises(DataError, match="not valid Unicode"):
         texts(["a\udc80"])
+
+
+@pytest.mark.parametrize(
+    "given", [["a text", "b"], ("a text", "b"), np.array(["a text", "b"]), pd.Series(["a text", "b"])]
+)
+def test_lists_and_columns_of_texts_are_taken_for_what_they_are(given: Any) -> None:
+    items = as_items(given)
+    assert items.kind == "texts"
+    assert texts_of(items.take(slice(None))) == ["a text", "b"]
+
+
+def test_numbers_are_not_taken_for_texts() -> None:
+    assert not any(map(are_texts, ([], [[1.0], [2.0]], np.zeros(3), np.array([["a"], ["b"]]), "a text", None)))
+    with pytest.raises(DataError, match=r"X: not texts: 2 of 3\n  item 1: nan\n  item 2: None"):
+        as_items(["a text", float("nan"), None])
+
+
+def test_a_classifier_takes_a_list_of_texts() -> None:
+    words = ["a red cat", "a blue car", "the cat sleeps", "cars are fast"] * 8
+    truth = np.array([[1, 0], [0, 1], [1, 0], [0, 1]] * 8)
+    model = Classifier("bce", head="linear", epochs=20, progress=False).fit(words, truth)
+    assert model.predict(["red cat", "blue cars"]).tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(DataError, match="trained on"):
+        model.predict(np.zeros((2, 3)))

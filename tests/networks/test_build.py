@@ -24,8 +24,9 @@ def test_every_head_on_every_kind_of_item(head: str, items: Items) -> None:
     network = networks.build(items, labels=5, head=head)
     x = items.take(slice(None))
     features = network.features(x)
-    assert features.ndim == 2
+    assert features.ndim == (4 if items.kind == "pictures" and networks.takes_maps(head) else 2)
     assert network.head(features).shape == network(x).shape == (6, 5)
+    assert network.both(x)[0].shape == features.shape[:2]
     assert network(x[:1]).shape == (1, 5)
     assert network.width(items.shape) == features.shape[1]
     again = networks.build(absent(items), labels=5, head=head)  # to be filled with weights

@@ -1,186 +1,131 @@
-"""CTran: the transformer by loops, what is given in training and in use, where gradients stop, bounded memory."""
+"""CTran: the transformer on maps by loops, a vector as one place, states, gradients, forward mode, bounded memory."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from partly import networks
+from networks.slow_transformer import norm, slow_layer
+from partly import Classifier, networks
+from partly.data.scenes import scenes
 from partly.errors import SettingError
 from partly.items import as_items
 from partly.networks import CTran, c_tran
 
-SMALL = {"width": 8, "tokens": 2, "layers": 2, "heads": 2}
+SMALL = {"width": 8, "layers": 2, "heads": 2}
 
 
 def make(labels: int = 3, **more: int) -> CTran:
-    """A network in float64 whose states and read-out say something."""
+    """A network in float64 whose states say something."""
     torch.manual_seed(0)
     net = CTran(4, labels, **(SMALL | more)).double()
-    for parameter in (net.yes, net.no, net.readout):
+    for parameter in (net.yes, net.no, net.bias):
         nn.init.normal_(parameter)
     return net
 
 
-def norm(token: Tensor, layer: nn.LayerNorm) -> Tensor:
-    centred = token - token.mean()
-    return centred / (centred.square().mean() + layer.eps).sqrt() * layer.weight + layer.bias
-
-
-def slow_layer(layer: c_tran.Layer, tokens: list[Tensor]) -> list[Tensor]:
-    """Token by token and head by head."""
-    projected = [
-        layer.query_key_value[1](norm(token, layer.query_key_value[0])).view(3, layer.heads, -1) for token in tokens
-    ]
-    result = []
-    for token, (query, _, _) in zip(tokens, projected, strict=True):
-        attended = []
-        for head in range(layer.heads):
-            close = [(query[head] @ key[head]) / query.shape[1] ** 0.5 for _, key, _ in projected]
-            total = sum(c.exp() for c in close)
-            attended.append(
-                sum(c.exp() / total * value[head] for c, (_, _, value) in zip(close, projected, strict=True))
-            )
-        token = token + layer.attended[0](torch.cat(attended))
-        inner = layer.feed_forward[1](norm(token, layer.feed_forward[0])).clamp(min=0)
-        result.append(token + layer.feed_forward[3](inner))
-    return result
-
-
-def slow(net: CTran, features: Tensor, z: list[int]) -> Tensor:
-    """The logits [L] of one item."""
-    tokens = list(net.project(features).view(net.tokens, -1))
+def slow(net: CTran, maps: Tensor, z: list[int]) -> Tensor:
+    """The logits [L] of one item, from its map [C, H, W]: place by place, then label by label."""
+    tokens = [net.project(maps[:, i, j]) for i in range(maps.shape[1]) for j in range(maps.shape[2])]
+    places = len(tokens)
     for label, state in enumerate(z):
         token = net.embedding[label]
-        tokens.append(token if state == 0 else token + 8**0.5 * (net.yes if state == 1 else net.no)[label])
+        tokens.append(token if state == 0 else token + 8**0.5 * (net.yes if state == 1 else net.no))
     *layers, last = net.layers
     for layer in layers:
         tokens = slow_layer(layer, tokens)
-    labels = [norm(token, last) for token in tokens[net.tokens :]]
-    told = sum(8**0.5 * (net.yes if state == 1 else net.no)[label] for label, state in enumerate(z) if state != 0)
-    return net.direct(features) + torch.stack([(labels[v] + told) @ net.readout[v] for v in range(len(z))])
+    return torch.stack([norm(tokens[places + v], last) @ net.readout[v] + net.bias[v] for v in range(len(z))])
 
 
 def test_forward_by_loops() -> None:
     net = make().eval()
-    features = torch.randn(4, 4, dtype=torch.float64)
+    maps = torch.randn(4, 4, 2, 3, dtype=torch.float64)
     z = [[0, 0, 0], [1, 0, -1], [-1, -1, 1], [0, 1, 0]]
-    expected = torch.stack([slow(net, row, states) for row, states in zip(features, z, strict=True)])
-    torch.testing.assert_close(net(features, torch.tensor(z, dtype=torch.int8)), expected, rtol=1e-9, atol=1e-9)
+    expected = torch.stack([slow(net, item, states) for item, states in zip(maps, z, strict=True)])
+    torch.testing.assert_close(net(maps, torch.tensor(z, dtype=torch.int8)), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_in_use_nothing_is_given_unless_the_caller_gives_it_and_then_all() -> None:
+def test_a_vector_is_a_map_of_one_place() -> None:
     net = make().eval()
     features = torch.randn(5, 4, dtype=torch.float64)
-    z = torch.tensor([[1, -1, 0]] * 5, dtype=torch.int8)
-    assert torch.equal(net(features), net(features, torch.zeros_like(z)))
-    assert torch.equal(net(features, z), net(features, z))  # nothing random
-    assert not torch.isclose(net(features), net(features, z)).any()  # each label hears of the others
-    assert not torch.isclose(net(features, z), net(features, -z)).any()
+    z = torch.randint(-1, 2, (5, 3), dtype=torch.int8)
+    assert torch.equal(net(features, z), net(features[:, :, None, None], z))
 
 
-def test_training_gives_a_random_part_of_what_is_known_of_each_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    net = CTran(4, 50, **SMALL).train()
-    seen: list[Tensor] = []
-    scores = net._scores
-    monkeypatch.setattr(net, "_scores", lambda features, given: seen.append(given) or scores(features, given))
-    z = torch.randint(-1, 2, (400, 50), dtype=torch.int8)
-    net(torch.randn(400, 4), z)
-    net(torch.randn(400, 4))
-    (given, nothing), known = seen, z != 0
-    assert not nothing.any()
-    assert torch.equal(given[given != 0], z[given != 0])  # what is given is what is known
-    shares = (given != 0).sum(dim=1) / known.sum(dim=1)
-    assert shares.mean() == pytest.approx(0.375, abs=0.03)  # between none and three quarters, all alike
-    assert shares.std() > 0.19  # 0.75 / sqrt(12) = 0.217: by item, not by entry alone
-    yes, no = ((given[z == sign] != 0).double().mean().item() for sign in (1, -1))
-    assert yes == pytest.approx(no, abs=0.03)
+def test_places_count_and_their_order_does_not() -> None:
+    net = make().eval()
+    maps = torch.randn(2, 4, 3, 3, dtype=torch.float64)
+    torch.testing.assert_close(net(maps.flip(3)), net(maps))
+    moved = maps.clone()
+    moved[:, :, 1, 1] += 1
+    assert not torch.isclose(net(moved), net(maps)).any()
 
 
-def test_what_is_given_carries_no_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    net = make().train()
-    features = torch.randn(2, 4, dtype=torch.float64, requires_grad=True)
-    z = torch.tensor([[1, -1, 0], [0, 1, 1]], dtype=torch.int8)
-    # An item's chance is 0.75 * 0.8 = 0.6: what is known and draws less is given.
-    draws = iter([torch.tensor([[0.8], [0.8]]), torch.tensor([[0.5, 0.7, 0.1], [0.1, 0.59, 0.61]])])
-    monkeypatch.setattr(torch, "rand", lambda *_, **__: next(draws))
-    logits = net(features, z)
-    given = [[True, False, False], [False, True, False]]
-    for item in range(2):
-        for label in range(3):
-            (gradient,) = torch.autograd.grad(logits[item, label], features, retain_graph=True)
-            assert gradient.any() != given[item][label]
-
-
-def test_a_state_that_was_never_shown_changes_nothing() -> None:
-    """Trained where only yes is known."""
-    torch.manual_seed(0)
-    net = CTran(4, 3, **SMALL)
-    optimiser = torch.optim.AdamW(net.parameters(), lr=0.01, weight_decay=0.1)
-    z = torch.randint(0, 2, (30, 3), dtype=torch.int8)
-    for _ in range(5):
-        loss = nn.functional.binary_cross_entropy_with_logits(net(torch.randn(30, 4), z), z.float())
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    net.eval()
-    features = torch.randn(30, 4)
-    assert torch.equal(net(features, -z), net(features))
-    assert not torch.equal(net(features, z), net(features))
+def test_in_use_all_is_given_and_in_training_what_is_given_carries_no_gradient() -> None:
+    net = make().eval()
+    maps = torch.randn(6, 4, 2, 2, dtype=torch.float64, requires_grad=True)
+    z = torch.randint(0, 2, (6, 3), dtype=torch.int8) * 2 - 1
+    assert torch.equal(net(maps), net(maps, torch.zeros_like(z)))
+    assert not torch.isclose(net(maps), net(maps, z)).any()
+    net.train()
+    torch.manual_seed(3)
+    given = c_tran.shown(z, z, training=True) != 0
+    assert 0 < given.sum() < given.numel()
+    torch.manual_seed(3)
+    logits = net(maps, z)
+    for item, label in np.ndindex(6, 3):
+        (gradient,) = torch.autograd.grad(logits[item, label], maps, retain_graph=True)
+        assert gradient.any() != given[item, label]
 
 
 @pytest.mark.parametrize("kept", [0, 10**6])
 def test_a_large_batch_is_worked_through_in_parts(monkeypatch: pytest.MonkeyPatch, kept: int) -> None:
-    net = make().train()
-    features = torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
-    z = torch.randint(-1, 2, (7, 3), dtype=torch.int8)
-    asked = [features, *(p for p in net.parameters())]
-
-    def run() -> tuple[Tensor, tuple[Tensor, ...]]:
-        torch.manual_seed(1)
-        logits = net(features, z)
-        return logits, torch.autograd.grad(logits.square().sum(), asked)
-
-    for part in net.modules():  # its draws would differ
-        if isinstance(part, nn.Dropout):
-            part.p = 0.0
-    whole = run()
+    net = make().eval()
+    maps, z = torch.randn(7, 4, 2, 2, dtype=torch.float64), torch.randint(-1, 2, (7, 3), dtype=torch.int8)
+    whole = net(maps, z)
     rows: list[int] = []
     part_of = net._part
     monkeypatch.setattr(net, "_part", lambda f, g: rows.append(len(f)) or part_of(f, g))
-    monkeypatch.setattr(c_tran, "PART", 2 * (2 + 3) * 8)
+    monkeypatch.setattr(c_tran, "PART", 2 * (4 + 3) * 8)
     monkeypatch.setattr(c_tran, "KEPT", kept)
-    torch.testing.assert_close(run(), whole)
-    assert rows == ([2, 2, 2, 1] if kept else rows)
-    assert len(rows) == (4 if kept else 8)  # not kept: worked out again
+    torch.testing.assert_close(net(maps, z), whole)
+    assert rows == [2, 2, 2, 1]
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")  # torch's own, in jvp
 def test_forward_mode_gives_the_same_derivative_as_backward_mode() -> None:
     net = make().eval()
-    features, direction = torch.randn(2, 2, 4, dtype=torch.float64)
-    z = torch.tensor([[1, 0, 0], [0, 0, -1]], dtype=torch.int8)
-    out, tangent = torch.func.jvp(lambda f: net(f, z), (features,), (direction,))
-    torch.testing.assert_close(out, net(features, z))
-    jacobian = torch.autograd.functional.jacobian(lambda f: net(f, z), features)
-    torch.testing.assert_close(tangent, (jacobian * direction).sum(dim=(2, 3)))
+    maps, direction = torch.randn(2, 2, 4, 2, 2, dtype=torch.float64)
+    out, tangent = torch.func.jvp(net, (maps,), (direction,))
+    torch.testing.assert_close(out, net(maps))
+    jacobian = torch.autograd.functional.jacobian(net, maps)
+    torch.testing.assert_close(tangent, (jacobian * direction).sum(dim=(2, 3, 4, 5)))
 
 
-@pytest.mark.parametrize("wrong", [{"labels": 0}, {"tokens": 0}, {"heads": 3}])
+@pytest.mark.parametrize("wrong", [{"labels": 0}, {"width": 0}, {"heads": 3}])
 def test_impossible_sizes_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(SettingError, match=next(iter(wrong))):
         make(**wrong)
 
 
-def test_the_head_takes_labels_and_its_trunk_is_that_of_mlp() -> None:
-    network = networks.build(as_items(torch.randn(6, 7)), labels=5, head="c-tran").eval()
-    assert network.takes_labels
-    assert network.features(torch.randn(2, 7)).shape == (2, 512)
-    z = torch.tensor([[1, 0, 0, 0, -1]], dtype=torch.int8)
-    x = torch.randn(1, 7)
-    features = network.features(x)
-    torch.testing.assert_close(network(x, z), network(x))  # nothing is made of it yet
-    nn.init.normal_(network.head.yes)
-    torch.testing.assert_close(network(x, z), network.head(features, z))
-    assert not torch.equal(network(x, z), network(x))
+def test_the_head_hears_the_backbone_before_it_pools() -> None:
+    items = as_items(np.random.default_rng(0).integers(0, 256, (4, 16, 24, 3), dtype=np.uint8))
+    network = networks.build(items, 5, "c-tran", {"width": 8}, "small-conv", {"widths": (2, 6), "pooling": "weldon"})
+    network.eval()
+    x = items.take(slice(None))
+    maps = network.features(x)
+    assert maps.shape == (4, 6, 8, 12)
+    features, logits = network.both(x)
+    torch.testing.assert_close(features, maps.mean(dim=(2, 3)))
+    torch.testing.assert_close(logits, network.head(maps))
+
+
+@pytest.mark.parametrize("method", ["bce", "imcl", "latent-noise", "refine"])
+def test_methods_that_look_at_features_or_at_slopes_train_it_on_pictures(method: str) -> None:
+    data = scenes(train=24, test=8)
+    small = {"width": 8, "layers": 1, "heads": 2}
+    model = Classifier(method, head="c-tran", head_settings=small, epochs=2, batch_size=12, progress=False)
+    model.fit(data.items, data.labels)
+    assert np.isfinite(model.predict_proba(data.test.items)).all()

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from partly import networks
 from partly.errors import SettingError
+from partly.items import as_items
 from partly.networks import weldon
 
 MAP = torch.tensor([[4.0, -1.0, 0.0], [2.0, 8.0, -5.0]]).view(1, 1, 2, 3)
@@ -52,3 +54,24 @@ def test_gradients(k_min: float) -> None:
 def test_impossible_numbers_are_refused(wrong: tuple[float, float]) -> None:
     with pytest.raises(SettingError, match="k"):
         weldon(MAP, *wrong)
+
+
+def test_the_head_makes_a_map_for_each_label_and_pools_it_last() -> None:
+    items = as_items(np.random.default_rng(0).integers(0, 256, (3, 16, 16, 3), dtype=np.uint8))
+    network = networks.build(items, 2, "weldon", {"k_max": 2, "k_min": 1}, "small-conv", {"widths": (4, 5)}).eval()
+    x = items.take(slice(None))
+    maps = network.features(x)
+    assert maps.shape == (3, 5, 8, 8)
+    maps, weight, bias = (t.detach() for t in (maps, network.head.maps.weight[:, :, 0, 0], network.head.maps.bias))
+    for item in range(3):
+        for label in range(2):
+            places = sorted(float(weight[label] @ maps[item, :, i, j] + bias[label]) for i, j in np.ndindex(8, 8))
+            expected = ((places[-1] + places[-2]) / 2 + places[0]) / 2
+            assert network(x)[item, label].item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_without_maps_the_head_is_linear() -> None:
+    network = networks.build(as_items(torch.randn(6, 7)), 5, "weldon").eval()
+    features = network.features(torch.randn(4, 7))
+    expected = features @ network.head.maps.weight[:, :, 0, 0].T + network.head.maps.bias
+    torch.testing.assert_close(network.head(features), expected)

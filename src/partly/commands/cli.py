@@ -158,7 +158,8 @@ def predict(
     *,
     out: Annotated[Path, typer.Option(help="Probabilities: .csv or .parquet, a row per item, a column per label.")],
     known: Annotated[
-        Path | None, typer.Option(help="Labels known of these items, for a model with head c-tran: sharpens the rest.")
+        Path | None,
+        typer.Option(help="Labels known of these items, for the heads c-tran and label-transformer."),
     ] = None,
     skip_bad: SkipBad = False,
     beliefs: Annotated[

@@ -34,6 +34,7 @@ __all__ = [
     "TextRows",
     "absent",
     "are_pictures",
+    "are_texts",
     "as_items",
     "as_they_are",
     "at_once",
@@ -80,11 +81,14 @@ def shown_as(items: Items, other: Items) -> Items:
 
 
 def as_items(x: Any, where: str = "X") -> Items:
-    """Items as they are; features [N, D] from an array or a SciPy sparse matrix; pictures [N, H, W, C] of uint8."""
+    """Items as they are; features [N, D] from an array or a SciPy sparse matrix; pictures [N, H, W, C] of uint8; a list
+    or column of texts."""
     if is_items(x):
         return x
     if sp.issparse(x):
         return sparse_features(x, where)
+    if are_texts(x):
+        return texts(list(x), where)
     return pictures(np.asarray(x), where) if are_pictures(x) else features(x, where)
 
 
@@ -92,3 +96,10 @@ def are_pictures(x: Any) -> bool:
     """Whether an array that somebody gives is meant as pictures, and not as features: the one place that looks at
     it."""
     return getattr(x, "ndim", 2) == 4
+
+
+def are_texts(x: Any) -> bool:
+    """Whether somebody gives texts: a list, an array or a column of a table whose first cell is one."""
+    if not isinstance(x, list | tuple) and getattr(x, "ndim", 2) != 1:
+        return False
+    return isinstance(next(iter(x), None), str)

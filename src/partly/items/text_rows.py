@@ -70,7 +70,11 @@ class TextRows:
 
 
 def texts(words: Sequence[str], where: str = "X") -> TextRows:
-    """Texts as items; one that holds nothing, or a NUL, is refused."""
+    """Texts as items; what is none, or holds nothing, or a NUL, is refused."""
+    none = [i for i, word in enumerate(words) if not isinstance(word, str)]
+    if none:
+        told = (f"item {i}: {words[i]!r}" for i in none)
+        raise DataError(f"{where}: not texts: {len(none)} of {len(words)}" + listing(told, len(none)))
     bad = [i for i, word in enumerate(words) if not word.strip() or "\0" in word]
     if bad:
         told = (f"item {i}: {words[i][:40]!r}" for i in bad)

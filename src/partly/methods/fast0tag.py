@@ -5,28 +5,29 @@ Paper: Y. Zhang, B. Gong, M. Shah. Fast Zero-Shot Image Tagging. CVPR 2016. "Fas
 Known no: what every yes of the item is to lie ahead of. Unknown: in no pair, so it does not count; with `unknown_as_no`
 the same as a known no, which is what is left to do where only yes is known.
 
-Differs: the paper has word vectors, that stay as they are. So do those of a file `vectors`: of features, with the names
-of the labels as ids. Without one the label vectors are learned along with the network, and a label that nobody was
+Differs: the paper has word vectors, that stay as they are. So do those that `vectors` names: a file of word vectors, a
+table with the names of the labels as ids, or "minilm", which makes them of the names; `size` says how many numbers a
+vector of a file has. Without them the label vectors are learned along with the network, and a label that nobody was
 asked about in training cannot be predicted. The network that makes the direction is the head of the task, with as
 many outputs as the space has dimensions: one that knows labels apart, as `ml-gcn` does, knows nothing of them here. For
 a share of the epochs the whole is first trained by `bce`: Huynh and Elhamifar (CVPR 2020) start all their baselines
 from a logistic model.
 
-Defaults: size = 300 is that of the paper's word vectors; warmup = 0.5, of 0 and 0.5, by validation with a linear head
-on the features of VOC 2012 (50 % known) and COCO (30 %). There validation chose an epoch of the first part: what did
-best was the small space with cross-entropy.
+Defaults: size is 300, that of the paper's word vectors (384 with minilm); warmup = 0.5, of 0 and 0.5, by validation
+with a linear head on the features of VOC 2012 (50 % known) and COCO (30 %). There validation chose an epoch of the
+first part: what did best was the small space with cross-entropy.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.losses import bce, rank_net
 from partly.method import Method, Task
-from partly.networks.low_rank import low_rank, read_vectors
+from partly.networks.label_vectors import label_vectors, size_of
+from partly.networks.low_rank import low_rank
 from partly.pool import Batch
 
 SEARCH = {"size": [30, 100, 300], "warmup": (0.0, 0.9)}
@@ -38,13 +39,13 @@ class Fast0Tag(Method):
         self,
         task: Task,
         *,
-        size: int = 300,
+        size: int | None = None,
         vectors: str | None = None,
         warmup: float = 0.5,
         unknown_as_no: bool = False,
     ) -> None:
         super().__init__(task)
-        within(1, math.inf, size=size)
+        size = size_of(vectors, size)
         within(0, 1, warmup=warmup)
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
         directions = replace(task, labels=size, observed=None).network(logits=False)
@@ -52,7 +53,7 @@ class Fast0Tag(Method):
         if vectors is not None:
             weight = self.network.head.get_parameter("weight").requires_grad_(False)
             if task.observed is not None:  # else they come with a trained model
-                weight.copy_(read_vectors(vectors, task.observed.names, size))
+                weight.copy_(label_vectors(vectors, task.observed.names, size))
         self.optimiser = task.optimiser(self.network.parameters())
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:

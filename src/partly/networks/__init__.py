@@ -4,7 +4,8 @@ A file that defines `head(inputs, labels, *, settings...)` is a choice for `head
 the features that methods see, and the head proper, which makes logits of them. With an argument `observed` it is given
 the training labels too (None when a trained network is built anew, to be filled with its weights); with an argument
 `examples`, a function that gives some training items, picked at random, as they reach the head; with an argument
-`scales`, the scales [inputs] of the features before they were standardised.
+`scales`, the scales [inputs] of the features before they were standardised. A file that says `MAPS = True` is given the
+maps of a backbone [B, inputs, H, W] as they are, where there are any, and pools them itself, if at all.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from partly.networks import backbones, own_parts
 from partly.networks.backbones.small_conv import SmallConv
 from partly.networks.c_tran import CTran
 from partly.networks.gnn import LabelGNN
+from partly.networks.label_transformer import LabelTransformer
 from partly.networks.ml_gcn import MLGCN, label_graph
 from partly.networks.network import Network, Precision, Standardise, predicting
 from partly.networks.weldon import weldon
@@ -33,6 +35,7 @@ __all__ = [
     "MLGCN",
     "CTran",
     "LabelGNN",
+    "LabelTransformer",
     "Network",
     "Precision",
     "SmallConv",
@@ -46,6 +49,7 @@ __all__ = [
     "label_graph",
     "own_parts",
     "predicting",
+    "takes_maps",
     "weldon",
 ]
 
@@ -70,6 +74,11 @@ def find_head(name: str) -> catalogue.Info:
     return catalogue.find(name, heads(), "head")
 
 
+def takes_maps(head: str) -> bool:
+    """Whether a head wants to know where in a picture something is, so that pooled features will not do."""
+    return bool(getattr(find_head(head).module, "MAPS", False))
+
+
 def build(
     items: Items,
     labels: int,
@@ -81,7 +90,7 @@ def build(
 ) -> Network:
     """A freshly initialised network for such items; without a backbone, the one that their kind has, if any."""
     chosen = find_head(head)
-    body, width = build_body(items, backbone, backbone_settings)
+    body, width = build_body(items, backbone, backbone_settings, takes_maps(head))
     offered = {
         "observed": observed,
         "scales": items.statistics.scale if len(body) == 1 else torch.ones(width),
@@ -93,12 +102,14 @@ def build(
 
 
 def build_body(
-    items: Items, backbone: str | None = None, settings: dict[str, Any] | None = None
+    items: Items, backbone: str | None = None, settings: dict[str, Any] | None = None, maps: bool = False
 ) -> tuple[nn.Sequential, int]:
-    """What comes before a head, and the width of what it makes: the first layer, and a backbone where there is one."""
+    """What comes before a head, and the width of what it makes: the first layer, and a backbone where there is one.
+    maps: those of the backbone are left as they are."""
     made = _backbone(items, backbone or backbones.DEFAULT[items.kind], settings or {})
     if made is None:
         return nn.Sequential(Standardise(items.statistics, items.shape)), items.shape[0]
+    made.pooling = None if maps else made.pooling
     # One that knows its own scale is given pixels as they are, and nothing needs to be measured.
     measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
     return nn.Sequential(Standardise(measured, items.shape), made), made.width

@@ -1,24 +1,28 @@
-"""A transformer over the labels: each label is a token that says whether it is yes, no or unknown.
+"""A transformer over the places of a picture and the labels: each label is a token that says whether it is yes, no or
+unknown, and its logit is read out of what becomes of it.
 
 Paper: J. Lanchantin, T. Wang, V. Ordonez, Y. Qi. General Multi-label Image Classification with Transformers. CVPR 2021.
 "C-Tran".
 
+It is given the maps of a backbone before they are pooled, and each place of them is a token, without a sign of where it
+lies, as in the authors' code. Items without maps (features, texts) are one token; `label-transformer` makes more of
+those.
+
 Label-mask training, for any method: in training, a random part of what is known of an item is given to the network as
 states, and the rest is hidden. The logits of what was given carry no gradient, so the loss teaches the network what
-was hidden and what is unknown, from the items' features and from what was given. In use, nothing is given unless the
-caller gives it, and then all of it. A state that training never showed (no, where only yes is known) changes nothing.
-Where one yes per item is known, what is given never tells of another yes: there is nothing to learn for `known=`.
+was hidden and what is unknown, from the item and from what was given. In use, nothing is given unless the caller gives
+it, and then all of it. A state that training never showed (no, where only yes is known) changes nothing. Where one yes
+per item is known, what is given never tells of another yes: there is nothing to learn for `known=`.
 
-Differs: a token for each place of a picture becomes four, projected from the pooled features of the trunk of `mlp`; 64
-numbers per token instead of 2,048. What is read out of the tokens is added to the logits of `mlp`. A state has a vector
-of its own for each label (the paper: one for all labels), and their sum is added to every token before it is read out:
-otherwise next to nothing was learned of what is given in the few hundred steps that the other heads take. Given are
-known entries alone (the paper's unknown ones count as no), each with a chance that is drawn for the item from 0 to 3/4;
-the paper draws their number. Layers are normalised before instead of after, and attention has no dropout, so that its
-L x L weights need not be kept. The loss is the method's, and a mean; the authors' code takes sums.
+Differs: channels are first projected to `width` numbers a token (the paper: as many as there are channels, 2,048).
+Given are known entries alone (the paper's unknown ones count as no), each with a chance that is drawn for the item from
+0 to 3/4; the paper draws their number. Layers are normalised before instead of after, and attention has no dropout, so
+that its weights, tokens x tokens, need not be kept. The loss is the method's, and a mean; the authors' code takes sums.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -27,64 +31,78 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from partly.errors import SettingError, within
-from partly.networks import mlp
+from partly.networks.network import placed
 
+MAPS = True
 GIVEN = 0.75  # at most this share of what is known is given in training, on average
 PART = 2**20  # numbers in the tokens of the items that are worked on at a time
 KEPT = 2**22  # numbers in the tokens of a batch: with more, they are worked out again for the gradient
 
 
 class CTran(nn.Module):
-    """Features [B, inputs], and z [B, L] of what is known (or None) -> logits [B, L]."""
+    """Maps [B, inputs, H, W] or features [B, inputs], and z [B, L] of what is known (or None) -> logits [B, L]."""
 
     def __init__(
-        self,
-        inputs: int,
-        labels: int,
-        *,
-        width: int = 64,
-        tokens: int = 4,
-        layers: int = 3,
-        heads: int = 4,
-        dropout: float = 0.1,
+        self, inputs: int, labels: int, *, width: int = 128, layers: int = 3, heads: int = 4, dropout: float = 0.1
     ) -> None:
         super().__init__()
-        within(1, float("inf"), inputs=inputs, labels=labels, width=width, tokens=tokens, heads=heads)
-        if width % heads:
-            raise SettingError(f"width = {width} must be a multiple of heads = {heads}.")
-        self.tokens = tokens
-        self.direct = nn.Linear(inputs, labels)
-        self.project = nn.Linear(inputs, tokens * width)
-        self.embedding = nn.Parameter(0.02 * torch.randn(labels, width))
-        self.readout = nn.Parameter(torch.empty(labels, width).uniform_(-(width**-0.5), width**-0.5))
-        self.yes, self.no = (nn.Parameter(torch.zeros(labels, width)) for _ in range(2))
-        self.layers = nn.Sequential(*(Layer(width, heads, dropout) for _ in range(layers)), nn.LayerNorm(width))
+        within(1, float("inf"), inputs=inputs, labels=labels)
+        self.layers = encoder(width, layers, heads, dropout)
+        self.project = nn.Linear(inputs, width)
+        bound = width**-0.5
+        self.embedding, self.readout = (nn.Parameter(torch.empty(labels, width).uniform_(-bound, bound)) for _ in "12")
+        self.bias = nn.Parameter(torch.zeros(labels))
+        self.yes, self.no = (nn.Parameter(torch.zeros(width)) for _ in range(2))  # the same for all labels
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
-        given = features.new_zeros(len(features), len(self.embedding), dtype=torch.int8) if z is None else z
-        if self.training:
-            chance = GIVEN * torch.rand(len(given), 1, device=given.device)
-            given = given.masked_fill(torch.rand(given.shape, device=given.device) >= chance, 0)
-        logits = self._scores(features, given)
+        given = shown(z, features.new_zeros(len(features), len(self.embedding)), self.training)
+        tokens = features[0, 0].numel() + len(self.embedding)
+        logits = in_parts(self._part, features, given, tokens * self.embedding.shape[1])
         return torch.where(given == 0, logits, logits.detach()) if self.training else logits
 
-    def _scores(self, features: Tensor, given: Tensor) -> Tensor:
-        item = (self.tokens + given.shape[1]) * self.embedding.shape[1]
-        size = max(1, PART // item)
-        parts = zip(features.split(size), given.split(size), strict=True)  # items do not hear of each other
-        if len(features) * item <= KEPT:
-            return torch.cat([self._part(*part) for part in parts])
-        return torch.cat([checkpoint(self._part, *part, use_reentrant=False) for part in parts])
-
     def _part(self, features: Tensor, given: Tensor) -> Tensor:
-        seen = self.project(features).unflatten(1, (self.tokens, -1))
-        state = given.unsqueeze(2)
-        told = torch.where(state > 0, self.yes, torch.where(state < 0, self.no, 0.0))  # unknown adds nothing
-        told = told * self.yes.shape[1] ** 0.5  # as embeddings usually are: a step of the optimiser counts for more
-        hidden = self.layers(torch.cat([seen, self.embedding + told], dim=1))[:, self.tokens :]
-        hidden = hidden + told.sum(dim=1, keepdim=True)
-        scores: Tensor = self.direct(features) + (hidden * self.readout).sum(dim=2)
+        seen = self.project(placed(features).flatten(2).transpose(1, 2))
+        told = self.embedding + states(given, self.yes, self.no)
+        hidden = self.layers(torch.cat([seen, told], dim=1))[:, seen.shape[1] :]
+        scores: Tensor = (hidden * self.readout).sum(dim=2) + self.bias
         return scores
+
+
+def shown(z: Tensor | None, nothing: Tensor, training: bool) -> Tensor:
+    """What is given of z [B, L]: all of it, or in training a random part; `nothing` [B, L] where nobody knows
+    anything."""
+    given = nothing.to(torch.int8) if z is None else z
+    if not training:
+        return given
+    chance = GIVEN * torch.rand(len(given), 1, device=given.device)
+    return given.masked_fill(torch.rand(given.shape, device=given.device) >= chance, 0)
+
+
+def in_parts(work: Callable[[Tensor, Tensor], Tensor], features: Tensor, given: Tensor, item: int) -> Tensor:
+    """What `work` makes of features and of what is given, some items at a time: they do not hear of each other.
+    item: numbers in the tokens of one."""
+    size = max(1, PART // item)
+    parts = zip(features.split(size), given.split(size), strict=True)
+    if len(features) * item <= KEPT:
+        return torch.cat([work(*part) for part in parts])
+    return torch.cat([checkpoint(work, *part, use_reentrant=False) for part in parts])
+
+
+def states(given: Tensor, yes: Tensor, no: Tensor) -> Tensor:
+    """What tells each label's token what is given of it, [B, L, width], from vectors for yes and no; unknown adds
+    nothing."""
+    state = given.unsqueeze(2)
+    told: Tensor = torch.where(state > 0, yes, torch.where(state < 0, no, 0.0))
+    scale: float = yes.shape[-1] ** 0.5  # as embeddings usually have it: a step of the optimiser counts for more
+    return told * scale
+
+
+def encoder(width: int, layers: int, heads: int, dropout: float) -> nn.Sequential:
+    """Tokens [B, T, width] -> the same."""
+    within(1, float("inf"), width=width, heads=heads)
+    if width % heads:
+        raise SettingError(f"width = {width} must be a multiple of heads = {heads}.")
+    return nn.Sequential(*(Layer(width, heads, dropout) for _ in range(layers)), nn.LayerNorm(width))
 
 
 class Layer(nn.Module):
@@ -116,9 +134,6 @@ def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
 
 
 def head(
-    inputs: int, labels: int, *, width: int = 64, tokens: int = 4, layers: int = 3, heads: int = 4, dropout: float = 0.1
+    inputs: int, labels: int, *, width: int = 128, layers: int = 3, heads: int = 4, dropout: float = 0.1
 ) -> tuple[nn.Module, nn.Module]:
-    trunk, last = mlp.head(inputs, labels)
-    assert isinstance(last, nn.Linear)
-    settings = {"width": width, "tokens": tokens, "layers": layers, "heads": heads}
-    return trunk, CTran(last.in_features, labels, **settings, dropout=dropout)
+    return nn.Identity(), CTran(inputs, labels, width=width, layers=layers, heads=heads, dropout=dropout)

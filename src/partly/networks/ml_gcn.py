@@ -8,9 +8,13 @@ to be yes and j is known. Where a label is never known to be no, its unknown ent
 P(j | i) is the share of known yes among all items where i is known to be yes. With one yes per item nothing ever comes
 together: no label has a neighbour, and each weight vector is made from its own label vector alone.
 
-Differs: the paper starts from word vectors of the labels' names, held fixed; here vectors are learned, unless some are
-given to `MLGCN`. The re-weighted rows of the graph already sum to 1, so they are not normalised again (the authors'
-code does, with the transposed graph). The trunk is that of `mlp`, in place of a convolutional network that is tuned.
+The paper starts from word vectors of the labels' names, held fixed: those that `vectors` names, a file of word vectors,
+a table with the names of the labels as ids, or "minilm", which makes them of the names. `size` says how many numbers a
+vector of a file has.
+
+Differs: without `vectors` they are learned. The re-weighted rows of the graph already sum to 1, so they are not
+normalised again (the authors' code does, with the transposed graph). The trunk is that of `mlp`, in place of a
+convolutional network that is tuned.
 """
 
 from __future__ import annotations
@@ -27,21 +31,24 @@ from partly.errors import SettingError, within
 from partly.labels import Labels
 from partly.labels.matrix import blocks
 from partly.networks import mlp
+from partly.networks.label_vectors import SIZE, label_vectors, size_of
 
-VECTOR, HIDDEN, SLOPE = 300, 1024, 0.2  # sizes of the paper, and the slope of its leaky ReLU
+HIDDEN, SLOPE = 1024, 0.2  # size of the paper, and the slope of its leaky ReLU
 Counts = npt.NDArray[np.float32]
 
 
 class MLGCN(nn.Module):
     """Features [B, inputs] -> logits [B, L], for a graph [L, L] whose row i says how much label i hears of each.
 
-    vectors: [L, V] and held fixed; without them, vectors are learned.
+    vectors: [L, V] and held fixed; without them, vectors of `size` numbers are learned.
     """
 
     graph: Tensor
     vectors: Tensor
 
-    def __init__(self, inputs: int, graph: Tensor, vectors: Tensor | None = None, *, hidden: int = HIDDEN) -> None:
+    def __init__(
+        self, inputs: int, graph: Tensor, vectors: Tensor | None = None, *, hidden: int = HIDDEN, size: int = SIZE
+    ) -> None:
         super().__init__()
         labels = len(graph)
         if graph.shape != (labels, labels) or (vectors is not None and len(vectors) != labels):
@@ -51,7 +58,7 @@ class MLGCN(nn.Module):
             )
         self.register_buffer("graph", graph)
         if vectors is None:
-            self.vectors = nn.Parameter(F.normalize(torch.randn(labels, VECTOR), dim=1))
+            self.vectors = nn.Parameter(F.normalize(torch.randn(labels, size), dim=1))
         else:
             self.register_buffer("vectors", vectors)
         self.first = nn.Linear(self.vectors.shape[1], hidden, bias=False)
@@ -103,9 +110,20 @@ def co_occurrence(observed: Labels) -> tuple[Counts, Counts]:
 
 
 def head(
-    inputs: int, labels: int, observed: Labels | None = None, *, tau: float = 0.4, p: float = 0.2, hidden: int = HIDDEN
+    inputs: int,
+    labels: int,
+    observed: Labels | None = None,
+    *,
+    tau: float = 0.4,
+    p: float = 0.2,
+    hidden: int = HIDDEN,
+    vectors: str | None = None,
+    size: int | None = None,
 ) -> tuple[nn.Module, nn.Module]:
     trunk, last = mlp.head(inputs, labels)
     assert isinstance(last, nn.Linear)
     graph = torch.eye(labels) if observed is None else label_graph(observed, tau, p)
-    return trunk, MLGCN(last.in_features, graph, hidden=hidden)
+    size, given = size_of(vectors, size), None
+    if vectors is not None:  # without labels to speak of, room for those that a saved model brings
+        given = torch.randn(labels, size) if observed is None else label_vectors(vectors, observed.names, size)
+    return trunk, MLGCN(last.in_features, graph, given, hidden=hidden, size=size)

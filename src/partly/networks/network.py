@@ -19,7 +19,8 @@ Made = tuple[Tensor, Tensor]  # features [B, D] and logits [B, L]
 
 
 class Network(nn.Module):
-    """`features(x)` -> [B, D], then `head(features)` -> logits [B, L]; a method can see both.
+    """`features(x)` -> [B, D], then `head(features)` -> logits [B, L]; a method can see both. Where there are maps, and
+    the head takes them, features are [B, D, H, W].
 
     A head whose forward takes (features, z) is also given what is known of the items: z [B, L], or None.
     """
@@ -36,8 +37,8 @@ class Network(nn.Module):
         return self.both(x, z)[1]
 
     def both(self, x: Tensor, z: Tensor | None = None) -> Made:
-        """Features [B, D] and logits [B, L]. Only while it learns as `learning` asks: scores are made in full
-        precision, and for any number of items."""
+        """Features [B, D], of maps their mean over all places, and logits [B, L]. Only while it learns as `learning`
+        asks: scores are made in full precision, and for any number of items."""
         if not self.training:
             return self._both(x, z)
         make = self.compiled or self._both
@@ -49,7 +50,8 @@ class Network(nn.Module):
 
     def _both(self, x: Tensor, z: Tensor | None) -> Made:
         features = self.features(x)
-        return features, self.head(features, z) if self.takes_labels else self.head(features)
+        logits = self.head(features, z) if self.takes_labels else self.head(features)
+        return features if features.ndim == 2 else features.mean(dim=(2, 3)), logits
 
     def learning(self, precision: Precision, compiled: bool) -> Self:
         """While it is trained, at this precision; compiled, where asked for."""
@@ -60,6 +62,11 @@ class Network(nn.Module):
         """How many features it makes of items of this shape."""
         with predicting(self), torch.no_grad():
             return int(self.features(torch.zeros(1, *shape)).shape[1])
+
+
+def placed(features: Tensor) -> Tensor:
+    """Maps [B, D, H, W] as they are; features [B, D] as maps of a single place."""
+    return features if features.ndim == 4 else features[:, :, None, None]
 
 
 @contextmanager

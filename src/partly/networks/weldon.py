@@ -1,14 +1,20 @@
-"""WELDON pooling: a label's score is where its map is highest and where it is lowest.
+"""A map for each label, linear in the maps of the backbone: its score is where it is highest and where it is lowest.
 
 Paper: T. Durand, N. Thome, M. Cord. WELDON: Weakly Supervised Learning of Deep Convolutional Neural Networks. CVPR
 2016.
+
+Defaults: a tenth of the places, as in Durand, Mehrasa and Mori (CVPR 2019). Items without maps are a single place, and
+the head is linear.
 """
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from partly.errors import SettingError
+from partly.networks.network import placed
+
+MAPS = True
 
 
 def weldon(maps: Tensor, k_max: float, k_min: float) -> Tensor:
@@ -31,3 +37,19 @@ def _count(k: float, places: int) -> int:
     if not (0 <= k < 1 or k in range(1, places + 1)):
         raise SettingError(f"k = {k} must be a share below 1, or a whole number of the {places} places of a map.")
     return max(1, round(k * places)) if 0 < k < 1 else int(k)
+
+
+class LabelMaps(nn.Module):
+    """Maps [B, inputs, H, W] or features [B, inputs] -> logits [B, L]."""
+
+    def __init__(self, inputs: int, labels: int, k_max: float, k_min: float) -> None:
+        super().__init__()
+        self.maps = nn.Conv2d(inputs, labels, 1)
+        self.regions = k_max, k_min
+
+    def forward(self, features: Tensor) -> Tensor:
+        return weldon(self.maps(placed(features)), *self.regions)
+
+
+def head(inputs: int, labels: int, *, k_max: float = 0.1, k_min: float = 0.1) -> tuple[nn.Module, nn.Module]:
+    return nn.Identity(), LabelMaps(inputs, labels, k_max, k_min)

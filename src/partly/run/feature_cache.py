@@ -21,8 +21,9 @@ from partly import files
 from partly.data.feature_folder import ARRAY, DIGEST, DONE, FORMAT, IDS, KEY, done
 from partly.errors import CheckpointError, DataError, SettingError, listing
 from partly.items import Items, MadeFeatures, map_npy
-from partly.networks import backbones
+from partly.networks import backbones, takes_maps
 from partly.networks.featured import BATCH, Featured, featured
+from partly.networks.own_parts import NONE
 from partly.pictures.showing import counted
 from partly.pictures.survey import cache_folder
 
@@ -50,10 +51,12 @@ def make_features(
 def made_once(items: Items, asked: Mapping[str, Any], device: str = "cpu") -> Items:
     """What a backbone makes of items, where somebody asks for one that is frozen as a whole: then it makes the same of
     an item every time, and what is learned from are features. Else the items themselves: pictures that are to be
-    changed at random, for one. A module of the caller's own is not ours to keep, and stays in the network."""
-    backbone, settings = asked["backbone"], asked["backbone_settings"] or {}
+    changed at random, for one, or of which a head wants the maps. A module of the caller's own is not ours to keep, and
+    stays in the network."""
+    backbone, head, settings = asked["backbone"], asked["head"], asked["backbone_settings"] or {}
     named = isinstance(backbone, str) and items.kind != "features"
-    if not named or settings.get("freeze") != "all" or asked["augment"]:
+    whole = isinstance(head, str) and head != "auto" and (head == NONE or takes_maps(head))
+    if not named or whole or settings.get("freeze") != "all" or asked["augment"]:
         return items
     return remembered(featured(items, backbone, settings, device))
 

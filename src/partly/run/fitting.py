@@ -121,7 +121,7 @@ class Fitted:
         if known is not None and not any(network.takes_labels for network in parts):
             raise SettingError(
                 f"known: the head {self.recipe.head!r} makes no use of known labels. "
-                "Train with head='c-tran', or leave `known` out."
+                "Train with head='c-tran' (pictures) or head='label-transformer', or leave `known` out."
             )
 
 

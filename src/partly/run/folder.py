@@ -40,6 +40,7 @@ def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validatio
         "partly": partly.__version__,
         "recipe": asdict(recipe),
         **_to_be_given(recipe),
+        **_files_named(recipe),
         "labels": list(labels.names),
         "features": None if items.names is None else list(items.names),
         "data": {
@@ -67,6 +68,13 @@ def _to_be_given(recipe: Recipe) -> dict[str, Any]:
     own = {part: name for part, name in own.items() if name is not None and name.startswith(OWN)}
     words = "only the weights of {} are here; give it again to load: Classifier.load(folder, {}=...)"
     return {"to_be_given": {part: words.format(name, part) for part, name in own.items()}} if own else {}
+
+
+def _files_named(recipe: Recipe) -> dict[str, Any]:
+    """SHA-256 of the files that settings name (label vectors, a graph): they decide the run as the settings do."""
+    given = (value for part in (recipe.settings, recipe.head_settings) for value in part.values())
+    named = [value for value in given if isinstance(value, str) and os.path.isfile(value)]
+    return {"files": {name: files.sha256_of(Path(name)) for name in named}} if named else {}
 
 
 def origin() -> dict[str, Any]:
@@ -125,6 +133,7 @@ def _flat(description: dict[str, Any]) -> dict[str, Any]:
     flat = {f"recipe.{key}": value for key, value in (usual | description["recipe"]).items()}
     flat |= {f"data.{key}": description["data"][key] for key in ("kind", "shape", "sha256", "labels_sha256")}
     flat |= {f"validation.{key}": value for key, value in (description["validation"] or {}).items()}
+    flat |= {f"files.{key}": value for key, value in description.get("files", {}).items()}
     flat |= {f"asks.{key}": value for key, value in description.get("asks", {}).items()}
     return flat | {key: description.get(key) for key in ("labels", "format", "start")}
 

@@ -14,6 +14,7 @@ import torch
 from partly import Classifier, items
 from partly.errors import SettingError
 from partly.networks import backbones
+from partly.networks.backbones import text_model
 
 transformers = pytest.importorskip("transformers")
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "sits", "##s"]
@@ -125,6 +126,21 @@ def test_texts_are_the_mean_of_their_tokens(bert: Path) -> None:
 def test_what_does_not_fit_the_items_is_refused(vit: Path) -> None:
     with pytest.raises(SettingError, match="takes no texts"):
         backbones.find(f"hf:{vit}").make((8,))
+
+
+def test_texts_of_a_length_go_together_and_come_back_in_their_order(
+    bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = backbones.find(f"hf:{bert}").make((64,)).eval()
+    texts = ["a cat sits", "dogs", "a cat sits a cat", "", "cat", "a cat"]
+    alone = torch.cat([made.embed([text]) for text in texts])
+    monkeypatch.setattr(text_model, "TOGETHER", 2)
+    seen: list[int] = []
+    means = made._means
+    monkeypatch.setattr(made, "_means", lambda x: seen.append(int((x != made.padding).sum())) or means(x))
+    torch.testing.assert_close(made.embed(texts), alone)
+    assert seen == sorted(seen)
+    assert len(seen) == 3
 
 
 def test_text_models_take_no_pictures(bert: Path) -> None:

@@ -34,7 +34,7 @@ class Backbone(nn.Module):
     makes: Literal["map", "vector"] = "map"
     size: int | None = None  # side of the pictures that it looks at; None: as they come
     # How maps are pooled and at which share of the rate it learns, where nobody says otherwise.
-    pooling: Pooling = "gap"
+    pooling: Pooling | None = "gap"  # None: not at all, and features are maps [B, width, H, W]
     rate: float = 0.1
     regions: tuple[float, float] = (0.1, 0.1)  # k_max and k_min of `weldon`
     views: int = 1  # of a picture, whose features are averaged
@@ -63,7 +63,7 @@ class Backbone(nn.Module):
 
     @property
     def width(self) -> int:
-        return pooled_width(self.channels, self.pooling) if self.makes == "map" else self.channels
+        return pooled_width(self.channels, self.pooling) if self.makes == "map" and self.pooling else self.channels
 
     def forward(self, x: Tensor) -> Tensor:
         seen = [self._features(view) for view in views(x, self.views)]
@@ -71,7 +71,7 @@ class Backbone(nn.Module):
 
     def _features(self, x: Tensor) -> Tensor:
         made = self.maps(self.prepared(x))
-        return pool(made, self.pooling, *self.regions) if self.makes == "map" else made
+        return pool(made, self.pooling, *self.regions) if self.makes == "map" and self.pooling else made
 
     def prepared(self, x: Tensor) -> Tensor:
         """Pictures at the size that it looks at, in colour and normalised where it says so."""

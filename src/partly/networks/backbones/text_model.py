@@ -15,6 +15,9 @@ from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.layers_of import layers_of
 
 AT_A_TIME = 32  # texts embedded at a time
+# Texts that the model sees together, of about the same length: of 32 descriptions of packages more than half was
+# padding, and so they took 2.2 times as long.
+TOGETHER = 8
 
 
 class TextModel(Backbone):
@@ -44,6 +47,14 @@ class TextModel(Backbone):
         return self.tokens(texts_of(x)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
+        if len(x) <= TOGETHER:
+            return self._means(x)
+        order = (x != self.padding).sum(dim=1).argsort(stable=True)
+        made = torch.cat([self._means(x[part]) for part in order.split(TOGETHER)])
+        return made[order.argsort()]
+
+    def _means(self, x: Tensor) -> Tensor:
+        """Of the tokens of each text, [B, width]."""
         real = x != self.padding
         longest = max(1, int(real.sum(dim=1).max()))  # what is padding in all of them says nothing and costs time
         x, real = x[:, :longest], real[:, :longest]
