@@ -10,12 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from partly.items import Statistics
+from partly.processes.share import Share
 
 
 class Network(nn.Module):
     """`features(x)` -> [B, D], then `head(features)` -> logits [B, L]; a method can see both.
 
-    A head whose forward takes (features, z) is also given what is known of the items: z [B, L], or None.
+    A head whose forward takes (features, z) is also given what is known of the items: z [B, L], or None. Of a share of
+    a batch it makes what it would make of the whole batch, z being that of the whole.
     """
 
     def __init__(self, features: nn.Module, head: nn.Module) -> None:
@@ -24,11 +26,15 @@ class Network(nn.Module):
         self.head = head
         self.takes_labels = "z" in inspect.signature(head.forward).parameters
 
-    def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
-        return self.both(x, z)[1]
+    def forward(self, x: Tensor | Share, z: Tensor | None = None) -> Tensor:
+        logits: Tensor = x.spread(self, z) if isinstance(x, Share) else self.both(x, z)[1]
+        return logits
 
-    def both(self, x: Tensor, z: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def both(self, x: Tensor | Share, z: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Features [B, D] and logits [B, L]."""
+        if isinstance(x, Share):
+            features, logits = x.spread(self.both, z)
+            return features, logits
         features = self.features(x)
         return features, self.head(features, z) if self.takes_labels else self.head(features)
 
