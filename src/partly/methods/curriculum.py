@@ -131,7 +131,7 @@ class Curriculum(Method):
         """Logits of several passes with dropout before the head, and nowhere else. [passes, B, L]"""
         network = self.networks[0]
         assert isinstance(network, Network)
-        features = network.both(x)[0]
+        features = network.embed(x)
         return torch.stack([network.head(F.dropout(features, self.dropout)) for _ in range(self.passes)])
 
     # ---------------------------------------------------------------- training

@@ -38,6 +38,11 @@ class Network(nn.Module):
         features = self.features(x)
         return features, self.head(features, z) if self.takes_labels else self.head(features)
 
+    def embed(self, x: Tensor | Share) -> Tensor:
+        """Features [B, D] alone."""
+        features: Tensor = x.spread(lambda own, _: self.features(own)) if isinstance(x, Share) else self.features(x)
+        return features
+
     def width(self, shape: tuple[int, ...]) -> int:
         """How many features it makes of items of this shape."""
         with predicting(self), torch.no_grad():
