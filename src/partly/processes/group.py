@@ -108,9 +108,7 @@ def here() -> Group:
         return ALONE
     distributed = _distributed()
     if not distributed.is_initialized():
-        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        with _told():
-            distributed.init_process_group(backend, timeout=timedelta(minutes=_minutes()))
+        _meet(distributed, place, timedelta(minutes=_minutes()))
         atexit.register(distributed.destroy_process_group)
     elif "gloo" not in str(distributed.get_backend_config()):
         raise SettingError(
@@ -118,6 +116,17 @@ def here() -> Group:
             "agreed on. Leave it to partly, or set it up with backend='cpu:gloo,cuda:nccl'."
         )
     return Group(**vars(place))
+
+
+def _meet(distributed: Any, place: Place, wait: timedelta) -> None:
+    """Under names of this attempt: where torchrun has started the processes again, those that ended have left theirs."""
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    with _told():
+        store, *_ = next(distributed.rendezvous("env://", place.rank, place.count, timeout=wait))
+        store.set_timeout(wait)
+        named = distributed.PrefixStore(f"partly {attempt}", store)
+        distributed.init_process_group(backend, store=named, rank=place.rank, world_size=place.count, timeout=wait)
 
 
 def _distributed() -> Any:
@@ -144,10 +153,11 @@ def _told() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        place = launched()
+        place, words = launched(), str(error).splitlines()[0]
+        words = words.split("] ", 1)[-1].split(". ")[0]  # without the place in the code of gloo, and what it guesses
         raise Lost(
             f"process {place.rank} of {place.count}: another process of this run has ended or does not answer "
-            f"({str(error).splitlines()[0][:200]}). What was saved is intact: start the run again, with any number of "
+            f"({words}). What was saved is intact: start the run again, with any number of "
             "processes, and it goes on from the newest checkpoint in its folder."
         ) from error
 
