@@ -119,7 +119,7 @@ def here() -> Group:
 
 
 def _meet(distributed: Any, place: Place, wait: timedelta) -> None:
-    """Under names of this attempt: where torchrun has started the processes again, those that ended have left theirs."""
+    """Under names of this attempt: where torchrun has started processes again, those that ended have left theirs."""
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     with _told():
