@@ -18,7 +18,7 @@ SOURCE = Path(partly.__file__).parent
 # Each may import from its own layer and from those above it.
 LAYERS = [
     {"errors", "clock", "catalogue"},
-    {"files", "labels", "optimising"},
+    {"files", "labels", "optimising", "processes"},
     {"pictures"},
     {"items", "scenarios", "data", "choosing"},
     {"pool", "networks", "losses", "selection", "similarity", "lookahead", "one_label"},
@@ -35,7 +35,7 @@ LAYERS = [
     {"__main__"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
-FOR_METHODS = {"errors", "clock", "labels", "method", "two_networks", "solving", *LAYERS[4]}
+FOR_METHODS = {"errors", "clock", "labels", "processes", "method", "two_networks", "solving", *LAYERS[4]}
 MOST = 16  # modules on the top level; everything else has its room
 
 

@@ -20,6 +20,7 @@ from partly.items import Items
 from partly.labels import Labels
 from partly.labels.pairing import paired
 from partly.networks.own_parts import Part
+from partly.processes.launched import launched
 from partly.report.bar import watcher
 from partly.training import Validation
 
@@ -126,7 +127,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x, labels, recipe = self.prepare(X, Y)
         held_out = None if validation is None else self._held_out(validation, labels.names)
         kept = run.entry_memory(recipe, x, labels, held_out, copies=int(self.run_dir is None))
-        with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress) as watch:
+        with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress and launched().first) as watch:
             folder = None if self.run_dir is None else Path(self.run_dir)
             how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
             fitted = run.fit(recipe, x, labels, validation=held_out, **how)
@@ -325,7 +326,9 @@ def multi_label(tags: Any) -> Any:
 def device_of(name: str) -> str:
     """A device that there is."""
     if name == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and launched().count > 1:
+        name = f"cuda:{launched().local_rank}"  # a GPU for each process of a machine
     try:
         torch.empty(0, device=name)
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:

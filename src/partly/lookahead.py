@@ -23,13 +23,15 @@ from torch.func import functional_call, jvp
 
 from partly.losses import bce, cross_entropy
 from partly.networks import predicting
+from partly.processes.share import Share
 
 Weights = dict[str, Tensor]
 Loss = Callable[[Tensor], Tensor]
+Items = Tensor | Share
 
 
 def pseudo_label_gradient(
-    network: nn.Module, x: Tensor, pseudo: Tensor, x_val: Tensor, z_val: Tensor, lr: float
+    network: nn.Module, x: Items, pseudo: Tensor, x_val: Items, z_val: Tensor, lr: float
 ) -> Tensor:
     """d (loss on the validation items after one step) / d pseudo: [B, L].
 
@@ -45,7 +47,9 @@ def pseudo_label_gradient(
         return bce(logits, z_val).mean()
 
     with predicting(network):
-        change = _through_layers(network, x, fits, x_val, judges, lr)
+        change = None
+        if not (isinstance(x, Share) or isinstance(x_val, Share)):
+            change = _through_layers(network, x, fits, x_val, judges, lr)
         if change is None:
             change = _through_weights(network, x, fits, x_val, judges, lr)
     return change * (lr / pseudo.numel())
@@ -54,23 +58,31 @@ def pseudo_label_gradient(
 # ---------------------------------------------------------------- any network
 
 
-def _through_weights(network: nn.Module, x: Tensor, fits: Loss, x_val: Tensor, judges: Loss, lr: float) -> Tensor:
+def _through_weights(network: nn.Module, x: Items, fits: Loss, x_val: Items, judges: Loss, lr: float) -> Tensor:
     """How the logits of x change along the slope of `judges` after a step on `fits`, in forward mode. [B, L]"""
     _load_rules()
     weights = {name: weight.detach() for name, weight in network.named_parameters() if weight.requires_grad}
     downhill = _gradient(network, weights, x, fits)
     ahead = {name: weight - lr * downhill[name] for name, weight in weights.items()}
     slope = _gradient(network, ahead, x_val, judges)
-    change: Tensor = jvp(lambda at: functional_call(network, at, (x,)), (weights,), (slope,))[1]
+
+    def changes(own: Tensor, _: Tensor | None = None) -> Tensor:
+        change: Tensor = jvp(lambda at: functional_call(network, at, (own,)), (weights,), (slope,))[1]
+        return change
+
+    change: Tensor = x.spread(changes) if isinstance(x, Share) else changes(x)
     return change
 
 
-def _gradient(network: nn.Module, weights: Weights, x: Tensor, loss: Loss) -> Weights:
+def _gradient(network: nn.Module, weights: Weights, x: Items, loss: Loss) -> Weights:
     """At these weights; 0 for those that the loss does not depend on."""
     weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
     with torch.enable_grad():
         value = loss(functional_call(network, weights, (x,)))
-    return dict(zip(weights, grad(value, list(weights.values()), materialize_grads=True), strict=True))
+    found = grad(value, list(weights.values()), materialize_grads=True)
+    if isinstance(x, Share):
+        x.group.average(found)
+    return dict(zip(weights, found, strict=True))
 
 
 @cache

@@ -27,6 +27,7 @@ from partly.networks.backbones import rate_of
 from partly.optimising import optimisers, schedules
 from partly.optimising.averaging import Average
 from partly.pool import Batch, Pool
+from partly.processes.group import here
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class Method(nn.Module):
     own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
     crosses: ClassVar[bool] = False  # whether it has scores of training entries by who has not seen them: `out_of_fold`
     grown: ClassVar[tuple[str, ...]] = ()  # parts of the model whose size follows that of the data, up to some bound
+    spreads: ClassVar[bool] = True  # whether it goes through batches, whose items several processes can share
     kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures", "texts")  # of items that it can learn from
     network: Network  # what `forward` asks, where a method does not say otherwise
 
@@ -190,6 +192,7 @@ class Method(nn.Module):
         self._gathering = not clock.ends_group(batches)
         if self._gathering:
             return
+        here().average(p.grad for optimiser in optimisers for group in optimiser.param_groups for p in group["params"])
         rate = self.task.rate(clock)
         for optimiser in optimisers:
             for group in optimiser.param_groups:

@@ -10,16 +10,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from partly.clock import Clock
+from partly.clock import Clock, Draw
 from partly.items import Items, streamed
 from partly.labels import Labels
+from partly.processes.group import ALONE, Group
+from partly.processes.share import Share
 
 
 @dataclass(frozen=True)
 class Batch:
-    """x [B, ...], z [B, L] (+1 yes, -1 no, 0 unknown) and the items' positions in the pool, index [B]."""
+    """x [B, ...], z [B, L] (+1 yes, -1 no, 0 unknown) and the items' positions in the pool, index [B].
 
-    x: Tensor
+    Where several processes train, x is the share of this one, for networks to make something of.
+    """
+
+    x: Tensor | Share
     z: Tensor
     index: Tensor
 
@@ -32,6 +37,7 @@ class Pool:
     labels: Labels
     batch_size: int = 128
     device: str = "cpu"
+    group: Group = ALONE  # the processes that the items of each batch are spread over
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -53,16 +59,27 @@ class Pool:
 
     def take(self, index: Tensor) -> Batch:
         """The items at these positions. Items and labels that are sparse become dense here, a batch at a time."""
-        return self._batch(self.items.take(index), index)
+        return self._batch(self.items.take(self._own(index)), index)
+
+    def _own(self, index: Tensor) -> Tensor:
+        """Those of them that this process reads: its share, or one that stands in, as some networks cannot do with
+        none."""
+        own = index[self.group.rows(len(index))]
+        return own if len(own) else index[:1]
 
     def _batch(self, x: Tensor, index: Tensor) -> Batch:
-        z = torch.from_numpy(self.labels.rows(index.numpy()))
-        return Batch(x.to(self.device), z.to(self.device), index.to(self.device))
+        z, own = torch.from_numpy(self.labels.rows(index.numpy())), x.to(self.device)
+        alone = self.group.count == 1
+        there = own if alone else Share(own, self.group.rows(len(index)), len(index), self.group)
+        return Batch(there, z.to(self.device), index.to(self.device))
+
+    def _batches(self, parts: Sequence[Tensor], draw: Draw | None = None) -> Iterator[Batch]:
+        yield from map(self._batch, streamed(self.items, list(map(self._own, parts)), draw), parts)
 
     def learned(self, parts: Sequence[Tensor], clock: Clock) -> Iterator[Batch]:
         """The items at these positions, part after part. They are there to learn from, so pictures may be changed at
         random, each as the clock draws for it; they are decoded while those before are worked on."""
-        yield from map(self._batch, streamed(self.items, parts, clock.draw), parts)
+        yield from self._batches(parts, clock.draw)
 
     def batches(self, clock: Clock) -> Iterator[Batch]:
         """One epoch in its own random order, from the clock's step on, to learn from."""
@@ -80,4 +97,4 @@ class Pool:
     def in_order(self) -> Iterator[Batch]:
         """Every item once, as they lie: for relabelling and for scoring."""
         parts = torch.arange(len(self)).split(self.batch_size)[: self.steps]
-        yield from map(self._batch, streamed(self.items, parts), parts)
+        yield from self._batches(parts)

@@ -27,6 +27,7 @@ from partly.labels import Labels
 from partly.method import Method
 from partly.networks import predicting
 from partly.pool import Pool
+from partly.processes.group import Group
 
 SAVE_SECONDS = 20.0
 BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
@@ -82,8 +83,11 @@ def train(
     With a folder, go on from the newest checkpoint there, save at safe points, and on SIGINT or SIGTERM finish the
     step, save and raise `Stopped`. What is saved at the end is the model, and beside it what the method believes of the
     training entries; `keep_entries`: and what it kept for them, so that another run can start from there.
+
+    Where the pool is spread over several processes, all of them call this, and stop and save at the same step.
     """
-    progress = Progress() if folder is None else _resume(folder, method, clock)
+    group = pool.group
+    progress = Progress() if folder is None else _resume(folder, method, clock, group)
     method.notes, clock.scores = progress.notes, progress.scores
     started = time.monotonic() - progress.seconds
     saved = time.monotonic()
@@ -94,19 +98,21 @@ def train(
                 progress.seconds = time.monotonic() - started
                 if watch:
                     watch(clock, logs)
-                stopping = stop()  # asked once: a signal between two questions would be heard and not saved for
-                if folder is not None and (stopping or time.monotonic() - saved >= save_seconds):
-                    save(folder, method, clock, progress)
+                # Asked once: a signal between two questions would be heard and not saved for.
+                stopping, due = group.asked(stop(), group.first and time.monotonic() - saved >= save_seconds)
+                if folder is not None and (stopping or due):
+                    _save_together(folder, method, clock, progress, group)
                     saved = time.monotonic()
                 if stopping:
                     raise Stopped(f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}.")
-            _close_epoch(method, clock, progress, validation)
+            _close_epoch(method, clock, progress, validation, group)
     if not progress.finished:
         method.become_average()
         if progress.best is not None:
             method.load_state_dict(progress.best)
         progress.best, progress.finished = None, True
-        if folder is not None:
+        group.agree(method.state())
+        if folder is not None and group.first:
             _save_finished(folder, method, clock, progress, keep_entries)
     method.eval()  # for good: what is trained only predicts
     return progress
@@ -202,12 +208,12 @@ def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float
         yield logs
 
 
-def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: Validation | None) -> None:
+def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: Validation | None, group: Group) -> None:
     line: dict[str, Any] = {"epoch": clock.epoch + 1}
     line |= {name: total / max(clock.step, 1) for name, total in progress.sums.items()}
     if validation is not None:
         with method.averaged():
-            name, score = validation.score(predict(method, validation.items))
+            name, score = validation.score(_predict_together(method, validation.items, group))
         line[f"validation_{name}"] = score
         progress.scores.append(score)
         better = score is not None and (progress.best_score is None or score > progress.best_score)
@@ -221,9 +227,22 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
     clock.next_epoch()
 
 
-def _resume(folder: Path, method: Method, clock: Clock) -> Progress:
-    found = checkpoint.load(folder)
-    checkpoint.clean(folder)
+def _predict_together(method: Method, items: Items, group: Group) -> npt.NDArray[np.float32]:
+    """What `predict` gives, each process having worked out its rows."""
+    if group.count == 1:
+        return predict(method, items)
+    whole, rows = torch.zeros(len(items), method.task.labels), group.rows(len(items))
+    whole[rows] = torch.from_numpy(predict(method, items[rows]))
+    scores: npt.NDArray[np.float32] = group.total(whole).numpy()
+    return scores
+
+
+def _resume(folder: Path, method: Method, clock: Clock, group: Group) -> Progress:
+    with group.in_turn():
+        found = checkpoint.load(folder)
+        if group.first:
+            checkpoint.clean(folder)
+    group.agree({"the newest checkpoint in the run folder": None if found is None else found[1]["tensors_sha256"]})
     if found is None:
         return Progress()
     tensors, record, problems = found
@@ -233,6 +252,13 @@ def _resume(folder: Path, method: Method, clock: Clock) -> Progress:
     clock.epoch, clock.step = record["epoch"], record["step"]
     best = {k.removeprefix("best."): tensors[k].clone() for k in tensors if k.startswith("best.")}
     return Progress(**record["progress"], best=best or None)
+
+
+def _save_together(folder: Path, method: Method, clock: Clock, progress: Progress, group: Group) -> None:
+    """Each process has all of the state, so the first can write it; what they no longer agree on is never saved."""
+    group.agree(method.state())
+    if group.first:
+        save(folder, method, clock, progress)
 
 
 def save(

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from partly.catalogue import parse_settings
 from partly.errors import PartlyError, SettingError, Stopped
+from partly.processes.launched import launched
 
 app = typer.Typer(
     help="Learn multi-label classifiers from partly known labels (yes / no / unknown).",
@@ -407,6 +408,8 @@ def _print_recipes(as_json: bool) -> None:
 def main() -> None:
     """The entry point: errors of ours are one message, not a traceback."""
     try:
+        if launched().count > 1 and sys.argv[1:2] != ["train"]:
+            raise SettingError("Only `partly train` works with several processes. Start other commands by themselves.")
         app()
     except PartlyError as error:
         print(f"partly: {error}", file=sys.stderr)
@@ -417,7 +420,8 @@ def main() -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+    if launched().first:
+        print(text, file=sys.stderr)
 
 
 def _names(text: str) -> list[str]:
@@ -441,6 +445,8 @@ def _shares(text: str) -> list[float]:
 
 def _print_scores(rows: dict[str, dict[str, float]]) -> None:
     """A table that fits a narrow terminal: a row per run, a column per score; `evaluate --json` has them all."""
+    if not launched().first:
+        return
     shown = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "exact_match": "exact", "P@1": "P@1"}
     table = Table("", *shown.values(), "labels", "entries")
     for title, row in rows.items():

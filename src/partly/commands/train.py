@@ -11,6 +11,7 @@ from partly.commands.reporting import Scores, report, scores
 from partly.data import held_out
 from partly.estimator import Classifier
 from partly.items import origin_of
+from partly.processes.group import here
 from partly.report import page
 
 HOLD_OUT = 0.2
@@ -31,12 +32,14 @@ def train(
     """Train one classifier into a run folder; the report goes there too.
 
     hold_out: share of the items that chooses the best epoch. None takes a fifth, but nothing where there is only one
-    epoch to choose and a test part to report on.
+    epoch to choose and a test part to report on. Of several processes all train, and the first one reports.
     """
-    opened = hidden(open_data(data, labels, skip_bad=skip_bad, size=size), scenario, parameters["seed"])
+    with here().in_turn():  # the first looks at every picture, the others find what it has seen
+        opened = hidden(open_data(data, labels, skip_bad=skip_bad, size=size), scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
     model = Classifier(**parameters, run_dir=run)
-    opened = replace(opened, items=model.first_stage(opened.items))
+    with here().in_turn():
+        opened = replace(opened, items=model.first_stage(opened.items))
     origin = origin_of(opened.items)
     if origin is not None:
         say(f"Learned from are features of {origin.backbone}, made once.")
@@ -46,6 +49,8 @@ def train(
     fit, hold = held_out(len(opened.labels), hold_out, model.seed)
     validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
     model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)
+    if not here().first:
+        return {}
     say(f"{model.method_}: {model.reason_}")
     made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold)
     page.write(made, run / "report.html")

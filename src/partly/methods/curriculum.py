@@ -36,6 +36,7 @@ from partly.losses import bce, normaliser
 from partly.method import Method, Task
 from partly.networks import Network, predicting
 from partly.pool import Batch, Pool
+from partly.processes.share import Share
 from partly.selection import largest
 
 SEARCH = {"theta": (0.1, 1.0), "value": (1.5, 50.0)}  # a theta that every strategy takes
@@ -111,7 +112,7 @@ class Curriculum(Method):
                 scores, easy = self._easy(batch.x, free)
                 self.weak[batch.index] = torch.where(free & easy, scores.sign().to(torch.int8), weak)
 
-    def _easy(self, x: Tensor, free: Tensor) -> tuple[Tensor, Tensor]:
+    def _easy(self, x: Tensor | Share, free: Tensor) -> tuple[Tensor, Tensor]:
         """Scores [B, L], whose signs are the labels, and which entries are easy, [B, L]."""
         if self.strategy == "bayesian":
             samples = self._samples(x)
@@ -126,11 +127,11 @@ class Curriculum(Method):
         easy = scores >= self.theta
         return scores, easy if self.strategy == "positive" else easy | (scores < -self.theta)
 
-    def _samples(self, x: Tensor) -> Tensor:
+    def _samples(self, x: Tensor | Share) -> Tensor:
         """Logits of several passes with dropout before the head, and nowhere else. [passes, B, L]"""
         network = self.networks[0]
         assert isinstance(network, Network)
-        features = network.features(x)
+        features = network.embed(x)
         return torch.stack([network.head(F.dropout(features, self.dropout)) for _ in range(self.passes)])
 
     # ---------------------------------------------------------------- training

@@ -32,6 +32,7 @@ from partly.errors import within
 from partly.losses import assume_negative, bce
 from partly.method import Method, Task
 from partly.pool import Batch
+from partly.processes.share import Share
 
 SEARCH = {"predicts": ["visual", "relevance"], "warmup": (0.0, 0.9)}
 IN_PAPERS = ("Latent Noise (visual)",)
@@ -78,7 +79,7 @@ class LatentNoise(Method):
         visual, relevance = self._both(x, z)
         return visual if self.predicts == "visual" else relevance
 
-    def _both(self, x: Tensor, z: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _both(self, x: Tensor | Share, z: Tensor | None) -> tuple[Tensor, Tensor]:
         """The logits of both classifiers. [B, L]"""
         features, visual = self.network.both(x, z)
         return visual, mixture(visual, *self.noise(features).chunk(2, dim=1))

@@ -41,6 +41,7 @@ Name = Literal["logistic-regression", "extra-trees", "random-forest", "hist-grad
 
 class PerLabel(Method):
     own_epochs = 1
+    spreads = False
     kinds = ("features", "pictures")
     seeds: Tensor  # of each label's estimator, [L]
     loss: Tensor  # of each label on what it was fitted to, [L]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from partly.errors import SettingError
 from partly.items import Statistics
+from partly.processes.share import Share
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Made = tuple[Tensor, Tensor]  # features [B, D] and logits [B, L]
@@ -22,7 +23,8 @@ class Network(nn.Module):
     """`features(x)` -> [B, D], then `head(features)` -> logits [B, L]; a method can see both. Where there are maps, and
     the head takes them, features are [B, D, H, W].
 
-    A head whose forward takes (features, z) is also given what is known of the items: z [B, L], or None.
+    A head whose forward takes (features, z) is also given what is known of the items: z [B, L], or None. Of a share of
+    a batch it makes what it would make of the whole batch, z being that of the whole.
     """
 
     def __init__(self, features: nn.Module, head: nn.Module) -> None:
@@ -33,12 +35,16 @@ class Network(nn.Module):
         self.precision: Precision = "float32"
         self.compiled: Callable[..., Made] | None = None
 
-    def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
-        return self.both(x, z)[1]
+    def forward(self, x: Tensor | Share, z: Tensor | None = None) -> Tensor:
+        logits: Tensor = x.spread(self, z) if isinstance(x, Share) else self.both(x, z)[1]
+        return logits
 
-    def both(self, x: Tensor, z: Tensor | None = None) -> Made:
+    def both(self, x: Tensor | Share, z: Tensor | None = None) -> Made:
         """Features [B, D], of maps their mean over all places, and logits [B, L]. Only while it learns as `learning`
         asks: scores are made in full precision, and for any number of items."""
+        if isinstance(x, Share):
+            features, logits = x.spread(self.both, z)
+            return features, logits
         if not self.training:
             return self._both(x, z)
         make = self.compiled or self._both
@@ -51,12 +57,19 @@ class Network(nn.Module):
     def _both(self, x: Tensor, z: Tensor | None) -> Made:
         features = self.features(x)
         logits = self.head(features, z) if self.takes_labels else self.head(features)
-        return features if features.ndim == 2 else features.mean(dim=(2, 3)), logits
+        return pooled(features), logits
 
     def learning(self, precision: Precision, compiled: bool) -> Self:
         """While it is trained, at this precision; compiled, where asked for."""
         self.precision, self.compiled = precision, torch.compile(self._both) if compiled else None
         return self
+
+    def embed(self, x: Tensor | Share) -> Tensor:
+        """Features [B, D] alone."""
+        features: Tensor = (
+            x.spread(lambda own, _: self.embed(own)) if isinstance(x, Share) else pooled(self.features(x))
+        )
+        return features
 
     def width(self, shape: tuple[int, ...]) -> int:
         """How many features it makes of items of this shape."""
@@ -67,6 +80,11 @@ class Network(nn.Module):
 def placed(features: Tensor) -> Tensor:
     """Maps [B, D, H, W] as they are; features [B, D] as maps of a single place."""
     return features if features.ndim == 4 else features[:, :, None, None]
+
+
+def pooled(features: Tensor) -> Tensor:
+    """Features [B, D]; of maps [B, D, H, W] their mean over all places."""
+    return features if features.ndim == 2 else features.mean(dim=(2, 3))
 
 
 @contextmanager

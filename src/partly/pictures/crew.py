@@ -19,6 +19,7 @@ from typing import Any
 from partly.errors import PartlyError, SettingError
 from partly.pictures.shared import Shared
 from partly.pictures.worker import Answer, Request, answered, command
+from partly.processes.launched import launched
 
 WORKERS = "PARTLY_WORKERS"  # how many processes decode; 0: none, the asking one does it itself
 MOST_WORKERS = 8  # where nobody says
@@ -109,11 +110,13 @@ def _let_go(threads: ThreadPoolExecutor, idle: queue.SimpleQueue[Worker | None])
 
 
 def crew() -> Crew:
-    """That of this process: as many as it may use cores, or as the environment says."""
+    """That of this process: as many as it may use cores (its part of them, where several train), or as the
+    environment says."""
     asked = os.environ.get(WORKERS, "")
     if not (asked == "" or asked.isdecimal()):
         raise SettingError(f"{WORKERS}={asked!r} should be the number of processes that decode pictures; 0 for none.")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = max(1, cores // launched().local_count)
     return _crew(os.getpid(), int(asked) if asked else min(cores, MOST_WORKERS))
 
 

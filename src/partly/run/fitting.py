@@ -26,7 +26,9 @@ from partly.networks import Network
 from partly.networks.featured import Featured, body_of, shown_at
 from partly.networks.own_parts import Part, stands_for
 from partly.pool import Pool
-from partly.run.folder import claim, describe, digest, finished, read_beliefs, read_ids, read_out_of_fold
+from partly.processes.group import Group, here
+from partly.processes.launched import launched
+from partly.run.folder import claim, decides, describe, digest, finished, read_beliefs, read_ids, read_out_of_fold
 from partly.run.memory import check_memory
 from partly.run.recipe import Recipe
 from partly.training import Progress, Validation, Watch
@@ -152,15 +154,17 @@ def fit(
         validation.items.statistics  # noqa: B018, refuses what is not finite, in the pass that makes their digest
     # Before the folder is claimed: a recipe may be refused here.
     method = recipe.build(items, labels.shape[1], labels).to(device)
+    group = _spread_over(recipe, method)
     description = describe(recipe, items, labels, validation)
     if start is not None:
         method.load_state(start)
         description["start"] = {name: digest(start[name]) for name in start}
         del start
-    with files.locked(folder) if folder else nullcontext():
-        if folder:
+    group.agree({**decides(description), **method.weights()})
+    with files.locked(folder) if folder and group.first else nullcontext():
+        if folder and group.first:
             claim(folder, description)
-        pool = Pool(items, labels, recipe.batch_size, device)
+        pool = Pool(items, labels, recipe.batch_size, device, group)
         progress = training.train(
             method,
             pool,
@@ -171,11 +175,24 @@ def fit(
             watch=watch,
             keep_entries=keep_entries,
         )
-        if folder:
+        if folder and group.first:
             files.write_json(folder / "history.json", progress.history)
+        group.wait()  # so that the folder can be read by all
     kept = (None, None) if folder else (_whole(method, training.believed), _whole(method, training.unseen))
     method.finish()
     return Fitted(recipe, method, progress, description, folder, *kept)
+
+
+def _spread_over(recipe: Recipe, method: Method) -> Group:
+    """The processes that are to train this; refused, where they could not share it."""
+    group = here()
+    if group.count > 1 and not method.spreads:
+        raise SettingError(
+            f"{recipe.method} with the head {recipe.head} is solved at once, not trained batch by batch: {group.count} "
+            "processes would only repeat each other. Start it without torchrun or accelerate, or take a method and a "
+            "head that are trained by steps (head_settings={'solve': False} trains a head by steps that is solved)."
+        )
+    return group
 
 
 def _whole(
@@ -217,7 +234,7 @@ def cross_fit(
         where = None if folder is None else folder / f"fold-{k + 1}-of-{folds}"
         part = fit(recipe, items[seen], labels[seen], folder=where, device=device, watch=watch)
         scores[out] = part.logits(items[out])
-    if folder is not None:
+    if folder is not None and here().first:
         with files.locked(folder):
             checkpoint.save_out_of_fold(folder, scores.shape, [scores])
     return scores
@@ -245,7 +262,9 @@ def load(folder: Path, **given: Part) -> Fitted:
 
 def save(fitted: Fitted, folder: Path) -> None:
     """Write a finished model into a folder of its own, in the form that `load` reads: the model, and nothing that was
-    there to train it, nor what it believes of the training entries."""
+    there to train it, nor what it believes of the training entries. Of several processes only the first writes."""
+    if not launched().first:
+        return
     with files.locked(folder):
         if (folder / "run.json").exists() or checkpoint.load(folder) is not None:
             raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")

@@ -30,7 +30,7 @@ from partly.training import Validation
 
 
 def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> dict[str, Any]:
-    """What is run on what. `_flat` of it decides whether a folder may go on."""
+    """What is run on what. `decides` says which of it decides whether a folder may go on."""
     known = {k: v for k, v in labels.summary().items() if not isinstance(v, list)}
     held_out = None
     if validation is not None:
@@ -117,7 +117,7 @@ def claim(folder: Path, description: dict[str, Any]) -> None:
         files.write_sealed(folder / "run.json", description)
         return
     as_read = json.loads(json.dumps(description))  # tuples become lists
-    here, there = (_flat(part) for part in (as_read, read_description(folder)))
+    here, there = (decides(part) for part in (as_read, read_description(folder)))
     differ = [key for key in here | there if here.get(key) != there.get(key)]
     if differ:
         lines = "".join(f"\n  {key}: {there.get(key)!r} there, {here.get(key)!r} now" for key in differ)
@@ -127,7 +127,7 @@ def claim(folder: Path, description: dict[str, Any]) -> None:
         )
 
 
-def _flat(description: dict[str, Any]) -> dict[str, Any]:
+def decides(description: dict[str, Any]) -> dict[str, Any]:
     """What must be equal for a run to go on: all but the machine and the time."""
     usual = asdict(Recipe("bce"))  # what a recipe was by itself before it could say so
     flat = {f"recipe.{key}": value for key, value in (usual | description["recipe"]).items()}

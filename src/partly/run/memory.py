@@ -9,6 +9,7 @@ from partly import methods, metrics
 from partly.errors import PartlyError
 from partly.items import Items
 from partly.labels import Labels
+from partly.processes.launched import launched
 from partly.run.recipe import Recipe
 from partly.training import Validation
 
@@ -32,11 +33,13 @@ def check_memory(
     recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None, copies: int = 0
 ) -> None:
     """Refuse a run whose entries would not fit, before anything is made."""
-    needed = entry_memory(recipe, items, labels, validation, copies)
+    processes = launched().local_count  # each keeps all of it
+    needed = processes * entry_memory(recipe, items, labels, validation, copies)
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > MEMORY_SHARE * there:
         raise PartlyError(
-            f"{recipe.method} keeps {needed / 2**30:.1f} GiB for {labels.shape[0]} x {labels.shape[1]} entries; "
+            f"{recipe.method} keeps {needed / 2**30:.1f} GiB for {labels.shape[0]} x {labels.shape[1]} entries"
+            f"{f' in {processes} processes' if processes > 1 else ''}; "
             f"the limit is {MEMORY_SHARE:.0%} of the {there / 2**30:.1f} GiB of this machine. "
             "Take settings or a method with less per-entry state (partly methods), or fewer items."
         )

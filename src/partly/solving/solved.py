@@ -64,6 +64,7 @@ class Solved(Method):
     """
 
     own_epochs = 1
+    spreads = False
     crosses = True
     grown: ClassVar[tuple[str, ...]] = (
         "network.features.1",
