@@ -24,10 +24,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from partly.errors import SettingError, within
 from partly.networks import mlp
+from partly.networks.in_parts import in_parts
 
 GIVEN = 0.75  # at most this share of what is known is given in training, on average
 PART = 2**20  # numbers in the tokens of the items that are worked on at a time
@@ -61,22 +61,15 @@ class CTran(nn.Module):
         self.layers = nn.Sequential(*(Layer(width, heads, dropout) for _ in range(layers)), nn.LayerNorm(width))
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
-        given = features.new_zeros(len(features), len(self.embedding), dtype=torch.int8) if z is None else z
+        given = features.new_zeros(features.shape[0], len(self.embedding), dtype=torch.int8) if z is None else z
         if self.training:
             chance = GIVEN * torch.rand(len(given), 1, device=given.device)
             given = given.masked_fill(torch.rand(given.shape, device=given.device) >= chance, 0)
-        logits = self._scores(features, given)
+        numbers = (self.tokens + given.shape[1]) * self.embedding.shape[1]
+        logits = in_parts(self._scores, numbers, PART, KEPT, features, given)
         return torch.where(given == 0, logits, logits.detach()) if self.training else logits
 
     def _scores(self, features: Tensor, given: Tensor) -> Tensor:
-        item = (self.tokens + given.shape[1]) * self.embedding.shape[1]
-        size = max(1, PART // item)
-        parts = zip(features.split(size), given.split(size), strict=True)  # items do not hear of each other
-        if len(features) * item <= KEPT:
-            return torch.cat([self._part(*part) for part in parts])
-        return torch.cat([checkpoint(self._part, *part, use_reentrant=False) for part in parts])
-
-    def _part(self, features: Tensor, given: Tensor) -> Tensor:
         seen = self.project(features).unflatten(1, (self.tokens, -1))
         state = given.unsqueeze(2)
         told = torch.where(state > 0, self.yes, torch.where(state < 0, self.no, 0.0))  # unknown adds nothing

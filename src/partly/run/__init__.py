@@ -13,7 +13,9 @@ from partly.run.folder import (
     read_description,
     read_ids,
     read_out_of_fold,
+    read_scores,
     state_of,
+    write_scores,
 )
 from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
@@ -39,7 +41,9 @@ __all__ = [
     "read_description",
     "read_ids",
     "read_out_of_fold",
+    "read_scores",
     "save",
     "state_of",
     "within_budget",
+    "write_scores",
 ]
