@@ -57,7 +57,8 @@ def _view(name: str, model: Classifier, probabilities: npt.NDArray[np.float32], 
 def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:
     """The scores of a report of one run as plain values, with what they were measured on."""
     (run,), truth = made.scored, made.truth
-    assert truth is not None and run.ap is not None
+    assert truth is not None
+    assert run.ap is not None
     part = "test" if data.test is not None else "held-out" if len(hold) else "training"
     yes, no = truth.counts()
     by_label = {"AP": run.ap.tolist(), "yes": yes.tolist(), "no": no.tolist()}

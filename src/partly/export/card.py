@@ -1,5 +1,5 @@
-"""The card of a model: a page in Markdown with a head in YAML, as Hugging Face has them. It says nothing that the run has
-not left behind."""
+"""The card of a model: a page in Markdown with a head in YAML, as Hugging Face has them. All that it says is what the
+run has left behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def written_card(fitted: Fitted, onnx: str) -> str:
     """The page."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("partly.export"),
-        autoescape=False,  # noqa: S701, Markdown, where `inline` takes away what could end a line or a cell
+        autoescape=False,  # Markdown, where `inline` takes away what could end a line or a cell
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import io
 import json
 import logging
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,11 @@ import torch
 import partly
 from partly import files
 from partly.errors import DataError, SettingError
-from partly.export.graph import Entrance, Graph, graph_of
+from partly.export.model_graph import Entrance, Graph, graph_of
 from partly.export.replacements import Replacing
 from partly.run import Fitted
 
+LIBRARIES = ("onnx", "onnxscript", "onnxruntime")  # torch.onnx needs the second
 OUTPUTS = ("logits", "probabilities")
 TRACED = 3  # items that a graph is traced with: neither 0 nor 1, which torch takes for sizes of their own
 BATCHES = (1, 2, 17)  # numbers of items that a file is tried on
@@ -29,14 +32,15 @@ CLOSE = 1e-4  # the most that a probability may differ, or a logit, as a share o
 def write_onnx(fitted: Fitted, path: Path) -> float:
     """Write the model; how much its outputs differ from those of torch, at most. A file that differs more than by
     rounding is not left behind."""
-    library = _imported("onnx")
+    onnx, _, onnxruntime = map(_imported, LIBRARIES)
     graph, entrance = graph_of(fitted)
     proto = _traced(graph, entrance, fitted.recipe.method)
-    library.helper.set_model_props(proto, metadata(fitted, entrance))
+    onnx.helper.set_model_props(proto, metadata(fitted, entrance))
     with files.writing(path) as file:
         file.write(proto.SerializeToString())
         file.flush()
-        return _compared(file.name, graph, entrance, path)
+        session = onnxruntime.InferenceSession(file.name, providers=["CPUExecutionProvider"])
+        return _compared(session, graph, entrance, path)
 
 
 def metadata(fitted: Fitted, entrance: Entrance) -> dict[str, str]:
@@ -56,8 +60,7 @@ def metadata(fitted: Fitted, entrance: Entrance) -> dict[str, str]:
 def _traced(graph: Graph, entrance: Entrance, method: str) -> Any:
     """The graph as ONNX has it. torch.export follows the code with sizes left open, where a trace by TorchScript would
     freeze what depends on them without a word."""
-    _imported("onnxscript")
-    names = {"input_names": [entrance.name], "output_names": list(OUTPUTS)}
+    names: dict[str, Any] = {"input_names": [entrance.name], "output_names": list(OUTPUTS)}
     try:
         with _quiet(), torch.no_grad(), Replacing():
             x = entrance.examples(TRACED, seed=3)
@@ -75,9 +78,8 @@ def _traced(graph: Graph, entrance: Entrance, method: str) -> Any:
     return made.model_proto
 
 
-def _compared(written: str, graph: Graph, entrance: Entrance, path: Path) -> float:
+def _compared(session: Any, graph: Graph, entrance: Entrance, path: Path) -> float:
     """Run the file and torch side by side on a few batches; the largest difference."""
-    session = _imported("onnxruntime").InferenceSession(written, providers=["CPUExecutionProvider"])
     worst = 0.0
     for seed, count in enumerate(BATCHES):
         x = entrance.examples(count, seed)
@@ -97,7 +99,8 @@ def _compared(written: str, graph: Graph, entrance: Entrance, path: Path) -> flo
 
 def _imported(name: str) -> Any:
     try:
-        return __import__(name)
+        with _quiet():
+            return importlib.import_module(name)
     except ImportError as error:
         raise SettingError(
             f"Export to ONNX needs {name}, which cannot be imported ({error}). pip install 'partly[onnx]'."
@@ -109,8 +112,9 @@ def _quiet() -> Iterator[None]:
     """What torch tells of its own insides helps nobody here."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
+    nowhere = io.StringIO()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), redirect_stdout(nowhere), redirect_stderr(nowhere):
             warnings.simplefilter("ignore")
             yield
     finally:

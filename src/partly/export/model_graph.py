@@ -108,13 +108,17 @@ def _of_pictures(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entran
     return Entrance("pictures", shape, words)
 
 
+def _as_it_is(x: Tensor) -> Tensor:
+    return x
+
+
 def _of_texts(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
     """The graph begins where a backbone has made numbers of texts."""
     reader: Any = None
     for part in [part for part in graph.modules() if isinstance(part, nn.Sequential) and len(part) > 1]:
         if isinstance(part[1], Backbone):
             reader, part[0] = part[1], nn.Identity()  # nothing is standardised
-            reader.prepared = nn.Identity()
+            reader.prepared = _as_it_is  # numbers come in
     words = {"backbone": fitted.recipe.backbone}
     if isinstance(reader, TextModel):
         words |= {
