@@ -10,7 +10,7 @@ from partly.commands.reporting import Scores, measured, report, scores
 from partly.data import held_out
 from partly.estimator import Classifier
 from partly.report import page
-from partly.run import write_scores
+from partly.run import write_measured
 
 HOLD_OUT = 0.2
 
@@ -44,5 +44,5 @@ def train(
     say(f"{model.method_}: {model.reason_}")
     made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold)
     page.write(made, run / "report.html")
-    write_scores(run, measured(made, opened, hold))
+    write_measured(run, measured(made, opened, hold))
     return scores(made)

@@ -13,7 +13,7 @@ import partly
 from partly import methods, networks
 from partly.catalogue import Info
 from partly.networks import backbones
-from partly.run import Fitted, read_scores
+from partly.run import Fitted, read_measured
 
 FEW = 10  # known yes or no: of fewer, little can be learned of a label, or said of it
 SHOWN = 100  # labels in the table
@@ -40,7 +40,7 @@ def written_card(fitted: Fitted, onnx: str) -> str:
     )
     environment.filters |= {"inline": inline, "json": _json, "number": _number, "some": some}
     recipe, description = fitted.recipe, fitted.description
-    scored = None if fitted.folder is None else read_scores(fitted.folder)
+    scored = None if fitted.folder is None else read_measured(fitted.folder)
     labels = _labels(fitted, scored)
     return environment.get_template("card.md").render(
         name="model" if fitted.folder is None else fitted.folder.resolve().name,

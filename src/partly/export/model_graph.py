@@ -119,7 +119,7 @@ def _of_texts(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
         if isinstance(part[1], Backbone):
             reader, part[0] = part[1], nn.Identity()  # nothing is standardised
             reader.prepared = _as_it_is  # numbers come in
-    words = {"backbone": fitted.recipe.backbone}
+    words: dict[str, Any] = {"backbone": fitted.recipe.backbone}
     if isinstance(reader, TextModel):
         words |= {
             "input": "int64 [texts, tokens]: numbers of tokens, shorter texts filled up at the end with `padding`",
@@ -127,7 +127,8 @@ def _of_texts(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
             "most_tokens": reader.length,
             "padding": reader.padding,
         }
-        return Entrance("tokens", (reader.length,), words, tokens=int(reader.model.config.vocab_size))
+        config: Any = reader.model.config
+        return Entrance("tokens", (reader.length,), words, tokens=int(config.vocab_size))
     if isinstance(reader, HashedWords):
         places = reader.words.num_embeddings - 1
         words |= {

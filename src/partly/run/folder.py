@@ -166,14 +166,14 @@ def read_ids(folder: Path) -> tuple[str, ...]:
     return tuple(map(str, range(said["shape"][0])))
 
 
-def write_scores(folder: Path, measured: dict[str, Any]) -> None:
+def write_measured(folder: Path, measured: dict[str, Any]) -> None:
     """Keep what a run has scored, and on what: what was printed can be told again without the data."""
     with_none = json.loads(json.dumps(measured), parse_constant=lambda word: None)  # JSON knows no NaN
     files.write_sealed(folder / SCORES, with_none)
 
 
-def read_scores(folder: Path) -> dict[str, Any] | None:
-    """What `write_scores` kept; None where nothing was measured."""
+def read_measured(folder: Path) -> dict[str, Any] | None:
+    """What `write_measured` kept; None where nothing was measured."""
     return files.read_sealed(folder / SCORES) if (folder / SCORES).exists() else None
 
 
