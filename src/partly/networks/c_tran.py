@@ -65,11 +65,14 @@ class CTran(nn.Module):
         if self.training:
             chance = GIVEN * torch.rand(len(given), 1, device=given.device)
             given = given.masked_fill(torch.rand(given.shape, device=given.device) >= chance, 0)
-        numbers = (self.tokens + given.shape[1]) * self.embedding.shape[1]
-        logits = in_parts(self._scores, numbers, PART, KEPT, features, given)
+        logits = self._scores(features, given)
         return torch.where(given == 0, logits, logits.detach()) if self.training else logits
 
     def _scores(self, features: Tensor, given: Tensor) -> Tensor:
+        numbers = (self.tokens + given.shape[1]) * self.embedding.shape[1]
+        return in_parts(self._part, numbers, PART, KEPT, features, given)
+
+    def _part(self, features: Tensor, given: Tensor) -> Tensor:
         seen = self.project(features).unflatten(1, (self.tokens, -1))
         state = given.unsqueeze(2)
         told = torch.where(state > 0, self.yes, torch.where(state < 0, self.no, 0.0))  # unknown adds nothing
