@@ -24,6 +24,7 @@ from partly.run import Fitted
 
 LIBRARIES = ("onnx", "onnxscript", "onnxruntime")  # torch.onnx needs the second
 OUTPUTS = ("logits", "probabilities")
+LARGEST = 2**31 - 1  # bytes of a file
 TRACED = 3  # items that a graph is traced with: neither 0 nor 1, which torch takes for sizes of their own
 BATCHES = (1, 2, 17)  # numbers of items that a file is tried on
 CLOSE = 1e-4  # the most that a probability may differ, or a logit, as a share of itself where it is above 1
@@ -36,6 +37,8 @@ def write_onnx(fitted: Fitted, path: Path) -> float:
     graph, entrance = graph_of(fitted)
     proto = _traced(graph, entrance, fitted.recipe.method)
     onnx.helper.set_model_props(proto, metadata(fitted, entrance))
+    if proto.ByteSize() > LARGEST:
+        raise DataError(f"{path}: the model takes {proto.ByteSize()} bytes, and an ONNX file holds {LARGEST} at most.")
     with files.writing(path) as file:
         file.write(proto.SerializeToString())
         file.flush()
