@@ -175,3 +175,16 @@ def test_what_is_installed() -> None:
     for kind, (name, package) in backbones.PRETRAINED.items():
         assert backbones.pretrained(kind) == (name if importlib.util.find_spec(package) else None)
         assert name in backbones.discover()
+
+
+def test_it_is_exported_from_pictures_on(data: Dataset, tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    from partly import export
+
+    model = Classifier("bce", head="linear", progress=False, **FROZEN).fit(data.items, data.labels)
+    export.to_onnx(model, tmp_path / "model.onnx")
+    session = runtime.InferenceSession(tmp_path / "model.onnx")
+    (given,) = session.get_inputs()
+    assert given.name == "pictures"
+    found = session.run(["probabilities"], {"pictures": data.items.take(slice(None)).contiguous().numpy()})[0]
+    np.testing.assert_allclose(found, model.predict_proba(data.items), atol=1e-5)

@@ -29,7 +29,7 @@ LAYERS = [
     {"training", "report"},
     {"run"},
     {"estimator", "per_label"},
-    {"active"},
+    {"active", "export"},
     {"comparison"},
     {"commands"},
     {"__main__"},

@@ -10,7 +10,7 @@ from networks.slow_transformer import norm, slow_layer
 from partly import networks
 from partly.errors import SettingError
 from partly.items import as_items
-from partly.networks import LabelTransformer, c_tran
+from partly.networks import LabelTransformer, label_transformer
 
 SMALL = {"width": 8, "tokens": 2, "layers": 2, "heads": 2}
 
@@ -125,8 +125,8 @@ def test_a_large_batch_is_worked_through_in_parts(monkeypatch: pytest.MonkeyPatc
     rows: list[int] = []
     part_of = net._part
     monkeypatch.setattr(net, "_part", lambda f, g: rows.append(len(f)) or part_of(f, g))
-    monkeypatch.setattr(c_tran, "PART", 2 * (2 + 3) * 8)
-    monkeypatch.setattr(c_tran, "KEPT", kept)
+    monkeypatch.setattr(label_transformer, "PART", 2 * (2 + 3) * 8)
+    monkeypatch.setattr(label_transformer, "KEPT", kept)
     torch.testing.assert_close(run(), whole)
     assert rows == ([2, 2, 2, 1] if kept else rows)
     assert len(rows) == (4 if kept else 8)  # not kept: worked out again

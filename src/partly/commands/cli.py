@@ -177,6 +177,19 @@ def predict(
 
 
 @app.command()
+def export(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    onnx: Annotated[Path | None, typer.Option(help="An ONNX file: items in, logits and probabilities out.")] = None,
+    model_card: Annotated[Path | None, typer.Option(help="A page (.md) about data, scores and limits.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")] = False,
+) -> None:
+    """Write a finished model for use elsewhere: as ONNX, with a model card, or both."""
+    from partly.commands.export import export as job
+
+    job(run, onnx, model_card, overwrite=overwrite, say=_say)
+
+
+@app.command()
 def evaluate(
     scores: Annotated[Path, typer.Argument(help="Probabilities, as `partly predict` writes them.")],
     labels: Annotated[str, typer.Argument(help="Labels (.csv, .parquet, .npz), or DATA whose test part is meant.")],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,17 @@ def _view(name: str, model: Classifier, probabilities: npt.NDArray[np.float32], 
     fitted = model.fitted_
     privilege = "all labels" if saw_all else "the truth" if fitted.method.needs_truth else ""
     return page.view(name, fitted.description, fitted.progress, model.reason_, probabilities, privilege)
+
+
+def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:
+    """The scores of a report of one run as plain values, with what they were measured on."""
+    (run,), truth = made.scored, made.truth
+    assert truth is not None
+    assert run.ap is not None
+    part = "test" if data.test is not None else "held-out" if len(hold) else "training"
+    yes, no = truth.counts()
+    by_label = {"AP": run.ap.tolist(), "yes": yes.tolist(), "no": no.tolist()}
+    return {"part": part, "items": len(truth), "scores": run.scores, "by_label": by_label}
 
 
 def scores(made: page.Report) -> Scores:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from partly.commands.opening import Say, hidden, open_data, some
-from partly.commands.reporting import Scores, report, scores
+from partly.commands.reporting import Scores, measured, report, scores
 from partly.data import held_out
 from partly.estimator import Classifier
 from partly.items import origin_of
 from partly.processes.group import here
 from partly.report import page
+from partly.run import write_measured
 
 HOLD_OUT = 0.2
 
@@ -54,4 +55,5 @@ def train(
     say(f"{model.method_}: {model.reason_}")
     made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold)
     page.write(made, run / "report.html")
+    write_measured(run, measured(made, opened, hold))
     return scores(made)

@@ -82,11 +82,11 @@ class CNNRNN(Method):
         return F.relu(self.output(heard) + place) @ self.vectors.weight[:-1].T
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
-        place, rows = self.network(x).unsqueeze(1), torch.arange(len(x), device=x.device).unsqueeze(1)
+        place, rows = self.network(x).unsqueeze(1), torch.arange(x.shape[0], device=x.device).unsqueeze(1)
         last = torch.full_like(rows, self.task.labels + 1)  # [B, beams], as what follows
         likely = place.new_zeros(last.shape)  # log-probability of all that was named
         fresh = torch.ones(*last.shape, self.task.labels, dtype=torch.bool, device=x.device)  # not named yet
-        state, highest = None, place.new_full((len(x), self.task.labels), -torch.inf)
+        state, highest = None, place.new_full((x.shape[0], self.task.labels), -torch.inf)
         for named in range(min(self.longest, self.task.labels)):
             heard, state = self.lstm(self.vectors(last).flatten(0, 1).unsqueeze(1), state)
             scores = self._next(heard.view(*last.shape, -1), place).log_softmax(dim=2)[:, :, :-1]
@@ -97,6 +97,6 @@ class CNNRNN(Method):
             likely, best = paths.topk(min(self.beam, possible), dim=1)
             beam, last = best // self.task.labels, best % self.task.labels
             fresh = fresh[rows, beam].scatter(2, last.unsqueeze(2), False)
-            state = tuple(part.view(len(x), -1, part.shape[2])[rows, beam].flatten(0, 1)[None] for part in state)
+            state = tuple(part.view(x.shape[0], -1, part.shape[2])[rows, beam].flatten(0, 1)[None] for part in state)
         log_p: Tensor = highest.clamp(max=CERTAIN)
         return log_p - torch.log(-torch.expm1(log_p))

@@ -22,15 +22,13 @@ that its weights, tokens x tokens, need not be kept. The loss is the method's, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 from torch.autograd import forward_ad
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from partly.errors import SettingError, within
+from partly.networks.in_parts import in_parts
 from partly.networks.network import placed
 
 MAPS = True
@@ -55,9 +53,9 @@ class CTran(nn.Module):
         self.yes, self.no = (nn.Parameter(torch.zeros(width)) for _ in range(2))  # the same for all labels
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
-        given = shown(z, features.new_zeros(len(features), len(self.embedding)), self.training)
+        given = shown(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
         tokens = features[0, 0].numel() + len(self.embedding)
-        logits = in_parts(self._part, features, given, tokens * self.embedding.shape[1])
+        logits = in_parts(self._part, tokens * self.embedding.shape[1], PART, KEPT, features, given)
         return torch.where(given == 0, logits, logits.detach()) if self.training else logits
 
     def _part(self, features: Tensor, given: Tensor) -> Tensor:
@@ -76,16 +74,6 @@ def shown(z: Tensor | None, nothing: Tensor, training: bool) -> Tensor:
         return given
     chance = GIVEN * torch.rand(len(given), 1, device=given.device)
     return given.masked_fill(torch.rand(given.shape, device=given.device) >= chance, 0)
-
-
-def in_parts(work: Callable[[Tensor, Tensor], Tensor], features: Tensor, given: Tensor, item: int) -> Tensor:
-    """What `work` makes of features and of what is given, some items at a time: they do not hear of each other.
-    item: numbers in the tokens of one."""
-    size = max(1, PART // item)
-    parts = zip(features.split(size), given.split(size), strict=True)
-    if len(features) * item <= KEPT:
-        return torch.cat([work(*part) for part in parts])
-    return torch.cat([checkpoint(work, *part, use_reentrant=False) for part in parts])
 
 
 def states(given: Tensor, yes: Tensor, no: Tensor) -> Tensor:

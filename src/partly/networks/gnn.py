@@ -9,10 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from partly.errors import within
 from partly.networks import mlp
+from partly.networks.in_parts import in_parts
 
 LITERAL = 512  # labels up to which a label's state has a coordinate for each label, as in the paper
 STATE = LITERAL * LITERAL  # numbers per item: above that many labels, states are so much smaller
@@ -47,11 +47,7 @@ class LabelGNN(nn.Module):
             self.readout = nn.Parameter(self.embedding.detach().clone())
 
     def forward(self, logits: Tensor) -> Tensor:
-        item = self.labels * self.update.hidden_size
-        parts = logits.split(max(1, PART // item))  # items do not hear of each other
-        if len(logits) * item <= KEPT:
-            return torch.cat([self._scores(part) for part in parts])
-        return torch.cat([checkpoint(self._scores, part, use_reentrant=False) for part in parts])
+        return in_parts(self._scores, self.labels * self.update.hidden_size, PART, KEPT, logits)
 
     def _scores(self, logits: Tensor) -> Tensor:
         first = torch.diag_embed(logits) if self.embedding is None else logits.unsqueeze(2) * self.embedding

@@ -6,10 +6,14 @@ which the landmarks differ most (Williams and Seeger, NIPS 2000).
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import scipy.linalg
 import torch
 from torch import Tensor, nn
+
+from partly.networks.in_parts import in_parts
 
 LANDMARKS = 1500
 AXES = 600
@@ -127,8 +131,10 @@ class Nystroem(nn.Module):
         self.mean.mul_(factor)
 
     def forward(self, x: Tensor) -> Tensor:
-        near = torch.cat([torch.exp(-self._distance(part) / self.width) for part in x.split(PARTS)])
-        return near @ self.axes - self.mean
+        return in_parts(self._near, 1, PARTS, math.inf, x) @ self.axes - self.mean
+
+    def _near(self, x: Tensor) -> Tensor:
+        return torch.exp(-self._distance(x) / self.width)
 
     def _distance(self, x: Tensor) -> Tensor:
         if self.norm == 1:

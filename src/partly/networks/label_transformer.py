@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from partly.errors import within
 from partly.networks import mlp
-from partly.networks.c_tran import encoder, in_parts, shown, states
+from partly.networks.c_tran import KEPT, PART, encoder, shown, states
+from partly.networks.in_parts import in_parts
 
 
 class LabelTransformer(nn.Module):
@@ -44,8 +45,9 @@ class LabelTransformer(nn.Module):
         self.layers = encoder(width, layers, heads, dropout)
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
-        given = shown(z, features.new_zeros(len(features), len(self.embedding)), self.training)
-        logits = in_parts(self._part, features, given, (self.tokens + given.shape[1]) * self.embedding.shape[1])
+        given = shown(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
+        numbers = (self.tokens + given.shape[1]) * self.embedding.shape[1]
+        logits = in_parts(self._part, numbers, PART, KEPT, features, given)
         return torch.where(given == 0, logits, logits.detach()) if self.training else logits
 
     def _part(self, features: Tensor, given: Tensor) -> Tensor:

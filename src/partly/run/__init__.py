@@ -12,8 +12,10 @@ from partly.run.folder import (
     read_beliefs,
     read_description,
     read_ids,
+    read_measured,
     read_out_of_fold,
     state_of,
+    write_measured,
 )
 from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
@@ -39,8 +41,10 @@ __all__ = [
     "read_beliefs",
     "read_description",
     "read_ids",
+    "read_measured",
     "read_out_of_fold",
     "save",
     "state_of",
     "within_budget",
+    "write_measured",
 ]

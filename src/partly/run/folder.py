@@ -28,10 +28,13 @@ from partly.networks.own_parts import OWN
 from partly.run.recipe import Recipe
 from partly.training import Validation
 
+SCORES = "scores.json"
+
 
 def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> dict[str, Any]:
     """What is run on what. `decides` says which of it decides whether a folder may go on."""
     known = {k: v for k, v in labels.summary().items() if not isinstance(v, list)}
+    yes, no = labels.counts()
     held_out = None
     if validation is not None:
         held_out = {"sha256": validation.items.digest(), "labels_sha256": validation.labels.digest()}
@@ -50,6 +53,7 @@ def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validatio
             "labels_sha256": labels.digest(),
             "known": known,
             **_made_of(items),
+            "known_by_label": {"yes": yes.tolist(), "no": no.tolist()},
         },
         "validation": held_out,
         **origin(),
@@ -177,6 +181,17 @@ def read_ids(folder: Path) -> tuple[str, ...]:
     if said["ids"]:
         return tuple(files.read_sealed(folder / IDS)["ids"])
     return tuple(map(str, range(said["shape"][0])))
+
+
+def write_measured(folder: Path, measured: dict[str, Any]) -> None:
+    """Keep what a run has scored, and on what: what was printed can be told again without the data."""
+    with_none = json.loads(json.dumps(measured), parse_constant=lambda word: None)  # JSON knows no NaN
+    files.write_sealed(folder / SCORES, with_none)
+
+
+def read_measured(folder: Path) -> dict[str, Any] | None:
+    """What `write_measured` kept; None where nothing was measured."""
+    return files.read_sealed(folder / SCORES) if (folder / SCORES).exists() else None
 
 
 def finished(folder: Path) -> tuple[dict[str, Any], Mapping[str, Tensor], dict[str, Any]]:

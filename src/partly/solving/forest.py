@@ -87,7 +87,7 @@ class Forest(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The mean of the leaves [B, L] that items fall into, between 0 and 1."""
-        node = self.roots.long().expand(len(x), -1)
+        node = self.roots.long().expand(x.shape[0], -1)
         for _ in range(int(self.depth)):
             low = x.gather(1, self.feature[node].long()) <= self.threshold[node]
             node = torch.where(low, self.left[node], self.right[node]).long()

@@ -56,8 +56,9 @@ class TextModel(Backbone):
     def _means(self, x: Tensor) -> Tensor:
         """Of the tokens of each text, [B, width]."""
         real = x != self.padding
-        longest = max(1, int(real.sum(dim=1).max()))  # what is padding in all of them says nothing and costs time
-        x, real = x[:, :longest], real[:, :longest]
+        if not torch.compiler.is_exporting():  # a graph cannot know
+            longest = max(1, int(real.sum(dim=1).max()))  # what is padding in all of them says nothing and costs time
+            x, real = x[:, :longest], real[:, :longest]
         # A text without tokens hears its padding: there is no mean of nothing.
         real = real | ~real.any(dim=1, keepdim=True)
         made = self.model(input_ids=x, attention_mask=real.long()).last_hidden_state

@@ -1,0 +1,57 @@
+"""A trained model for use elsewhere: an ONNX file that needs neither torch nor this package, and a card about it.
+
+A model is given as a fitted `Classifier`, as what `run.fit` leaves behind, or as the folder of a finished run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sklearn.utils.validation import check_is_fitted
+
+from partly.errors import DataError
+from partly.estimator import Classifier
+from partly.export.card import written_card
+from partly.export.onnx_file import write_onnx
+from partly.files import PathLike, write_file
+from partly.run import Fitted, load
+
+__all__ = ["check_free", "model_card", "to_onnx"]
+
+Model = Classifier | Fitted | PathLike
+
+
+def to_onnx(model: Model, path: PathLike, *, overwrite: bool = False) -> float:
+    """Write the model as an ONNX file: any number of items in, `logits` and `probabilities` out; labels, thresholds and
+    what comes before the graph are in its metadata.
+
+    Returns how much it differs from torch at most, on made-up items; a file that differs by more than rounding does is
+    not written.
+    """
+    path = check_free(path, overwrite)
+    return write_onnx(_fitted(model), path)
+
+
+def model_card(model: Model, path: PathLike, *, onnx: PathLike = "model.onnx", overwrite: bool = False) -> None:
+    """Write what is to be known of the model, in the form of a model card of Hugging Face: what it was trained on, its
+    scores and how they were measured, its limits, how to load it. onnx: what the exported file is called."""
+    path = check_free(path, overwrite)
+    write_file(path, written_card(_fitted(model), Path(onnx).name).encode("utf-8", "replace"))
+
+
+def check_free(path: PathLike, overwrite: bool = False) -> Path:
+    """The path, where nothing is lost by writing there."""
+    path = Path(path)
+    if path.exists() and not overwrite:
+        raise DataError(f"{path}: is there already. Choose another name, or say that it may go: overwrite.")
+    if not path.parent.is_dir():
+        raise DataError(f"{path}: there is no folder {path.parent}.")
+    return path
+
+
+def _fitted(model: Model) -> Fitted:
+    if isinstance(model, Classifier):
+        check_is_fitted(model, "fitted_")
+        fitted: Fitted = model.fitted_
+        return fitted
+    return model if isinstance(model, Fitted) else load(Path(model))

@@ -1,0 +1,129 @@
+"""The card of a model: a page in Markdown with a head in YAML, as Hugging Face has them. All that it says is what the
+run has left behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import jinja2
+
+import partly
+from partly import methods, networks
+from partly.catalogue import Info
+from partly.networks import backbones
+from partly.run import Fitted, read_measured
+
+FEW = 10  # known yes or no: of fewer, little can be learned of a label, or said of it
+SHOWN = 100  # labels in the table
+NAMED = 10  # labels that are named in a sentence
+PIPELINES = {"features": "tabular-classification", "pictures": "image-classification", "texts": "text-classification"}
+INPUTS = {"features": "features", "pictures": "pictures", "texts": "tokens"}
+HEADLINE = ("mAP", "CF1", "OF1", "exact_match", "P@1")
+PARTS = {
+    "test": "the test part of the data, which chose nothing",
+    "held-out": "items held out of training, which also chose the best epoch: that flatters the scores a little",
+    "training": "the training items themselves: the scores say little of new ones",
+}
+
+
+def written_card(fitted: Fitted, onnx: str) -> str:
+    """The page."""
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("partly.export"),
+        autoescape=False,  # Markdown, where `inline` takes away what could end a line or a cell
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"inline": inline, "json": _json, "number": _number, "some": some}
+    recipe, description = fitted.recipe, fitted.description
+    scored = None if fitted.folder is None else read_measured(fitted.folder)
+    labels = _labels(fitted, scored)
+    return environment.get_template("card.md").render(
+        name="model" if fitted.folder is None else fitted.folder.resolve().name,
+        onnx=onnx,
+        version=partly.__version__,
+        recipe=recipe,
+        parts=_parts(fitted),
+        description=description,
+        data=description["data"],
+        pipeline=PIPELINES[_made_of(fitted)["kind"]],
+        input=INPUTS[_made_of(fitted)["kind"]],
+        backbone_settings=_made_of(fitted)["settings"],
+        progress=fitted.progress,
+        chosen_by=_validation(fitted),
+        reason=fitted.method.notes.get("reason", ""),
+        own_thresholds=fitted.method.thresholds() is not None,
+        oracle=fitted.method.needs_truth,
+        scored=scored,
+        measured_on=None if scored is None else PARTS[scored["part"]],
+        headline=[key for key in HEADLINE if scored is not None and scored["scores"].get(key) is not None],
+        labels=labels,
+        shown=labels[:SHOWN],
+        few_yes=[line["name"] for line in labels if line["yes"] is not None and line["yes"] < FEW],
+        few_no=[line["name"] for line in labels if line["no"] is not None and line["no"] < FEW],
+        few=FEW,
+    )
+
+
+def _parts(fitted: Fitted) -> dict[str, Info]:
+    """What the model is made of, each with its own words."""
+    recipe, backbone = fitted.recipe, _made_of(fitted)["backbone"]
+    found: dict[str, Info] = {"method": methods.find(recipe.method), "head": networks.find_head(recipe.head)}
+    return found if backbone is None else found | {"backbone": backbones.find(backbone)}
+
+
+def _made_of(fitted: Fitted) -> dict[str, Any]:
+    """What the model takes, and the backbone that takes it: in its network, or before its features were made."""
+    recipe, data = fitted.recipe, fitted.description["data"]
+    trained = {"kind": data["kind"], "backbone": recipe.backbone, "settings": recipe.backbone_settings}
+    made_of: dict[str, Any] = data.get("made_of", trained)
+    return made_of
+
+
+def _labels(fitted: Fitted, scored: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """A line for each label: what was known of it, from when on it is called yes, how well it is ranked."""
+    count = len(fitted.names)
+    known = fitted.description["data"].get("known_by_label", {})  # runs of before it was kept have none
+    columns = {
+        "name": fitted.names,
+        "yes": known.get("yes", [None] * count),
+        "no": known.get("no", [None] * count),
+        "threshold": fitted.thresholds.tolist(),
+        "AP": [None] * count if scored is None else scored["by_label"]["AP"],
+    }
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+
+
+def _validation(fitted: Fitted) -> dict[str, float]:
+    """Scores of the epoch that was kept, on what chose it."""
+    best = fitted.progress.best_epoch
+    line = next((line for line in fitted.progress.history if line["epoch"] == best), {})
+    return {key: value for key, value in line.items() if key.startswith("validation_") and value is not None}
+
+
+# ---------------------------------------------------------------- filters of the template
+
+
+def inline(text: str) -> str:
+    """Words of anybody's making within a line or a cell of a table."""
+    words = " ".join(text.split())
+    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#" else letter for letter in words)
+
+
+def some(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(inline(name) for name in names[:NAMED]) + rest
+
+
+def _json(value: Any) -> str:
+    """Plain values, as both JSON and YAML have them."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"

@@ -1,0 +1,149 @@
+"""A model as one graph: from what a network is given to logits and probabilities, and what has to happen before it."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from partly.errors import SettingError
+from partly.items import origin_of
+from partly.method import Method
+from partly.networks import Standardise
+from partly.networks.backbones import Backbone
+from partly.networks.backbones.hashed_words import HashedWords
+from partly.networks.backbones.text_model import TextModel
+from partly.one_label import Shelf
+from partly.run import Fitted
+from partly.solving.forest import Forest
+
+TOKENS = 12  # of the texts that a graph is tried on, at most
+
+
+class Graph(nn.Module):
+    """Items -> (logits, probabilities), [B, L] each. `body`, where there is one, makes the features that the method
+    takes."""
+
+    def __init__(self, method: Method, body: nn.Module | None = None) -> None:
+        super().__init__()
+        self.body, self.method = body or nn.Identity(), method
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        logits: Tensor = self.method(self.body(x))
+        return logits, torch.sigmoid(logits)
+
+
+@dataclass(frozen=True)
+class Entrance:
+    """What a graph takes: `name` is that of its input, `preparation` says what comes before it, in plain values."""
+
+    name: str
+    shape: tuple[int, ...]  # of one item; of a text, the most tokens
+    preparation: dict[str, Any]
+    mean: Tensor | None = None  # of features, and what they are divided by: examples look like them
+    scale: Tensor | None = None
+    tokens: int = 0  # how many different ones there are, of texts
+
+    @property
+    def dynamic(self) -> dict[int, Any]:
+        """The sizes that are left open, with their names."""
+        sizes: dict[int, Any] = {0: torch.export.Dim.DYNAMIC}
+        return sizes | ({1: torch.export.Dim.DYNAMIC} if self.tokens else {})
+
+    def examples(self, count: int, seed: int) -> Tensor:
+        """Such items, made up."""
+        drawn = torch.Generator().manual_seed(seed)
+        if self.tokens:
+            words = min(self.shape[0], 2 + seed % TOKENS)
+            return torch.randint(0, self.tokens, (count, words), generator=drawn)
+        if self.name == "pictures":
+            return torch.randint(0, 256, (count, *self.shape), dtype=torch.uint8, generator=drawn)
+        x = torch.randn(count, *self.shape, generator=drawn)
+        return x if self.mean is None or self.scale is None else self.mean + x * self.scale
+
+
+def graph_of(fitted: Fitted) -> tuple[Graph, Entrance]:
+    """A copy of the model that can be exported, and what goes into it."""
+    kept = next((part for part in fitted.method.modules() if isinstance(part, Shelf)), None)
+    if kept is not None:
+        raise SettingError(
+            f"{fitted.recipe.method} holds a scikit-learn estimator for each label, which is no torch code and has no "
+            "graph. Train with another method: 'bce' with head 'linear' is logistic regression too."
+        )
+    graph = Graph(copy.deepcopy(fitted.method), copy.deepcopy(fitted.body)).cpu()
+    graph.eval()  # for good: it is a copy
+    for part in [part for part in graph.modules() if isinstance(part, Forest)]:
+        depth = int(part.depth)
+        del part.depth
+        part.depth = depth  # type: ignore[assignment]  # a graph has as many steps, whatever the items
+    given = fitted.method.task.items
+    first = origin_of(given) or given  # what features were made of, where a backbone made them
+    make = {"features": _of_features, "pictures": _of_pictures, "texts": _of_texts}[first.kind]
+    return graph, make(graph, fitted, first.shape)
+
+
+def _of_features(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
+    first = next((part for part in graph.modules() if isinstance(part, Standardise)), None)
+    words = {
+        "input": "float32 [items, features], raw: they are standardised inside",
+        "features": fitted.description["features"],
+    }
+    if first is None or first.mean.shape != shape:  # somebody's own network
+        return Entrance("features", shape, words)
+    inverse = first.inverse_scale
+    return Entrance("features", shape, words, first.mean, torch.where(inverse > 0, 1 / inverse, 0.0))
+
+
+def _of_pictures(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
+    wanted = [part.size for part in graph.modules() if isinstance(part, Backbone) and part.size is not None]
+    shape = (shape[0], wanted[0], wanted[0]) if wanted else shape
+    words = {
+        "input": "uint8 [items, channels, height, width], 0 to 255, in the order R, G, B: they are normalised inside",
+        "size": list(shape[1:]),
+        "from_files": "turned as EXIF says, on white where transparent, the short side resized to the size (bilinear, "
+        "with antialiasing), the centre cut out",
+        "from_arrays": "resized to the size (bilinear, with antialiasing) where they have another",
+    }
+    return Entrance("pictures", shape, words)
+
+
+def _as_it_is(x: Tensor) -> Tensor:
+    return x
+
+
+def _of_texts(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
+    """The graph begins where a backbone has made numbers of texts."""
+    reader: Any = None
+    for part in [part for part in graph.modules() if isinstance(part, nn.Sequential) and len(part) > 1]:
+        if isinstance(part[1], Backbone):
+            reader, part[0] = part[1], nn.Identity()  # nothing is standardised
+            reader.prepared = _as_it_is  # numbers come in
+    origin = origin_of(fitted.method.task.items)
+    name = fitted.recipe.backbone if origin is None else origin.backbone
+    words: dict[str, Any] = {"backbone": name}
+    if isinstance(reader, TextModel):
+        words |= {
+            "input": "int64 [texts, tokens]: numbers of tokens, shorter texts filled up at the end with `padding`",
+            "tokenizer": f"that of the backbone {name}, with its special tokens",
+            "most_tokens": reader.length,
+            "padding": reader.padding,
+        }
+        config: Any = reader.model.config
+        return Entrance("tokens", (reader.length,), words, tokens=int(config.vocab_size))
+    if isinstance(reader, HashedWords):
+        places = reader.words.num_embeddings - 1
+        words |= {
+            "input": "int64 [texts, words]: places of words, shorter texts filled up at the end with `padding`",
+            "tokenizer": "the words of the casefolded text (the regular expression \\w+); the place of a word is "
+            "1 + CRC-32 of its UTF-8 bytes modulo `places`",
+            "places": places,
+            "padding": 0,
+        }
+        return Entrance("tokens", shape, words, tokens=places + 1)
+    raise SettingError(
+        f"backbone = {name!r}: it is not known how it makes numbers of texts, so no graph can begin "
+        "there. Texts can be exported with minilm, hf:... or hashed-words."
+    )
