@@ -89,10 +89,7 @@ class Fitted:
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
-        items = shown_as(items, self.method.task.items)
-        self.check_items(items)
-        self._check_known(known)
-        return training.logits(self.method, items, known=known)
+        return training.logits(self.method, self._checked(items, known), known=known)
 
     def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """Probabilities of yes [N, L]."""
@@ -100,13 +97,21 @@ class Fitted:
         probabilities: npt.NDArray[np.float32] = expit(logits, out=logits)
         return probabilities
 
-    def _check_known(self, known: Labels | None) -> None:
+    def predict_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
+        """`predict`, batch after batch, for more items than scores can be held of."""
+        return training.predict_blocks(self.method, self._checked(items, known), known=known)
+
+    def _checked(self, items: Items, known: Labels | None) -> Items:
+        """The items as the model was shown those of training."""
+        items = shown_as(items, self.method.task.items)
+        self.check_items(items)
         parts = (part for part in self.method.modules() if isinstance(part, Network))
         if known is not None and not any(network.takes_labels for network in parts):
             raise SettingError(
                 f"known: the head {self.recipe.head!r} makes no use of known labels. "
                 "Train with head='c-tran', or leave `known` out."
             )
+        return items
 
 
 def fit(
