@@ -17,7 +17,7 @@ from partly.items.contract import Absent, Items, Kind, Statistics, absent, as_th
 from partly.items.mapped_files import map_npy
 from partly.items.picture_files import PictureFiles, Source
 from partly.items.sparse_rows import SparseRows, sparse_features
-from partly.items.text_rows import TextRows, texts, texts_of
+from partly.items.text_rows import TextRows, spooled, texts, texts_of
 
 __all__ = [
     "Absent",
@@ -41,6 +41,7 @@ __all__ = [
     "pictures",
     "shown_as",
     "sparse_features",
+    "spooled",
     "standardised",
     "streamed",
     "texts",
