@@ -86,6 +86,9 @@ def train(
     ] = None,
     size: Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")] = None,
     skip_bad: SkipBad = False,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="In the report, show where in pictures the evidence for a label is.")
+    ] = False,
     hold_out: Annotated[
         float | None,
         typer.Option(help="Share of the items that chooses the best epoch, 0 for none; 0.2 where there is a choice."),
@@ -121,6 +124,7 @@ def train(
         },
         skip_bad=skip_bad,
         size=size,
+        evidence=evidence,
         say=_say,
     )
     _print_scores(scores)

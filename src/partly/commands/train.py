@@ -8,8 +8,10 @@ from typing import Any
 from partly.commands.opening import Say, hidden, open_data, some
 from partly.commands.reporting import Scores, report, scores
 from partly.data import held_out
+from partly.errors import SettingError
 from partly.estimator import Classifier
 from partly.report import page
+from partly.run import backbones_of
 
 HOLD_OUT = 0.2
 
@@ -24,15 +26,18 @@ def train(
     parameters: dict[str, Any],
     skip_bad: bool = False,
     size: int | None = None,
+    evidence: bool = False,
     say: Say = print,
 ) -> Scores:
     """Train one classifier into a run folder; the report goes there too.
 
     hold_out: share of the items that chooses the best epoch. None takes a fifth, but nothing where there is only one
-    epoch to choose and a test part to report on.
+    epoch to choose and a test part to report on. evidence: the report shows where in pictures it is.
     """
     opened = hidden(open_data(data, labels, skip_bad=skip_bad, size=size), scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
+    if evidence and opened.items.kind != "pictures":
+        raise SettingError(f"--evidence shows where in pictures it is; the items of {data} are {opened.items.kind}.")
     model = Classifier(**parameters, run_dir=run)
     if hold_out is None:
         settled = opened.test is not None and model.prepare(opened.items, opened.labels)[2].epochs == 1
@@ -41,6 +46,9 @@ def train(
     validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
     model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)
     say(f"{model.method_}: {model.reason_}")
-    made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold)
+    if evidence and not backbones_of(model.fitted_):
+        say("No evidence is shown: the backbone makes no map of where in a picture something is.")
+        evidence = False
+    made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold, evidence=evidence)
     page.write(made, run / "report.html")
     return scores(made)
