@@ -79,7 +79,7 @@ def cards(examples: Examples, names: tuple[str, ...], thresholds: npt.NDArray[An
         entries = zip(names, p[i], given[i], truth[i], cuts, strict=True)
         lines = [Line(name, float(a), int(b), int(c), float(t)) for name, a, b, c, t in entries]
         name = source.id_at(i) if source else str(i)
-        result.append(Card(i, name, kind, label, _worth_a_look(lines), _words(lines)))
+        result.append(Card(i, name, kind, label, _worth_a_look(lines, label), _words(lines)))
     return result
 
 
@@ -104,14 +104,15 @@ def _rows(labels: Labels | None, shape: tuple[int, ...]) -> Ternary:
     return np.zeros(shape, np.int8) if labels is None else labels.rows(slice(None))
 
 
-def _worth_a_look(lines: list[Line]) -> tuple[Line, ...]:
-    """First what is wrong, then every yes, and where these are few what else was given, the most probable on top."""
+def _worth_a_look(lines: list[Line], label: int) -> tuple[Line, ...]:
+    """First the label for which the item is shown, then what is wrong, then every yes, and where these are few what
+    else was given; the most probable on top."""
 
     def plain(line: Line) -> bool:
-        return 1 not in (line.predicted, line.truth, line.given)
+        return 1 not in (line.predicted, line.truth, line.given) and line is not lines[label]
 
-    def rank(line: Line) -> tuple[bool, bool, float]:
-        return not line.wrong, plain(line), -line.probability
+    def rank(line: Line) -> tuple[bool, bool, bool, float]:
+        return line is not lines[label], not line.wrong, plain(line), -line.probability
 
     some = sorted((line for line in lines if line.given or not plain(line)), key=rank)
     most = max(ENOUGH, sum(not plain(line) for line in some))
