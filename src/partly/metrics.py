@@ -23,7 +23,6 @@ Where only yes is known, whatever is predicted is right: read precision, and wha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -38,6 +37,7 @@ from partly.labels.matrix import BLOCK, Matrix, Ternary, blocks
 
 Scores = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
+Threshold = float | npt.NDArray[np.floating[Any]]  # for all labels, or for each of them [L]
 RANKS = (1, 3, 5)
 
 
@@ -60,13 +60,13 @@ def memory(shape: tuple[int, int]) -> int:
     return 4 * entries + 8 * min(entries, BLOCK)
 
 
-def by_label(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, npt.NDArray[Any]]:
+def by_label(scores: Any, labels: Any, threshold: Threshold = 0.5) -> dict[str, npt.NDArray[Any]]:
     """Per label, each [L]: AP, precision, recall, F1 (NaN where undefined), and counts of known entries.
 
     The counts are yes, no, predicted (as yes) and hits (predicted and yes).
     """
-    scores, labels, threshold = _checked_at(scores, labels, threshold)
-    return _label_table(scores, labels.ternary(), threshold)
+    scores, labels, thresholds = _checked_at(scores, labels, threshold)
+    return _label_table(scores, labels.ternary(), thresholds)
 
 
 def by_group(scores: Any, labels: Any, counts: npt.ArrayLike, groups: int = 5) -> Floats:
@@ -89,25 +89,26 @@ def grouped(ap: Floats, counts: npt.ArrayLike, groups: int = 5) -> Floats:
     return np.array([scored.mean(ap[group]) for group in ordered], np.float64)
 
 
-def evaluate(scores: Any, labels: Any, threshold: float = 0.5) -> dict[str, float]:
+def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5) -> dict[str, float]:
     """All scores of this module, and how many labels, items and entries they rest on. scores: [N, L].
 
-    Scores are probabilities; with a threshold outside (0, 1), as 0 for logits, any scores on its scale.
+    Scores are probabilities; with a threshold outside (0, 1), as 0 for logits, any scores on its scale. There may be
+    one threshold for all labels, or one for each, [L].
     mAP rests on `labels_counted` labels (`labels_undefined` have no AP), CP, CR, CF1 and macro_f1 on
     `labels_with_yes`, OP, OR and OF1 on `entries_known` (`yes` + `no`), exact_match and P@k on `items_counted`.
     """
     return both(scores, labels, threshold)[0]
 
 
-def both(scores: Any, labels: Any, threshold: float = 0.5) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
+def both(scores: Any, labels: Any, threshold: Threshold = 0.5) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
     """`evaluate` and `by_label`, from one look at the scores."""
-    scores, labels, threshold = _checked_at(scores, labels, threshold)
-    table = _label_table(scores, labels.ternary(), threshold)
+    scores, labels, thresholds = _checked_at(scores, labels, threshold)
+    table = _label_table(scores, labels.ternary(), thresholds)
     cp, cr, macro_f1 = (scored.mean(table[key]) for key in ("precision", "recall", "F1"))
     hits, predicted, yes, no = (table[key].sum() for key in ("hits", "predicted", "yes", "no"))
     op, overall_recall, of1 = map(float, _precision_recall_f1(hits, predicted, yes))
     counted = int(np.count_nonzero(~np.isnan(table["AP"])))
-    items = _item_table(scores, labels.ternary(), threshold)
+    items = _item_table(scores, labels.ternary(), thresholds)
     found = {
         "mAP": scored.mean(table["AP"]),
         "CF1": 2 * cp * cr / (cp + cr) if cp + cr else 0.0,
@@ -149,14 +150,14 @@ def _score(name: str, estimator: Any, items: Any, labels: Any) -> float:
 # -------------------------------------------------------------------- one label at a time
 
 
-def _label_table(scores: Scores, z: Matrix, threshold: float) -> dict[str, npt.NDArray[Any]]:
+def _label_table(scores: Scores, z: Matrix, thresholds: Floats) -> dict[str, npt.NDArray[Any]]:
     ap = np.empty(z.shape[1])
     yes, no, predicted, hits = np.zeros((4, z.shape[1]), np.int64)
     for j, (s_yes, s_no) in enumerate(scored.columns(scores, z)):
         ap[j] = scored.average_precision(s_yes, s_no)
         yes[j], no[j] = len(s_yes), len(s_no)
-        hits[j] = np.count_nonzero(s_yes >= threshold)
-        predicted[j] = hits[j] + np.count_nonzero(s_no >= threshold)
+        hits[j] = np.count_nonzero(s_yes >= thresholds[j])
+        predicted[j] = hits[j] + np.count_nonzero(s_no >= thresholds[j])
     precision, recall, f1 = _precision_recall_f1(hits, predicted, yes)
     ratios = {"AP": ap, "precision": precision, "recall": recall, "F1": f1}
     return ratios | {"yes": yes, "no": no, "predicted": predicted, "hits": hits}
@@ -174,29 +175,30 @@ def _precision_recall_f1(hits: Any, predicted: Any, yes: Any) -> tuple[Floats, F
 # -------------------------------------------------------------------- some items at a time
 
 
-def _item_table(scores: Scores, z: Matrix, threshold: float) -> Floats:
+def _item_table(scores: Scores, z: Matrix, thresholds: Floats) -> Floats:
     """Per item, [N, 4]: whether all that is known is predicted rightly, and precision at RANKS; NaN: none known."""
     table = np.full((z.shape[0], 1 + len(RANKS)), np.nan)
     for block in blocks(z.shape):
-        s, said = scores[block], z[block]
-        s, said = _packed(s, said) if sp.issparse(said) else (s, said)
+        s, said, cuts = scores[block], z[block], np.broadcast_to(thresholds, scores[block].shape)
+        s, said, cuts = _packed(s, said, thresholds) if sp.issparse(said) else (s, said, cuts)
         some = said.any(axis=1)
         if some.any():
-            s, said = (s, said) if some.all() else (s[some], said[some])
-            wrong = ((s >= threshold) != (said == 1)) & (said != 0)
+            s, said, cuts = (s, said, cuts) if some.all() else (s[some], said[some], cuts[some])
+            wrong = ((s >= cuts) != (said == 1)) & (said != 0)
             table[block][some] = np.column_stack([~wrong.any(axis=1), _precision_at_ranks(s, said)])
     return table
 
 
-def _packed(s: Scores, said: Matrix) -> tuple[Scores, Ternary]:
-    """The known entries of sparse labels, moved together: scores and z, [B, M], M the most that an item has."""
+def _packed(s: Scores, said: Matrix, thresholds: Floats) -> tuple[Scores, Ternary, Floats]:
+    """The known entries of sparse labels, moved together: scores, z and thresholds, [B, M], M the most that an item
+    has."""
     known = np.diff(said.indptr)
     row = np.repeat(np.arange(len(known)), known)
     place = np.arange(said.nnz) - np.repeat(said.indptr[:-1], known)
     dense = np.zeros((len(known), known.max(initial=0)), np.int8)
-    packed = np.zeros(dense.shape, s.dtype)
-    dense[row, place], packed[row, place] = said.data, s[row, said.indices]
-    return packed, dense
+    packed, cuts = np.zeros(dense.shape, s.dtype), np.zeros(dense.shape, thresholds.dtype)
+    dense[row, place], packed[row, place], cuts[row, place] = said.data, s[row, said.indices], thresholds[said.indices]
+    return packed, dense, cuts
 
 
 def _precision_at_ranks(s: Scores, z: Ternary) -> Floats:
@@ -219,12 +221,15 @@ def _precision_at_ranks(s: Scores, z: Ternary) -> Floats:
 # -------------------------------------------------------------------- the door
 
 
-def _checked_at(scores: Any, labels: Any, threshold: float) -> tuple[Scores, Labels, float]:
+def _checked_at(scores: Any, labels: Any, threshold: Threshold) -> tuple[Scores, Labels, Floats]:
+    """thresholds: [L]."""
     scores, labels = scored.checked(scores, labels)
-    if not math.isfinite(threshold):
-        raise SettingError(f"threshold must be a finite number; got {threshold!r}.")
-    if 0 < threshold < 1:  # a float may round a little past 1
+    if np.shape(threshold) not in ((), labels.shape[1:]) or not np.isfinite(threshold).all():
+        raise SettingError(f"threshold must be a finite number, or one for each label; got {threshold!r}.")
+    exact = scores.dtype if scores.dtype.kind == "f" else np.dtype(np.float64)  # 0.7 is 0.7, also in float32
+    thresholds = np.broadcast_to(np.asarray(threshold, exact), labels.shape[1:])
+    if ((thresholds > 0) & (thresholds < 1)).all() and len(thresholds):  # a float may round a little past 1
         remedy = "Give probabilities (the sigmoid of logits), or the threshold for logits: threshold=0."
-        outside = f"outside 0..1, where the threshold {threshold:g} takes probabilities"
+        outside = f"outside 0..1, where the threshold {thresholds[0]:g} takes probabilities"
         scored.refuse_where(lambda s: (s < -1e-6) | (s > 1 + 1e-6), scores, labels, outside, remedy)
-    return scores, labels, float(threshold)
+    return scores, labels, thresholds

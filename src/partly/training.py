@@ -162,24 +162,45 @@ def logits(
     method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Logits [N, L], without side effects on the method; `known` is what its network may be told of the items."""
-    device, batch_size = method.device, at_once(items, batch_size)
-    scores = np.empty((len(items), method.task.labels), np.float32)
-    with predicting(method), torch.inference_mode():
-        parts = [slice(start, start + batch_size) for start in range(0, len(items), batch_size)]
-        for rows, x in zip(parts, streamed(items, parts), strict=True):
-            z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
-            found = method(x.to(device), *z).float().cpu().numpy()
-            if found.shape != scores[rows].shape:
-                raise PartlyError(f"A forward gave logits of {list(found.shape)}, not of {list(scores[rows].shape)}.")
-            scores[rows] = found
+    scores, start = np.empty((len(items), method.task.labels), np.float32), 0
+    for block in _logit_blocks(method, items, batch_size, known):
+        scores[start : start + len(block)] = block
+        start += len(block)
     _refuse_undefined(scores)
     return scores
 
 
-def _refuse_undefined(scores: npt.NDArray[np.float32]) -> None:
+def predict_blocks(
+    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
+) -> Iterator[npt.NDArray[np.float32]]:
+    """`predict`, batch after batch [B, L], for who does not want to hold them all."""
+    start = 0
+    for block in _logit_blocks(method, items, batch_size, known):
+        _refuse_undefined(block, start)
+        yield expit(block, out=block)
+        start += len(block)
+
+
+def _logit_blocks(
+    method: Method, items: Items, batch_size: int, known: Labels | None
+) -> Iterator[npt.NDArray[np.float32]]:
+    device, batch_size = method.device, at_once(items, batch_size)
+    parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
+    for rows, x in zip(parts, streamed(items, parts), strict=True):
+        z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
+        with predicting(method), torch.inference_mode():  # not over the yield: who asks may do other things in between
+            found: npt.NDArray[np.float32] = method(x.to(device), *z).float().cpu().numpy()
+        wanted = (rows.stop - rows.start, method.task.labels)
+        if found.shape != wanted:
+            raise PartlyError(f"A forward gave logits of {list(found.shape)}, not of {list(wanted)}.")
+        yield found
+
+
+def _refuse_undefined(scores: npt.NDArray[np.float32], start: int = 0) -> None:
+    """start: which item the first row is."""
     if not np.isfinite(scores).all():
         lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
-        places = (f"item {i}" for i in lost)
+        places = (f"item {start + i}" for i in lost)
         raise DataError(
             f"The scores of {len(lost)} items are not finite" + listing(places, len(lost)) + "\nLook for missing (NaN) "
             "or extreme features of these items; if there are none, the weights of the model have diverged."

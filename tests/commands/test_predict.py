@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
-from partly import Classifier, Labels
+from partly import Classifier, Labels, training
 from partly.commands.cli import app
-from partly.data import read_scores, write_labels
+from partly.data import read, read_labels, read_scores, write_labels
 from partly.errors import DataError, SettingError
+from partly.items import as_items
 from partly.run import read_description
 
 IDS = [f"item {i}" for i in range(30)]
@@ -92,3 +98,51 @@ def test_columns_in_another_order_are_refused(run: Path) -> None:
     Path("turned.csv").write_text("\n".join(",".join((i, c, b, a)) for i, a, b, c in (header, *rows)))
     with pytest.raises(DataError, match="column 0: 'x' in training, 'z' here"):
         partly("predict", "run", "turned.csv", "--out", "x.csv")
+
+
+def test_no_more_than_a_batch_is_made_or_scored_at_a_time(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores come in batches, and each is gone when the next one is made, however many items there are."""
+    monkeypatch.setattr(training.predict_blocks, "__defaults__", (4, None))
+    alive: list[weakref.ref[np.ndarray]] = []
+    original = training.predict_blocks
+
+    def watched(*args: Any, **settings: Any) -> Iterator[np.ndarray]:
+        for block in original(*args, **settings):
+            assert len(block) <= 4
+            assert sum(one() is not None for one in alive) <= 1
+            alive.append(weakref.ref(block))
+            yield block
+
+    monkeypatch.setattr(training, "predict_blocks", watched)
+    partly("predict", "run", "features.csv", "--out", "scores.parquet")
+    assert len(alive) == 8
+    model = Classifier.load(run)
+    x = np.loadtxt("features.csv", delimiter=",", skiprows=1, usecols=(1, 2, 3))
+    np.testing.assert_allclose(read_scores("scores.parquet").values, model.fitted_.predict(as_items(x)), rtol=1e-6)
+
+
+def test_pictures_and_texts_are_scored_under_their_ids(run: Path) -> None:
+    """The same numbers as in memory; a file that is no picture is left out where that is asked for."""
+    Path("pics").mkdir()
+    pixels = np.random.default_rng(2).integers(0, 255, (6, 20, 24, 3), np.uint8)
+    for i, one in enumerate(pixels):
+        Image.fromarray(one).save(f"pics/{i}.png")
+    Path("pics/bad.png").write_text("no picture")
+    Path("texts.jsonl").write_text("".join(f'{{"id": "t{i}", "text": "word {i}"}}\n' for i in range(6)))
+    z = np.random.default_rng(3).integers(0, 2, (6, 2))
+    write_labels(Labels.from_full(z, names=["a", "b"], ids=[f"{i}.png" for i in range(6)]), "pictures.csv")
+    write_labels(Labels.from_full(z, names=["a", "b"], ids=[f"t{i}" for i in range(6)]), "words.csv")
+    for data, labels, how in (("pics", "pictures.csv", ["--skip-bad"]), ("texts.jsonl", "words.csv", [])):
+        words = ("--labels", labels, "--run", f"run-{labels}", "--method", "bce", "--epochs", "1", "--hold-out", "0")
+        partly("train", data, *words)
+        if how:
+            with pytest.raises(DataError, match="bad files: 1 of 7"):
+                partly("predict", f"run-{labels}", data, "--out", "scores.csv")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            partly("predict", f"run-{labels}", data, "--out", "scores.csv", *how)
+            items = read(data, skip_bad=True).items
+        found = read_scores("scores.csv")
+        assert found.ids == read_labels(labels).ids
+        wanted = Classifier.load(f"run-{labels}").predict_proba(items)
+        np.testing.assert_allclose(found.values, wanted, atol=1e-5)

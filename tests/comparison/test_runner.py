@@ -31,10 +31,10 @@ def here(monkeypatch):
     """Cells run in this process, which starts no others; those that ran are listed."""
     ran = []
 
-    def finished(todo, labels, workers):
+    def finished(todo, experiment, workers):
         for cell in todo:
             ran.append(cell)
-            yield runner._work(cell, labels)
+            yield runner._work(cell, experiment.labels, experiment.skip_bad)
 
     monkeypatch.setattr(runner, "_finished", finished)
     runner._opened.cache_clear()

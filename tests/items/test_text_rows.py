@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+import tempfile
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +17,7 @@ from hypothesis import strategies as st
 
 from partly import Classifier
 from partly.errors import DataError
-from partly.items import are_texts, as_items, texts, texts_of
+from partly.items import are_texts, as_items, spooled, texts, texts_of
 from partly.items.text_rows import LENGTH
 
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40)
@@ -87,3 +91,39 @@ def test_a_classifier_takes_a_list_of_texts() -> None:
     assert model.predict(["red cat", "blue cars"]).tolist() == [[1, 0], [0, 1]]
     with pytest.raises(DataError, match="trained on"):
         model.predict(np.zeros((2, 3)))
+
+
+def test_spooled_texts_are_the_same_items() -> None:
+    said = ["one", "zwei 🐈", "x" * (LENGTH + 5), "last"]
+    items, same = texts(said), spooled(iter([said[:1], said[1:3], [], said[3:]]))
+    assert same.digest() == items.digest()
+    assert torch.equal(same.take(slice(None)), items.take(slice(None)))
+    assert texts_of(same[np.array([3, 1])].take(slice(None))) == ["last", "zwei 🐈"]
+    again = pickle.loads(pickle.dumps(same))
+    assert again.digest() == items.digest()
+
+
+def test_of_spooled_texts_a_block_is_held_at_a_time() -> None:
+    class Block(list):
+        pass
+
+    alive: weakref.WeakSet[Block] = weakref.WeakSet()
+
+    def blocks() -> Iterator[Block]:
+        for i in range(5):
+            assert len(alive) <= 1  # the one before
+            block = Block([f"text {i}"] * 3)
+            alive.add(block)
+            yield block
+
+    Block.__hash__ = object.__hash__  # type: ignore[method-assign]
+    assert len(spooled(blocks())) == 15
+
+
+def test_where_texts_cannot_be_kept_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full() -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(DataError, match=r"table.csv: .* \(No space left on device\)\. Say in TMPDIR"):
+        spooled([["a"]], "table.csv")

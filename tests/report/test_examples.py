@@ -20,7 +20,7 @@ def test_lines_are_what_is_worth_a_look() -> None:
     (card,) = cards(Examples((p,), truth, given), NAMES)
     assert card.lines == (Line("a", 0.9, 0, 1), Line("c", 0.6, 0, -1), Line("b", 0.2, 0, 1))
     assert [line.wrong for line in card.lines] == [False, True, True]
-    assert (card.id, card.words, card.surprising) == ("it", "wrong: 2 of 4 known", False)
+    assert (card.id, card.words, card.kind, card.label) == ("it", "wrong: 2 of 4 known", "fair", 0)
 
 
 def test_what_was_given_is_shown_and_counts_where_there_is_no_truth() -> None:
@@ -30,7 +30,7 @@ def test_what_was_given_is_shown_and_counts_where_there_is_no_truth() -> None:
     assert [(line.name, line.wrong) for line in card.lines] == [("a", True), ("b", False)]
     assert card.words == "wrong: 1 of 2 known"
     (card,) = cards(Examples((p,)), NAMES)
-    assert (card.id, card.words) == ("0", "nothing known")
+    assert (card.id, card.words, [line.name for line in card.lines]) == ("0", "nothing known", ["a"])
     assert not any(line.wrong for line in card.lines)
 
 
@@ -49,19 +49,41 @@ def test_of_too_many_lines_the_wrong_ones_stay() -> None:
     assert card.words == "wrong: 2 of 40 known"
 
 
-def test_a_fair_sample_then_the_surprises_among_what_nobody_gave() -> None:
+def test_of_what_is_a_no_and_called_no_there_is_soon_enough() -> None:
+    names = tuple(f"{j}" for j in range(20))
+    given = Labels.from_ternary(-np.ones((1, 20), np.int8), names=names)
+    (card,) = cards(Examples((np.linspace(0.4, 0.1, 20)[None],), given=given), names)
+    assert [line.name for line in card.lines] == [str(j) for j in range(examples.ENOUGH)]
+
+
+def test_a_fair_sample_then_the_most_confidently_wrong_then_the_unknown_that_are_most_surely_yes() -> None:
     items = 50
-    truth = np.full((items, 4), -1, np.int8)
-    given = np.zeros_like(truth)
+    truth, given = np.full((items, 4), -1, np.int8), np.full((items, 4), -1, np.int8)
     p = np.full((items, 4), 0.1)
-    p[3, 0], p[4, 1], p[5, 2], p[6, 3] = 0.9, 0.95, 0.99, 0.45  # the last one is right
-    given[5, 2] = -1  # and this one was no secret
-    found = cards(
-        Examples((p,), Labels.from_ternary(truth, names=NAMES), Labels.from_ternary(given, names=NAMES)), NAMES
-    )
-    fair = [round(k * 49 / 7) for k in range(8)]
-    assert [card.item for card in found] == [*fair, 4, 3]
-    assert [card.surprising for card in found] == [False] * 8 + [True] * 2
+    p[3, 0], p[4, 0], p[5, 1], p[6, 3] = 0.9, 0.95, 0.7, 0.45  # the last one is right; of the first label one is enough
+    truth[8:12, 2], given[8:12, 2], p[8:12, 2] = (
+        1,
+        0,
+        (0.8, 0.99, 0.97, 0.3),
+    )  # two are surely yes; the last one is missed
+    made = (Labels.from_ternary(z, names=NAMES) for z in (truth, given))
+    found = cards(Examples((p,), *made), NAMES)
+    fair = [round(k * 49 / 5) for k in range(6)]
+    assert [(card.item, card.kind, card.label) for card in found[len(fair) :]] == [
+        (4, "wrong", 0),
+        (5, "wrong", 1),
+        (11, "wrong", 2),
+        (9, "unknown", 2),
+    ]
+    assert [(card.item, card.kind) for card in found[: len(fair)]] == [(i, "fair") for i in fair]
+
+
+def test_a_label_is_called_by_its_own_threshold() -> None:
+    p = np.array([[0.3, 0.6, 0.1, 0.1]])
+    truth = Labels.from_ternary([[1, -1, -1, -1]], names=NAMES)
+    (card,) = cards(Examples((p,), truth), NAMES, np.array([0.25, 0.7, 0.5, 0.5]))
+    assert card.words == "right: all 4 known"
+    assert [(line.name, line.predicted) for line in card.lines] == [("b", -1), ("a", 1)]
 
 
 @given(st.integers(1, 500), st.integers(1, 60))

@@ -21,6 +21,7 @@ from PIL import Image
 from partly import metrics
 from partly.errors import DataError
 from partly.estimator import Classifier
+from partly.items import as_items, texts
 from partly.labels import Labels
 from partly.report import page as report
 from partly.report.page import Examples, Report, RunView
@@ -110,7 +111,9 @@ def demo() -> Report:
     )
     shown = tuple(guesses(few, skill, 5) for skill in (1.0, 2.0, 4.0))
     pictures = np.random.default_rng(0).integers(0, 255, (30, 24, 24, 3), np.uint8)
-    return Report("A demo", observed, runs, truth, Examples(shown, few, labels(30, names, 0.2, seed=2), pictures))
+    return Report(
+        "A demo", observed, runs, truth, Examples(shown, few, labels(30, names, 0.2, seed=2), as_items(pictures))
+    )
 
 
 def features() -> Report:
@@ -285,13 +288,58 @@ def test_matrix_is_a_sample_at_even_distances() -> None:
 
 def test_examples_show_the_best_run() -> None:
     made = demo()
-    assert "Predicted by auto ." in page_of(demo).text
+    assert "Predicted by auto , chosen from 30 items" in page_of(demo).text
     swapped = replace(made, runs=(made.runs[1], made.runs[0], made.runs[2]))
     shown = report._examples(swapped, runs := report.words.score(swapped.runs, swapped.truth), runs[0])
     assert shown is not None
     assert shown["title"] == "auto"
     assert made.examples is not None
     np.testing.assert_array_equal(shown["of"].probabilities[0], made.examples.probabilities[0])
+
+
+def test_evidence_is_that_of_the_best_run_for_the_label_of_the_card() -> None:
+    made = demo()
+    asked: list[tuple[str, int, list[int]]] = []
+
+    def seeks(name: str) -> Any:
+        def evidence(items: Any, at: Any) -> Any:
+            asked.append((name, len(items), list(at)))
+            places = np.zeros((len(items), 2, 2), np.float32)
+            places[1:, 0, 0] = 1  # nothing speaks for the first
+            return places
+
+        return evidence
+
+    assert made.examples is not None
+    runs = ("bce", "auto", "everything")
+    text = Page(report.render(replace(made, examples=replace(made.examples, evidence=tuple(map(seeks, runs)))))).text
+    shown = report.cards(replace(made.examples, probabilities=made.examples.probabilities[1:2]), made.labels.names)
+    assert asked == [("auto", len(shown), [card.label for card in shown])]
+    assert text.count("; evidence for") == len(shown) - 1
+    assert text.count("; nothing speaks for") == 1
+    assert "evidence" not in page_of(demo).text
+
+
+def test_texts_are_cut_and_stay_text() -> None:
+    made = nasty()
+    said = ["<script>alert(2)</script> " + "word " * 200] * 30
+    shown = Examples((made.runs[0].probabilities,) * 2, made.truth, items=texts(said))
+    page = Page(report.render(replace(made, examples=shown)))
+    assert "<script>alert(2)</script> word" in page.text
+    assert page.text.count("…") == page.text.count("alert(2)") == 9  # six at even distances, three that are wrong
+    assert page.text.count("word") < 9 * 60
+
+
+def test_own_thresholds_stand_beside_the_usual_one() -> None:
+    observed, truth = labels(30, list("abc"), 0.5), labels(40, list("abc"), seed=1)
+    view = run("auto", observed, truth)
+    own = np.array([0.3, 0.6, 0.4])
+    page = Page(report.render(Report("t", observed, (replace(view, thresholds=own),), truth)))
+    assert "at its own thresholds" in page.text
+    found = metrics.evaluate(view.probabilities, truth, own)
+    assert {found["CF1"], found["exact_match"]} <= set(page.values())
+    assert "the line in its bar" in page.text
+    assert "own thresholds" not in page_of(no_validation).text
 
 
 def test_view_of_a_classifier_and_the_report_about_it(tmp_path: Path) -> None:

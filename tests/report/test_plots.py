@@ -24,15 +24,6 @@ def test_yes_no_and_unknown_differ_in_ink_and_not_only_in_colour() -> None:
     assert ink[0, 2] == ink[1, 0]
 
 
-@pytest.mark.parametrize("shape", [(400, 300, 3), (32, 32, 1), (32, 32, 3)])
-def test_thumbnails_are_small_and_keep_their_proportions(shape: tuple[int, int, int]) -> None:
-    picture = np.full(shape, 7, np.uint8)
-    with Image.open(io.BytesIO(plots.thumbnail(picture))) as image:
-        assert max(image.size) == min(max(shape[:2]), plots.THUMBNAIL)
-        assert image.size[0] / image.size[1] == pytest.approx(shape[1] / shape[0], rel=0.02)
-        assert np.asarray(image).ravel()[0] == 7
-
-
 def test_runs_differ_in_more_than_colour() -> None:
     looks = [plots.look(position, False) for position in range(30)]
     assert len({(look.colour, look.marker) for look in looks}) == 30

@@ -35,6 +35,7 @@ Data = Annotated[
 ]
 LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: .csv, .parquet or .npz.")]
 HierarchyFile = Annotated[Path | None, typer.Option("--hierarchy", help="A table with the columns child and parent.")]
+Size = Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without files that are no pictures.")]
 Query = Annotated[str, typer.Option(help="random, uncertainty or look-ahead.")]
 Count = Annotated[int, typer.Option("-n", "--count", help="Questions, at most; of one round.")]
@@ -102,8 +103,11 @@ def train(
         bool | None,
         typer.Option("--augment/--no-augment", help="Change pictures at random: crop, flip, light."),
     ] = None,
-    size: Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")] = None,
+    size: Size = None,
     skip_bad: SkipBad = False,
+    evidence: Annotated[
+        bool, typer.Option("--evidence", help="In the report, show where in pictures the evidence for a label is.")
+    ] = False,
     hold_out: Annotated[
         float | None,
         typer.Option(help="Share of the items that chooses the best epoch, 0 for none; 0.2 where there is a choice."),
@@ -146,6 +150,7 @@ def train(
         },
         skip_bad=skip_bad,
         size=size,
+        evidence=evidence,
         say=_say,
     )
     _print_scores(scores)
@@ -194,12 +199,15 @@ def evaluate(
     scores: Annotated[Path, typer.Argument(help="Probabilities, as `partly predict` writes them.")],
     labels: Annotated[str, typer.Argument(help="Labels (.csv, .parquet, .npz), or DATA whose test part is meant.")],
     threshold: Annotated[float, typer.Option(help="A probability of at least this is a yes.")] = 0.5,
+    run: Annotated[
+        Path | None, typer.Option(help="Instead: the thresholds that the method of this run has chosen, one a label.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score probabilities against labels; only known entries count."""
     from partly.commands.evaluate import evaluate as job
 
-    result = job(scores, labels, threshold)
+    result = job(scores, labels, threshold, run)
     if as_json:
         print(json.dumps(result))
     else:
@@ -237,6 +245,8 @@ def compare(
     validation: Annotated[str, typer.Option(help="complete, partial or both (complete,partial).")] = "complete",
     tune: Annotated[int, typer.Option(help="Trials for each method's settings; 0 for the defaults alone.")] = 0,
     labels: LabelsFile = None,
+    size: Size = None,
+    skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines and the report.")] = Path("results"),
     workers: Annotated[int | None, typer.Option(help="Processes; all cores if not given.")] = None,
 ) -> None:
@@ -254,6 +264,8 @@ def compare(
             "validation": _names(validation),
             "tune": tune,
             "labels": None if labels is None else str(labels),
+            "skip_bad": skip_bad,
+            "size": size,
         },
         workers=workers,
         say=print,
@@ -271,6 +283,8 @@ def study(
     head: Annotated[str, typer.Option(help="linear, mlp, gnn, ...")] = "mlp",
     seeds: Annotated[int, typer.Option(help="Runs of each cell.")] = 3,
     labels: LabelsFile = None,
+    size: Size = None,
+    skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines, the page and the picture.")] = Path("results"),
     workers: Annotated[int | None, typer.Option(help="Processes; all cores if not given.")] = None,
 ) -> None:
@@ -278,6 +292,7 @@ def study(
     from partly.commands.study import study as job
 
     asked = {"shares": _shares(shares), "scenarios": _names(scenarios), "head": head, "seeds": seeds, "labels": labels}
+    asked |= {"size": size, "skip_bad": skip_bad}
     page = job(data, out, asked=asked, workers=workers, say=print)
     _say(f"Report: {page}")
 
@@ -369,7 +384,7 @@ def features(
     out: Annotated[Path, typer.Option(help="Folder for the features; the same command goes on where it stopped.")],
     backbone: Annotated[str | None, typer.Option(help="What makes features; None takes what such items have.")] = None,
     backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
-    size: Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")] = None,
+    size: Size = None,
     skip_bad: SkipBad = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
 ) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from partly import data as files
 from partly import metrics
 from partly.data.matching import positions
+from partly.errors import SettingError
+from partly.run import load
 
 
-def evaluate(scores: Path, labels: str, threshold: float = 0.5) -> dict[str, float]:
-    """Items and labels are matched by id and by name; only known entries count."""
+def evaluate(scores: Path, labels: str, threshold: float = 0.5, run: Path | None = None) -> dict[str, float]:
+    """Items and labels are matched by id and by name; only known entries count. run: whose thresholds are taken."""
     test = files.read(labels).test if files.is_whole(labels) else None
     truth = files.read_labels(labels) if test is None else test.labels
     there = files.read_scores(scores)
@@ -20,4 +24,15 @@ def evaluate(scores: Path, labels: str, threshold: float = 0.5) -> dict[str, flo
         positions(truth.ids, there.ids, scores, "item"),
         positions(truth.names, there.names, scores, "label"),
     )
-    return metrics.evaluate(there.values[np.ix_(rows, columns)], truth, threshold)
+    cuts = threshold if run is None else _thresholds(run, truth.names)
+    return metrics.evaluate(there.values[np.ix_(rows, columns)], truth, cuts)
+
+
+def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:
+    """Of these labels."""
+    fitted = load(run)
+    if fitted.method.thresholds() is None:
+        raise SettingError(
+            f"{run}: {fitted.recipe.method} chooses no thresholds. Leave out --run, or give --threshold."
+        )
+    return fitted.thresholds[positions(names, fitted.names, run, "label")]

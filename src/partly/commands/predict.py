@@ -11,23 +11,25 @@ from partly.data.matching import positions
 from partly.data.paths import suffix_of
 from partly.data.tables import SUFFIXES
 from partly.errors import SettingError
-from partly.estimator import Classifier
 from partly.labels import Labels
+from partly.pictures.showing import counted
 from partly.run import load, read_ids
 
 
 def predict(run: Path, data: str, out: Path, known: Path | None = None, skip_bad: bool = False) -> int:
-    """Probabilities for the test part of a data set, or for items by themselves; how many items there are.
+    """Probabilities for the test part of a data set, or for items by themselves; how many items there are. Items are
+    made and scores are written batch after batch, so that of either no more than that is held.
 
     known: labels of some of these items, matched by id and by name, for a head that makes use of them.
     """
-    model = Classifier.load(run)
+    fitted = load(run)
     opened = files.read(data, skip_bad=skip_bad)
     part = opened.test or opened
-    ids = part.labels.ids
-    given = None if known is None else _known(known, data, ids, run, model.label_names_)
-    files.write_scores(out, model.predict_proba(part.items, given), ids, model.label_names_)
-    return len(ids)
+    count, labels = len(part.items), part.labels
+    given = None if known is None else _known(known, data, labels.ids, run, fitted.names)
+    blocks = counted(fitted.predict_blocks(part.items, given), count, data, weight=len)
+    files.write_scores(out, blocks, map(labels.id_at, range(count)), fitted.names)
+    return count
 
 
 def beliefs(run: Path, out: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import numpy.typing as npt
 
 from partly.data import Dataset
 from partly.estimator import Classifier
+from partly.items import made_of, pictures
 from partly.report import page
-from partly.report.examples import Examples
+from partly.report.examples import Examples, spread
+from partly.run import activation
 
 Scores = dict[str, dict[str, float]]
 Index = npt.NDArray[np.int64]
@@ -26,32 +29,32 @@ def report(
     hold: Index,
     upper: str = "",
     drawn: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.uint8]] | None = None,
+    evidence: bool = False,
 ) -> page.Report:
     """Scores on the test part, or else on the held-out items (or, without any, on those of training); examples from the
     held-out items. Every item is predicted once. upper: the run that saw all labels; drawn: how features are shown as
-    pictures, where they can be."""
+    pictures, where they can be; evidence: show where in the pictures it is."""
     shown = data[hold if len(hold) else fit]
     evaluated = data.test or shown
     probabilities = {name: model.fitted_.predict(evaluated.items) for name, model in models.items()}
     runs = tuple(_view(name, model, probabilities[name], name == upper) for name, model in models.items())
-    some = shown[:SHOWN]
+    at = spread(len(shown.items), SHOWN)
+    some = shown[at]
     if data.test is None:
-        predicted = tuple(found[:SHOWN] for found in probabilities.values())
+        predicted = tuple(found[at] for found in probabilities.values())
     else:
         predicted = tuple(model.fitted_.predict(some.items) for model in models.values())
-    pictures = None
-    if some.items.kind == "pictures":
-        pictures = some.items.take(slice(None)).permute(0, 2, 3, 1).numpy()
-    elif drawn is not None:
-        pictures = drawn(some.items.take(slice(None)).numpy())
-    examples = Examples(predicted, truth=some.truth, given=some.labels, pictures=pictures)
+    items = made_of(some.items) if drawn is None else pictures(drawn(some.items.take(slice(None)).numpy()))
+    found = tuple(partial(activation, model.fitted_) for model in models.values()) if evidence else ()
+    examples = Examples(predicted, truth=some.truth, given=some.labels, items=items, evidence=found)
     return page.Report(title, data.labels[fit], runs, evaluated.labels, examples)
 
 
 def _view(name: str, model: Classifier, probabilities: npt.NDArray[np.float32], saw_all: bool) -> page.RunView:
     fitted = model.fitted_
     privilege = "all labels" if saw_all else "the truth" if fitted.method.needs_truth else ""
-    return page.view(name, fitted.description, fitted.progress, model.reason_, probabilities, privilege)
+    own = None if fitted.method.thresholds() is None else fitted.thresholds
+    return page.view(name, fitted.description, fitted.progress, model.reason_, probabilities, privilege, own)
 
 
 def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:

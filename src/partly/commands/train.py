@@ -9,11 +9,12 @@ from typing import Any
 from partly.commands.opening import Say, hidden, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
 from partly.data import held_out
+from partly.errors import SettingError
 from partly.estimator import Classifier
 from partly.items import origin_of
 from partly.processes.group import here
 from partly.report import page
-from partly.run import write_measured
+from partly.run import backbones_of, write_measured
 
 HOLD_OUT = 0.2
 
@@ -28,16 +29,20 @@ def train(
     parameters: dict[str, Any],
     skip_bad: bool = False,
     size: int | None = None,
+    evidence: bool = False,
     say: Say = print,
 ) -> Scores:
     """Train one classifier into a run folder; the report goes there too.
 
     hold_out: share of the items that chooses the best epoch. None takes a fifth, but nothing where there is only one
-    epoch to choose and a test part to report on. Of several processes all train, and the first one reports.
+    epoch to choose and a test part to report on. evidence: the report shows where in pictures it is. Of several
+    processes all train, and the first one reports.
     """
     with here().in_turn():  # the first looks at every picture, the others find what it has seen
         opened = hidden(open_data(data, labels, skip_bad=skip_bad, size=size), scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
+    if evidence and opened.items.kind != "pictures":
+        raise SettingError(f"--evidence shows where in pictures it is; the items of {data} are {opened.items.kind}.")
     model = Classifier(**parameters, run_dir=run)
     with here().in_turn():
         opened = replace(opened, items=model.first_stage(opened.items))
@@ -53,7 +58,10 @@ def train(
     if not here().first:
         return {}
     say(f"{model.method_}: {model.reason_}")
-    made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold)
+    if evidence and not backbones_of(model.fitted_):
+        say("No evidence is shown: the backbone makes no map of where in a picture something is.")
+        evidence = False
+    made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold, evidence=evidence)
     page.write(made, run / "report.html")
     write_measured(run, measured(made, opened, hold))
     return scores(made)

@@ -22,6 +22,8 @@ def compare(
     validation: Sequence[str] = ("complete",),
     tune: int = 0,
     labels: str | Path | None = None,
+    skip_bad: bool = False,
+    size: int | None = None,
     recipe: dict[str, Any] | None = None,
     name: str = "compare",
     out: str | Path = "results",
@@ -30,7 +32,8 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Run every method on every scenario, head and seed; one result line per cell.
 
-    data: 'scenes', `.npz` files with a train and a test part, or a table of features whose labels are in `labels`.
+    data: 'scenes', `.npz` files with a train and a test part, or items whose labels are in `labels`; `skip_bad` and
+    `size` are for pictures in files.
     Lines are kept in `<out>/<name>.jsonl`; cells that are there already are not run again.
     """
     files = [data] if isinstance(data, str | Path) else list(data)
@@ -44,6 +47,8 @@ def compare(
         tune=tune,
         recipe=recipe or {},
         labels=None if labels is None else str(labels),
+        skip_bad=skip_bad,
+        size=size,
         name=name,
     )
     return runner.run(experiment, Path(out), workers, progress)

@@ -15,12 +15,13 @@ from partly.files import write_file
 
 Line = dict[str, Any]
 KEY = ("data", "scenario", "method", "head", "optimizer", "seed", "settings", "recipe", "validation", "tune")
+MORE = ("asks", "size")  # what only some cells say
 TIMING = ("seconds", "training_seconds", "memory_mb")  # what may differ between two runs of the same cell
 
 
 def key_of(line: Line) -> str:
-    asks = {"asks": line["asks"]} if "asks" in line else {}
-    return json.dumps({name: line[name] for name in (*KEY, "data_digest")} | asks, sort_keys=True)
+    more = {name: line[name] for name in MORE if name in line}
+    return json.dumps({name: line[name] for name in (*KEY, "data_digest")} | more, sort_keys=True)
 
 
 def read(path: Path) -> list[Line]:

@@ -41,13 +41,14 @@ class Cell:
     validation: str = "complete"
     tune: int = 0
     asks: dict[str, Any] = field(default_factory=dict)  # rounds, and a plan of questions; empty: none are asked
+    size: int | None = None  # of pictures in files; None: what the backbone wants
 
     def key(self) -> dict[str, Any]:
         """What tells this cell from every other one, as plain data. Defaults are spelled out: a changed default is
         another cell."""
         settings = methods.find(self.method).complete(self.settings)
         key = vars(self) | {"data": Path(self.data).stem, "settings": settings}
-        return key if self.asks else {name: value for name, value in key.items() if name != "asks"}
+        return {name: value for name, value in key.items() if value or name not in ("asks", "size")}
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,9 @@ class Experiment:
     optimizers: tuple[str, ...] = ("adamw",)
     tune: int = 0
     recipe: dict[str, Any] = field(default_factory=dict)
-    labels: str | None = None  # where the data is a table of features: the file with what is known
+    labels: str | None = None  # where the data is items by themselves: the file with what is known
+    skip_bad: bool = False  # go on without files that are no pictures
+    size: int | None = None  # side of pictures in files; None: what the backbone wants
     naive: bool = True  # whether the naive rows run along
     queries: tuple[str, ...] = ()  # if any, each cell asks questions by one of them, in rounds
     asks: dict[str, Any] = field(default_factory=dict)  # rounds, questions, epochs, restart: see partly.active.Plan
@@ -100,7 +103,7 @@ class Experiment:
         means say much. Where questions are asked, only the methods that were, and no validation part."""
         if self.queries:
             return [
-                Cell(*where, seed, settings, self.recipe, "none", asks=self._asks(query))
+                Cell(*where, seed, settings, self.recipe, "none", asks=self._asks(query), size=self.size)
                 for seed, data, head, optimizer, scenario, text, query in product(
                     range(self.seeds),
                     self.data,
@@ -123,7 +126,9 @@ class Experiment:
             # Where nothing is hidden, both kinds of validation are the same.
             kind = "complete" if scenario == FULL else kind
             head = AUTO if method == AUTO else head  # a portfolio has its own
-            cell = Cell(data, scenario, method, head, optimizer, seed, settings, self.recipe, kind, tune)
+            cell = Cell(
+                data, scenario, method, head, optimizer, seed, settings, self.recipe, kind, tune, size=self.size
+            )
             found.setdefault(json.dumps(cell.key(), sort_keys=True), cell)
         return list(found.values())
 

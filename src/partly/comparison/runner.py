@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from functools import cache
+from functools import cache, partial
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,11 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
         there = {lines.key_of(line): line for line in lines.read(path)}
         lines.check(list(there.values()))
         lines.check_present(list(there.values()))
-        wanted = {_key(cell, experiment.labels): cell for cell in experiment.cells()}
+        opened = partial(_opened, labels=experiment.labels, skip_bad=experiment.skip_bad)
+        wanted = {_key(cell, opened(cell.data, size=cell.size)): cell for cell in experiment.cells()}
         todo = [cell for key, cell in wanted.items() if key not in there]
         with Live(len(wanted), [there[key] for key in wanted if key in there], progress) as live:
-            for line in _finished(todo, experiment.labels, workers or os.cpu_count() or 1):
+            for line in _finished(todo, experiment, workers or os.cpu_count() or 1):
                 lines.check([*there.values(), line])
                 lines.append(path, line)
                 there[lines.key_of(line)] = line
@@ -40,7 +41,7 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
     return [there[key] for key in wanted]
 
 
-def _finished(todo: list[Cell], labels: str | None, workers: int) -> Iterator[lines.Line]:
+def _finished(todo: list[Cell], experiment: Experiment, workers: int) -> Iterator[lines.Line]:
     """The lines of these cells as they come. Always in processes of one thread each, however many there are, so that
     neither the number of workers nor an interruption changes a bit."""
     if not todo:
@@ -48,7 +49,8 @@ def _finished(todo: list[Cell], labels: str | None, workers: int) -> Iterator[li
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(workers, len(todo)), context, initializer=_start_worker)
     try:
-        futures: list[Future[lines.Line]] = [pool.submit(_work, cell, labels) for cell in todo]
+        how = (experiment.labels, experiment.skip_bad)
+        futures: list[Future[lines.Line]] = [pool.submit(_work, cell, *how) for cell in todo]
         for future in as_completed(futures):
             yield future.result()
     finally:
@@ -70,9 +72,9 @@ def _leave_with(sentinel: Any) -> None:
     os._exit(1)
 
 
-def _work(cell: Cell, labels: str | None) -> lines.Line:
+def _work(cell: Cell, labels: str | None, skip_bad: bool) -> lines.Line:
     _blind(cell.method, json.dumps(cell.settings))  # outside of the cell's time, as is all that is loaded on first use
-    return run_cell(cell, _opened(cell.data, labels))
+    return run_cell(cell, _opened(cell.data, labels=labels, skip_bad=skip_bad, size=cell.size))
 
 
 @cache
@@ -81,9 +83,9 @@ def _blind(method: str, settings: str) -> None:
 
 
 @cache
-def _opened(name: str, labels: str | None) -> Dataset:
-    return open_data(name, labels)
+def _opened(name: str, *, labels: str | None, skip_bad: bool, size: int | None) -> Dataset:
+    return open_data(name, labels, skip_bad, size)
 
 
-def _key(cell: Cell, labels: str | None) -> str:
-    return lines.key_of(cell.key() | {"data_digest": _opened(cell.data, labels).digest})
+def _key(cell: Cell, data: Dataset) -> str:
+    return lines.key_of(cell.key() | {"data_digest": data.digest})

@@ -82,6 +82,8 @@ def study(
     head: str = "mlp",
     seeds: int = 3,
     labels: str | Path | None = None,
+    skip_bad: bool = False,
+    size: int | None = None,
     recipe: dict[str, Any] | None = None,
     name: str = "study",
     out: str | Path = "results",
@@ -103,6 +105,8 @@ def study(
         seeds,
         recipe=recipe or {},
         labels=None if labels is None else str(labels),
+        skip_bad=skip_bad,
+        size=size,
         naive=False,
         name=name,
     )
@@ -162,7 +166,7 @@ def right_shares(experiment: Experiment) -> dict[tuple[str, str], float]:
     """(data, scenario) -> share of the truth that is known and right, with the first seed."""
     found = {}
     for name in experiment.data:
-        data = protocol.open_data(name, experiment.labels)
+        data = protocol.open_data(name, experiment.labels, experiment.skip_bad, experiment.size)
         truth = data.labels.rows(slice(None))
         for text in experiment.scenarios:
             cell = Cell(name, text, "bce", "linear", "adamw", seed=0)

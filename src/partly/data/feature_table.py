@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from partly.errors import DataError, listing
 from partly.items import Arrays, features
 
 HOLDS = "items"
-BLOCK = 1 << 14  # rows written at a time
+BLOCK = 1 << 14  # rows taken or written at a time, at most
+CELLS = {".csv": 1 << 20, ".parquet": 1 << 23}  # and numbers: every group of a Parquet file costs some bytes a column
 
 
 def recognises(path: Path) -> bool:
@@ -36,28 +38,48 @@ def read(path: Path) -> Dataset:
 
 
 def write(data: Dataset, path: Path) -> None:
-    ids, items = data.labels.ids, data.items
+    labels, items = data.labels, data.items
     names = items.names or tuple(f"feature {j}" for j in range(items.shape[0]))
     if items.kind != "features":
         raise DataError(f"{path}: a table holds features, and these items are {items.kind}.")
-    write_numbers(path, ids, names, (items.take(slice(i, i + BLOCK)).numpy() for i in range(0, len(items), BLOCK)))
+    blocks = (items.take(slice(i, i + BLOCK)).numpy() for i in range(0, len(items), BLOCK))
+    write_numbers(path, map(labels.id_at, range(len(labels))), names, blocks)
 
 
-def write_numbers(path: Path, ids: Sequence[str], names: Sequence[str], blocks: Iterable[npt.NDArray[Any]]) -> None:
-    """A row per item, a column per name; blocks of rows."""
-    refuse_unwritable(ids, names, path)
+def write_numbers(path: Path, ids: Iterable[str], names: Sequence[str], blocks: Iterable[npt.NDArray[Any]]) -> None:
+    """A row per item, a column per name; ids one by one and blocks of rows, of which no more is held than is written at
+    a time."""
+    refuse_unwritable((), names, path)
     if ID in names:
         raise DataError(f"{path}: no column but that of the ids can be named {ID!r} here. Rename it.")
     schema = pa.schema([(ID, pa.string()), *((name, pa.float32()) for name in names)])
 
+    rows = min(BLOCK, max(1, CELLS[path.suffix.lower()] // max(1, len(names))))
+
     def batches() -> Iterator[Any]:
-        start = 0
-        for block in blocks:
-            columns = map(pa.array, np.ascontiguousarray(block.T, np.float32))
-            yield pa.record_batch([pa.array(ids[start : start + len(block)], pa.string()), *columns], schema)
-            start += len(block)
+        rest = iter(ids)
+        for columns in _columns(blocks, len(names), rows):
+            its = list(islice(rest, columns.shape[1]))
+            refuse_unwritable(its, (), path)
+            yield pa.record_batch([pa.array(its, pa.string()), *map(pa.array, columns)], schema)
 
     write_table(path, schema, batches())
+
+
+def _columns(blocks: Iterable[npt.NDArray[Any]], width: int, rows: int) -> Iterator[npt.NDArray[np.float32]]:
+    """The same numbers column by column, [width, rows], so many rows at a time: a few pictures at once are too few for
+    a group of a Parquet file."""
+    columns, filled = np.empty((width, rows), np.float32), 0
+    for block in blocks:
+        while len(block):
+            part = block[: rows - filled]
+            columns[:, filled : filled + len(part)] = part.T
+            block, filled = block[len(part) :], filled + len(part)
+            if filled == rows:
+                yield columns
+                columns, filled = np.empty((width, rows), np.float32), 0  # not again: who writes may still hold it
+    if filled:
+        yield np.ascontiguousarray(columns[:, :filled])
 
 
 def read_numbers(table: Table) -> tuple[Arrays, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,17 +68,29 @@ def _is_bytes(kind: Any) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
-def read_column(path: Path, name: str, otherwise: str | None = None) -> tuple[list[str], list[str], Table | JsonTable]:
-    """Ids and the cells of a column. Where no column holds ids, the one called `otherwise` does; without it, positions
-    are ids."""
-    path = plain_file(path, SUFFIXES)
-    table = open_rows(path)
+def cells_of(
+    table: Table | JsonTable, name: str, otherwise: str | None = None
+) -> Iterator[tuple[list[str], list[str]]]:
+    """Ids and the cells of a column, block after block. Where no column holds ids, the one called `otherwise` does;
+    without it, positions are ids."""
     called = next((column for column in IDS if column in table.header), otherwise)
+    count = 0
+    for batch in table.batches([name] if called in (None, name) else [name, str(called)]):
+        cells = text(batch.column(0), name, table.path).to_pylist()
+        if called is None:
+            yield list(map(str, range(count, count + len(cells)))), cells
+        else:
+            yield text(batch.column(batch.num_columns - 1), called, table.path).to_pylist(), cells
+        count += len(cells)
+
+
+def read_column(path: Path, name: str, otherwise: str | None = None) -> tuple[list[str], list[str]]:
+    """All of `cells_of`, the ids seen to be there and to differ."""
+    table = open_rows(plain_file(path, SUFFIXES))
     ids: list[str] = []
     cells: list[str] = []
-    for batch in table.batches([name] if called in (None, name) else [name, str(called)]):
-        cells += text(batch.column(0), name, path).to_pylist()
-        ids += [] if called is None else text(batch.column(batch.num_columns - 1), str(called), path).to_pylist()
-    ids = list(map(str, range(len(cells)))) if called is None else ids
+    for its, found in cells_of(table, name, otherwise):
+        ids += its
+        cells += found
     refuse_bad_ids(table, ids)
-    return ids, cells, table
+    return ids, cells

@@ -22,6 +22,6 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path) -> Dataset:
     """Whether the files are there, and pictures, shows when they are looked at."""
-    ids, words, _ = read_column(path, PATH, PATH)
+    ids, words = read_column(path, PATH, PATH)
     places = [Place(str(path.absolute().parent / word)) for word in words]
     return Dataset(PictureFiles(Source(places, ids, str(path))), unlabelled(ids))

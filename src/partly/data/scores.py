@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,15 @@ class Scores:
 
 
 def write_scores(
-    path: PathLike, scores: npt.NDArray[np.floating[Any]], ids: Sequence[str], names: Sequence[str]
+    path: PathLike,
+    scores: npt.NDArray[np.floating[Any]] | Iterable[npt.NDArray[np.floating[Any]]],
+    ids: Iterable[str],
+    names: Sequence[str],
 ) -> None:
-    """scores: [N, L]."""
+    """scores: [N, L], or blocks of rows of them. Afterwards the file is there, whole, or as it was before."""
     path = Path(path)
     suffix_of(path, SUFFIXES)
-    write_numbers(path, ids, names, [scores])
+    write_numbers(path, ids, names, [scores] if isinstance(scores, np.ndarray) else scores)
 
 
 def read_scores(path: PathLike) -> Scores:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -115,7 +116,9 @@ def first_cell(table: Table | JsonTable, name: str) -> Any:
 
 def write_table(path: Path, schema: Any, batches: Iterator[Any]) -> None:
     """Text in quotes, a missing cell blank (CSV) or null (Parquet). Whole, or not at all."""
-    writer = arrow_csv.CSVWriter if path.suffix.lower() == ".csv" else pq.ParquetWriter
+    # Fractions hardly ever repeat, and to look for those that do takes more than half of the time.
+    words = not any(pa.types.is_floating(one.type) for one in schema)
+    writer = arrow_csv.CSVWriter if path.suffix.lower() == ".csv" else partial(pq.ParquetWriter, use_dictionary=words)
     with writing(path) as file, writer(file, schema) as table:
         for batch in batches:
             table.write_batch(batch)

@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from partly.data.dataset import Dataset, unlabelled
-from partly.data.item_columns import SUFFIXES, TEXT, holds, read_column
+from partly.data.item_columns import SUFFIXES, TEXT, cells_of, holds, open_rows
+from partly.data.paths import plain_file
 from partly.data.tables import Faults
-from partly.items import texts
+from partly.data.wide import refuse_bad_ids
+from partly.items import spooled
 
 HOLDS = "items"
 __all__ = ["HOLDS", "SUFFIXES", "read", "recognises"]
@@ -20,9 +23,19 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path) -> Dataset:
-    ids, words, table = read_column(path, TEXT)
-    bad = [i for i, word in enumerate(words) if not word.strip() or "\0" in word]
-    faults = Faults(table, "texts that are blank or hold a NUL")
-    faults.add(bad, (f"item {ids[i]!r}" for i in bad))
-    faults.refuse("Leave these rows out.")
-    return Dataset(texts(words, str(path)), unlabelled(ids))
+    """The texts go from the table to a file of their own, block after block: only their ids are held."""
+    table = open_rows(plain_file(path, SUFFIXES))
+    ids: list[str] = []
+    blank = Faults(table, "texts that are blank or hold a NUL")
+
+    def blocks() -> Iterator[list[str]]:
+        for its, words in cells_of(table, TEXT):
+            bad = [i for i, word in enumerate(words) if not word.strip() or "\0" in word]
+            blank.add([len(ids) + i for i in bad], (f"item {its[i]!r}" for i in bad))
+            ids.extend(its)
+            yield words
+
+    items = spooled(blocks(), str(path))
+    refuse_bad_ids(table, ids)
+    blank.refuse("Leave these rows out.")
+    return Dataset(items, unlabelled(ids))

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from partly.items.arrays import Arrays, features, pictures
 from partly.items.contract import Absent, Items, Kind, Statistics, absent, as_they_are, is_decoded, is_items, streamed
-from partly.items.made_features import MadeFeatures, Origin, origin_of
+from partly.items.made_features import MadeFeatures, Origin, made_of, origin_of
 from partly.items.mapped_files import map_npy
 from partly.items.picture_files import PictureFiles, Source
 from partly.items.sparse_rows import SparseRows, sparse_features
-from partly.items.text_rows import TextRows, texts, texts_of
+from partly.items.text_rows import TextRows, spooled, texts, texts_of
 
 __all__ = [
     "Absent",
@@ -41,11 +41,13 @@ __all__ = [
     "features",
     "is_decoded",
     "is_items",
+    "made_of",
     "map_npy",
     "origin_of",
     "pictures",
     "shown_as",
     "sparse_features",
+    "spooled",
     "standardised",
     "streamed",
     "texts",

@@ -62,6 +62,11 @@ class MadeFeatures:
         return self.features.digest()
 
 
+def made_of(items: Items) -> Items:
+    """What these features were made of, where that is at hand; else the items themselves."""
+    return items.source if isinstance(items, MadeFeatures) and items.source is not None else items
+
+
 def origin_of(items: Items) -> Origin | None:
     """What these were made of; None where they are what they are."""
     origin: Origin | None = getattr(items, "origin", None)

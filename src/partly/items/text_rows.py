@@ -5,9 +5,12 @@ into (words, pieces of words) is the business of the backbone that reads them, a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import os
+import tempfile
+import weakref
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +23,27 @@ from partly.items.contract import Index, Kind, Positions, Statistics, as_they_ar
 LENGTH = 4096  # bytes of a text that are read; one size for all, so that a model takes any text
 
 
+class Spool:
+    """Bytes in a file without a name, which goes when nobody holds it any more: texts of any number take no memory.
+    Read, not mapped, so that what was read once is not counted as held."""
+
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file, self.size = file, size
+        weakref.finalize(self, file.close)
+
+    def __getitem__(self, part: slice) -> npt.NDArray[np.uint8]:
+        return np.frombuffer(os.pread(self._file.fileno(), part.stop - part.start, part.start), np.uint8)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process, as an array."""
+        return np.array, (self[0 : self.size],)
+
+
 @dataclass(frozen=True, eq=False)
 class TextRows:
-    """Texts, all or some, one after the other in memory."""
+    """Texts, all or some, one after the other in memory or in a file."""
 
-    content: npt.NDArray[np.uint8]  # all texts
+    content: npt.NDArray[np.uint8] | Spool  # all texts
     ends: npt.NDArray[np.int64]  # [N + 1]: text i is content[ends[i] : ends[i + 1]]
     rows: Positions | None = None  # None: all
     kind: Kind = "texts"
@@ -81,12 +100,39 @@ def texts(words: Sequence[str], where: str = "X") -> TextRows:
         raise DataError(
             f"{where}: texts that are blank or hold a NUL: {len(bad)}" + listing(told, len(bad)) + "\nLeave them out."
         )
+    encoded = _encoded(words, where)
+    return TextRows(np.frombuffer(b"".join(encoded), np.uint8), _ends(list(map(len, encoded))))
+
+
+def spooled(blocks: Iterable[Sequence[str]], where: str = "X") -> TextRows:
+    """Texts as items, of which no more than a block is held in memory; whether they hold anything, who gives them has
+    seen to."""
+    lengths: list[int] = []
     try:
-        encoded = [word.encode() for word in words]
+        file = tempfile.TemporaryFile()  # noqa: SIM115, for as long as somebody wants the texts
+        for words in blocks:
+            encoded = _encoded(words, where)
+            file.write(b"".join(encoded))
+            lengths += map(len, encoded)
+        file.flush()
+    except OSError as error:
+        raise DataError(
+            f"{where}: the texts cannot be kept in {tempfile.gettempdir()} ({error.strerror or error}). "
+            "Say in TMPDIR where there is room."
+        ) from error
+    ends = _ends(lengths)
+    return TextRows(Spool(file, int(ends[-1])), ends)
+
+
+def _encoded(words: Sequence[str], where: str) -> list[bytes]:
+    try:
+        return [word.encode() for word in words]
     except UnicodeEncodeError as error:
         raise DataError(f"{where}: a text is not valid Unicode ({error}).") from error
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    return TextRows(np.frombuffer(b"".join(encoded), np.uint8), ends)
+
+
+def _ends(lengths: list[int]) -> npt.NDArray[np.int64]:
+    return np.cumsum([0, *lengths], dtype=np.int64)
 
 
 def texts_of(x: Tensor) -> list[str]:

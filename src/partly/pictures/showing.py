@@ -1,17 +1,19 @@
-"""How far a long pass over pictures has come, where somebody is watching."""
+"""How far a long pass over items has come, where somebody is watching."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
 FEW = 200  # so many take no time
 
 
-def counted(things: Iterable[T], total: int, title: str, wanted: bool = True) -> Iterator[T]:
-    """The same things; a bar counts them on a terminal."""
+def counted(
+    things: Iterable[T], total: int, title: str, wanted: bool = True, weight: Callable[[T], int] = lambda _: 1
+) -> Iterator[T]:
+    """The same things; a bar counts them on a terminal, each for as much as it weighs."""
     if not wanted or total < FEW or not sys.stderr.isatty():
         yield from things
         return
@@ -22,5 +24,5 @@ def counted(things: Iterable[T], total: int, title: str, wanted: bool = True) ->
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         for thing in things:
-            bar.advance(task)
+            bar.advance(task, weight(thing))
             yield thing

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from partly.items import Items
 from partly.labels import Labels, Ternary
+from partly.report.sights import Evidence
 
-FAIR, SURPRISING = 8, 4  # items at even distances, and items whose truth is the greatest surprise
-LINES = 9  # labels of one item, at most
+FAIR, WRONG, UNKNOWN = 6, 3, 3  # items of each kind, at most
+LINES, ENOUGH = 9, 5  # labels of one item: at most, and where the rest are but a no that is called no
+Kind = Literal["fair", "wrong", "unknown"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +24,8 @@ class Examples:
     probabilities: tuple[npt.NDArray[Any], ...]  # [K, L], one a run
     truth: Labels | None = None
     given: Labels | None = None
-    pictures: npt.NDArray[np.uint8] | None = None  # [K, H, W, 1 or 3]
+    items: Items | None = None  # K, to be looked at: those that are chosen, and no others
+    evidence: tuple[Evidence, ...] = ()  # one a run, where it is asked for
 
 
 @dataclass(frozen=True)
@@ -32,10 +36,11 @@ class Line:
     probability: float
     given: int
     truth: int
+    threshold: float = 0.5
 
     @property
     def predicted(self) -> int:
-        return 1 if self.probability >= 0.5 else -1
+        return 1 if self.probability >= self.threshold else -1
 
     @property
     def wrong(self) -> bool:
@@ -45,30 +50,49 @@ class Line:
 
 @dataclass(frozen=True)
 class Card:
-    """One item. lines: the labels worth a look, the most probable first; words: what is to be said of all labels."""
+    """One item. label: the one for which it was chosen, else its most probable; lines: the labels worth a look, the
+    most probable first; words: what is to be said of all labels."""
 
     item: int
     id: str
-    surprising: bool
+    kind: Kind
+    label: int
     lines: tuple[Line, ...]
     words: str
 
 
-def cards(examples: Examples, names: tuple[str, ...]) -> list[Card]:
-    """Cards of the first run: a fair sample, then the surprises."""
+def cards(examples: Examples, names: tuple[str, ...], thresholds: npt.NDArray[Any] | None = None) -> list[Card]:
+    """Cards of the first run: a fair sample, then what is most confidently wrong, then what nobody said and is most
+    surely yes. Of the latter two each label comes once. thresholds [L]: from which probability on a label is yes."""
     p = examples.probabilities[0]
+    cuts = np.full(len(names), 0.5) if thresholds is None else thresholds
     truth, given = (_rows(labels, p.shape) for labels in (examples.truth, examples.given))
+    known, yes = np.where(truth != 0, truth, given), p >= cuts
+    wrong = (known != 0) & (yes != (known == 1))
+    chosen: dict[int, tuple[Kind, int]] = {int(i): ("fair", int(p[i].argmax())) for i in spread(len(p), FAIR)}
+    _add(chosen, "wrong", np.where(wrong, np.abs(p - (known == 1)), 0.0), WRONG)
+    if examples.given is not None:
+        _add(chosen, "unknown", np.where((given == 0) & yes & ~wrong, p, 0.0), UNKNOWN)
     source = examples.truth or examples.given
-    fair = spread(len(p), FAIR)
-    surprise = np.where((truth != 0) & (given == 0), np.abs(p - (truth == 1)), 0.0).max(axis=1, initial=0.0)
-    surprise[fair] = 0.0
-    odd = [i for i in np.argsort(-surprise, kind="stable")[:SURPRISING] if surprise[i] >= 0.5]
     result = []
-    for place, i in enumerate((*fair, *odd)):
-        lines = [Line(names[j], float(p[i, j]), int(given[i, j]), int(truth[i, j])) for j in range(len(names))]
-        name = source.ids[i] if source else str(i)
-        result.append(Card(int(i), name, place >= len(fair), _worth_a_look(lines), _words(lines)))
+    for i, (kind, label) in chosen.items():
+        entries = zip(names, p[i], given[i], truth[i], cuts, strict=True)
+        lines = [Line(name, float(a), int(b), int(c), float(t)) for name, a, b, c, t in entries]
+        name = source.id_at(i) if source else str(i)
+        result.append(Card(i, name, kind, label, _worth_a_look(lines, label), _words(lines)))
     return result
+
+
+def _add(chosen: dict[int, tuple[Kind, int]], kind: Kind, strength: npt.NDArray[Any], most: int) -> None:
+    """Items that are not chosen yet, by their strongest entry, [K, L], above 0; the strongest item of each label."""
+    rows = strength.argmax(axis=0)
+    values, left = strength.max(axis=0), most
+    for j in np.argsort(-values, kind="stable"):
+        if not left or values[j] <= 0:
+            return
+        if int(rows[j]) not in chosen:
+            chosen[int(rows[j])] = kind, int(j)
+            left -= 1
 
 
 def spread(count: int, most: int) -> npt.NDArray[np.intp]:
@@ -80,14 +104,19 @@ def _rows(labels: Labels | None, shape: tuple[int, ...]) -> Ternary:
     return np.zeros(shape, np.int8) if labels is None else labels.rows(slice(None))
 
 
-def _worth_a_look(lines: list[Line]) -> tuple[Line, ...]:
-    """First what is wrong, then every yes, then what was given; of these the first few, the most probable on top."""
+def _worth_a_look(lines: list[Line], label: int) -> tuple[Line, ...]:
+    """First the label for which the item is shown, then what is wrong, then every yes, and where these are few what
+    else was given; the most probable on top."""
 
-    def rank(line: Line) -> tuple[bool, bool, float]:
-        return not line.wrong, 1 not in (line.predicted, line.truth, line.given), -line.probability
+    def plain(line: Line) -> bool:
+        return 1 not in (line.predicted, line.truth, line.given) and line is not lines[label]
 
-    some = [line for line in lines if line.given or 1 in (line.predicted, line.truth)]
-    return tuple(sorted(sorted(some, key=rank)[:LINES], key=lambda line: -line.probability))
+    def rank(line: Line) -> tuple[bool, bool, bool, float]:
+        return line is not lines[label], not line.wrong, plain(line), -line.probability
+
+    some = sorted((line for line in lines if line.given or not plain(line)), key=rank)
+    most = max(ENOUGH, sum(not plain(line) for line in some))
+    return tuple(sorted(some[: min(most, LINES)], key=lambda line: -line.probability))
 
 
 def _words(lines: list[Line]) -> str:

@@ -22,6 +22,7 @@ from partly.labels import Labels
 from partly.report import plots, words
 from partly.report.examples import Examples, cards, spread
 from partly.report.layout import template
+from partly.report.sights import is_tiny, picture_uri, sights
 from partly.report.words import RunView, Scored
 from partly.training import Progress
 
@@ -30,6 +31,7 @@ __all__ = ["Examples", "Report", "RunView", "picture", "render", "view", "write"
 HEADLINE = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "P@1": "P@1", "exact_match": "exact match"}
 ITEMS, LABELS = 40, 200  # of the label matrix, at most this many are drawn
 NAMED = 40  # columns of the matrix that are wide enough for a name, and labels that are listed at once
+GROUPS = {"fair": "A fair sample", "wrong": "Most confidently wrong", "unknown": "Most surely yes, and nobody said"}
 EXTREMES = 10  # of more labels, so many of the strongest and of the weakest are listed first
 
 
@@ -56,11 +58,13 @@ def view(
     reason: str = "",
     probabilities: npt.NDArray[Any] | None = None,
     privilege: str = "",
+    thresholds: npt.NDArray[Any] | None = None,
 ) -> RunView:
-    """What a run has left behind, as the report takes it. probabilities: of the evaluation items."""
+    """What a run has left behind, as the report takes it. probabilities: of the evaluation items; thresholds [L]: its
+    own, where it has chosen some."""
     past = (progress.history, progress.best_epoch, progress.seconds)
     portfolio = tuple(progress.notes.get("portfolio", ()))
-    return RunView(title, description, *past, reason, probabilities, privilege, portfolio)
+    return RunView(title, description, *past, reason, probabilities, privilege, portfolio, thresholds)
 
 
 def write(report: Report, path: Path) -> None:
@@ -73,7 +77,14 @@ def render(report: Report) -> str:
     _check(report)
     runs = report.scored
     best = words.best(runs)
-    return template("report.html", number=words.number, duration=_duration, flat=_flat).render(
+    filters: dict[str, Any] = {
+        "number": words.number,
+        "duration": _duration,
+        "flat": _flat,
+        "picture": picture_uri,
+        "tiny": is_tiny,
+    }
+    return template("report.html", **filters).render(
         title=report.title,
         runs=runs,
         scored=[run for run in runs if run.scores is not None],
@@ -86,6 +97,8 @@ def render(report: Report) -> str:
         panels=_panels(runs),
         labels=_by_label(report.labels, runs, best),
         extremes=EXTREMES if report.labels.shape[1] > NAMED else 0,
+        labels_named=report.labels.names,
+        owned=any(run.own for run in runs),
         examples=_examples(report, runs, best),
         plots=plots,
     )
@@ -97,10 +110,10 @@ def picture(report: Report) -> bytes:
     runs, known = report.scored, _known(report.labels)
     shown = _examples(report, runs, words.best(runs))
     pictures = []
-    if shown is not None and shown["pictures"]:
+    if shown is not None and any(sight.pixels is not None for sight in shown["sights"].values()):
         for card in shown["cards"][:5]:
             predicted = [line.name + " ✗" * line.wrong for line in card.lines if line.predicted == 1]
-            pictures.append((shown["of"].pictures[card.item], predicted))
+            pictures.append((shown["sights"][card.item].pixels, predicted))
     return plots.overview(
         known["z"],
         known["names"],
@@ -124,7 +137,7 @@ def _check(report: Report) -> None:
     for p in (*examples.probabilities, *(run.probabilities for run in report.runs)):
         if p is not None and (p.ndim != 2 or p.shape[1] != len(names) or np.isnan(p).any()):
             problems.append(f"probabilities of the shape {p.shape}: must be items x {len(names)}, without NaN")
-    parts = (*examples.probabilities, examples.truth, examples.given, examples.pictures)
+    parts = (*examples.probabilities, examples.truth, examples.given, examples.items)
     sizes = sorted({len(part) for part in parts if part is not None})
     if sizes[1:]:
         problems.append(f"examples: of {' and '.join(map(str, sizes))} items")
@@ -199,9 +212,21 @@ def _examples(report: Report, runs: Sequence[Scored], best: Scored | None) -> di
     else:
         run = best or runs[0]
         examples = replace(examples, probabilities=(examples.probabilities[runs.index(run)],))
-    shown = cards(examples, report.labels.names)
-    pictures = {} if examples.pictures is None else {c.item: plots.thumbnail(examples.pictures[c.item]) for c in shown}
-    return {"title": run.view.title, "of": examples, "cards": shown, "pictures": pictures}
+    shown = cards(examples, report.labels.names, run.view.thresholds)
+    seen = {}
+    if examples.items is not None and shown:
+        at, labels = ([getattr(card, what) for card in shown] for what in ("item", "label"))
+        evidence = examples.evidence[runs.index(run)] if examples.evidence else None
+        seen = dict(zip(at, sights(examples.items, at, labels, evidence), strict=True))
+    groups = [(title, [card for card in shown if card.kind == kind]) for kind, title in GROUPS.items()]
+    return {
+        "title": run.view.title,
+        "of": examples,
+        "cards": shown,
+        "groups": [(title, some) for title, some in groups if some],
+        "sights": seen,
+        "own_thresholds": run.view.thresholds is not None,
+    }
 
 
 # ---------------------------------------------------------------- filters of the template

@@ -31,7 +31,6 @@ YES, NO, UNKNOWN = "#2f7fd0", "#e08a1e", "#8b949e"
 COLOURS = ("#b5478f", "#12967a", "#a68400", "#5a6bd8", "#c7563a", "#3d94b0")
 PRIVILEGED = "#808893"
 MARKERS = (("o", "●"), ("s", "■"), ("^", "▲"), ("D", "◆"), ("v", "▼"))
-THUMBNAIL = 160  # pixels: larger pictures are made smaller
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "partly",  # the same picture gives the same bytes
     "svg.fonttype": "none",
@@ -84,13 +83,6 @@ class Curve:
 def matrix(z: Ternary) -> bytes:
     """PNG of labels [R, C]: a full cell is yes, a bar no, a dot unknown."""
     return _png(Image.fromarray(_cells(z), "RGBA"))
-
-
-def thumbnail(picture: npt.NDArray[np.uint8]) -> bytes:
-    """PNG of a picture [H, W, 1 or 3]."""
-    image = Image.fromarray(picture[:, :, 0] if picture.shape[2] == 1 else picture)
-    image.thumbnail((THUMBNAIL, THUMBNAIL))
-    return _png(image)
 
 
 def curves(panel: Sequence[Curve]) -> bytes:

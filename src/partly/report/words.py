@@ -33,6 +33,7 @@ class RunView:
     probabilities: npt.NDArray[Any] | None = None  # [M, L], of the evaluation items
     privilege: str = ""  # what it saw and the others did not ("all labels"): an upper bound, never called the best
     portfolio: tuple[dict[str, Any], ...] = ()  # what `auto` tried: name, score, weight, seconds
+    thresholds: npt.NDArray[Any] | None = None  # [L]: from which probability on it calls a label yes; None: 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,7 @@ class Scored:
     look: plots.Look
     scores: dict[str, float] | None = None  # of metrics.evaluate
     ap: npt.NDArray[np.float64] | None = None  # [L]
+    own: dict[str, float] | None = None  # scores at its own thresholds, where it has chosen some
 
     @property
     def mean_ap(self) -> float:
@@ -58,7 +60,8 @@ def score(runs: Sequence[RunView], truth: Labels | None) -> list[Scored]:
             scored.append(Scored(view, look))
         else:
             scores, table = metrics.both(view.probabilities, truth)
-            scored.append(Scored(view, look, scores, table["AP"]))
+            own = None if view.thresholds is None else metrics.evaluate(view.probabilities, truth, view.thresholds)
+            scored.append(Scored(view, look, scores, table["AP"], own))
     return scored
 
 

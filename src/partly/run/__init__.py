@@ -3,6 +3,7 @@
 This is the engine: it trains and predicts. `Classifier`, the loop of questions and comparisons call it.
 """
 
+from partly.run.activation import activation, backbones_of
 from partly.run.feature_cache import made_once, make_features
 from partly.run.fitting import Fitted, check_folds, cross_fit, fit, load, publish, save
 from partly.run.folder import (
@@ -24,6 +25,8 @@ __all__ = [
     "MEMORY_SHARE",
     "Fitted",
     "Recipe",
+    "activation",
+    "backbones_of",
     "check_folds",
     "check_memory",
     "claim",

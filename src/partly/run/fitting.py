@@ -83,13 +83,18 @@ class Fitted:
     def seen(self, items: Items) -> Items:
         """These items as the model was trained on them; refused where they are not of that kind. Where it was trained
         on features that a backbone made, these are made of what the backbone takes."""
-        trained_on = self.method.task.items
-        origin = origin_of(trained_on)
+        origin, items = origin_of(self.method.task.items), self.shown(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
-            return Featured(shown_at(items, origin), self.body, origin, trained_on.shape[0])
-        items = shown_as(items, trained_on)
+            return Featured(items, self.body, origin, self.method.task.items.shape[0])
         self._check_items(items)
         return items
+
+    def shown(self, items: Items) -> Items:
+        """Pictures at the size at which the model, or what makes its features, looks at them."""
+        origin = origin_of(self.method.task.items)
+        if origin is not None and items.kind == origin.kind:
+            return shown_at(items, origin)
+        return shown_as(items, self.method.task.items)
 
     def _check_items(self, items: Items) -> None:
         here, there = ((one.kind, one.shape) for one in (items, self.method.task.items))
@@ -109,8 +114,7 @@ class Fitted:
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
-        self._check_known(known)
-        return training.logits(self.method, self.seen(items), known=known)
+        return training.logits(self.method, self._checked(items, known), known=known)
 
     def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """Probabilities of yes [N, L]."""
@@ -118,13 +122,19 @@ class Fitted:
         probabilities: npt.NDArray[np.float32] = expit(logits, out=logits)
         return probabilities
 
-    def _check_known(self, known: Labels | None) -> None:
+    def predict_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
+        """`predict`, batch after batch, for more items than scores can be held of."""
+        return training.predict_blocks(self.method, self._checked(items, known), known=known)
+
+    def _checked(self, items: Items, known: Labels | None) -> Items:
+        """The items as the model was trained on them."""
         parts = (part for part in self.method.modules() if isinstance(part, Network))
         if known is not None and not any(network.takes_labels for network in parts):
             raise SettingError(
                 f"known: the head {self.recipe.head!r} makes no use of known labels. "
                 "Train with head='c-tran' (pictures) or head='label-transformer', or leave `known` out."
             )
+        return self.seen(items)
 
 
 def fit(
