@@ -41,6 +41,9 @@ def test_items_are_predicted_and_scored_once(model: Classifier, monkeypatch: pyt
     made = report("title", {"mine": model}, data(test), np.arange(18), np.arange(18, 30))
     assert predicted == ([10, 12] if test else [12])  # the test part and the examples, or both at once
     assert made.scored is made.scored
+    assert made.examples is not None
+    assert made.examples.given is not None
+    assert made.examples.given.ids == tuple(map(str, range(18, 30)))  # where they stand among all
     assert scores(made)["mine"] is made.scored[0].scores
 
 
