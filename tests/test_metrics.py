@@ -440,3 +440,24 @@ def test_counts_must_be_one_a_label():
         by_group([[0.1, 0.2]], [[1, 0]], [1, 2, 3])
     with pytest.raises(SettingError, match="groups = 0"):
         by_group([[0.1, 0.2]], [[1, 0]], [1, 2], groups=0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_each_label_may_have_its_own_threshold(sparse: bool) -> None:
+    """As if the scores of each label were moved so that its threshold is that of all."""
+    rng = np.random.default_rng(0)
+    p, z = rng.random((40, 5)), rng.integers(-1, 2, (40, 5))
+    own = np.array([0.2, 0.4, 0.5, 0.6, 0.9])
+    labels = Labels.from_ternary(sp.csr_array(z) if sparse else z)
+    moved = metrics.evaluate((p - own + 1) / 2, labels)
+    found = metrics.evaluate(p, labels, own)
+    for name in ("CP", "CR", "OP", "OR", "CF1", "OF1", "macro_f1", "exact_match"):
+        assert found[name] == moved[name]
+    assert found["P@1"] == metrics.evaluate(p, labels)["P@1"]  # the order of labels is that of the scores
+    assert found == metrics.evaluate(p, labels, own) != metrics.evaluate(p, labels, 0.5)
+
+
+@pytest.mark.parametrize("wrong", [np.ones(4), np.full(5, np.nan), np.ones((1, 5))])
+def test_thresholds_that_are_not_one_a_label_are_refused(wrong: np.ndarray) -> None:
+    with pytest.raises(SettingError, match="a finite number, or one for each label"):
+        metrics.evaluate(np.ones((3, 5)), np.ones((3, 5)), wrong)

@@ -6,7 +6,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import partly
 from comparison.making import write_split
@@ -198,3 +200,27 @@ def test_nothing_is_shown_where_nobody_wants_to_see_it(capsys):
     with Live(1, [], wanted=False) as live:
         live.add({"data": "d", "scenario": "s", "head": "h", "method": "m", "test": {"mAP": 0.5}})
     assert capsys.readouterr().err == ""
+
+
+def test_bad_pictures_are_left_out_where_that_is_asked_for_and_another_size_is_another_cell(tmp_path, here):
+    pictures = tmp_path / "pictures"
+    pictures.mkdir()
+    rng = np.random.default_rng(0)
+    for i in range(12):
+        Image.fromarray(rng.integers(0, 255, (20, 20, 3), np.uint8)).save(pictures / f"{i:02d}.png")
+    (pictures / "11.png").write_text("no picture")
+    z = partly.Labels.from_full(rng.integers(0, 2, (12, 2)), ids=[f"{i:02d}.png" for i in range(12)])
+    partly.data.write_labels(z, tmp_path / "labels.csv")
+    how = {"heads": ["linear"], "seeds": 1, "labels": tmp_path / "labels.csv", "recipe": {"epochs": 1}}
+    how |= {"out": tmp_path / "out", "progress": False}
+    with pytest.raises(DataError, match="bad files: 1 of 12"):
+        compare(str(pictures), ["bce"], ["full"], **how)
+    with pytest.warns(UserWarning, match="bad files: 1 of 12"):
+        compare(str(pictures), ["bce"], ["full"], **how, skip_bad=True, size=16)
+    assert {cell.size for cell in here} == {16}
+    count = len(here)
+    compare(str(pictures), ["bce"], ["full"], **how, skip_bad=True, size=16)
+    assert len(here) == count
+    with pytest.warns(UserWarning, match="bad files"):
+        compare(str(pictures), ["bce"], ["full"], **how, skip_bad=True, size=24)
+    assert len(here) == 2 * count

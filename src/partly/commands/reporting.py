@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from partly.commands.opening import some as named
 from partly.data import Dataset
 from partly.estimator import Classifier
 from partly.items import made_of, pictures
@@ -46,7 +47,10 @@ def report(
         predicted = tuple(model.fitted_.predict(some.items) for model in models.values())
     items = made_of(some.items) if drawn is None else pictures(drawn(some.items.take(slice(None)).numpy()))
     found = tuple(partial(activation, model.fitted_) for model in models.values()) if evidence else ()
-    examples = Examples(predicted, truth=some.truth, given=some.labels, items=items, evidence=found)
+    among_all = (hold if len(hold) else fit)[at]  # so that who has no id is named by its place in the data
+    given = named(data.labels, among_all)
+    truth = None if data.truth is None else named(data.truth, among_all)
+    examples = Examples(predicted, truth, given, items, found)
     return page.Report(title, data.labels[fit], runs, evaluated.labels, examples)
 
 
