@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from partly import losses, training
 from partly.clock import Clock
@@ -74,11 +75,30 @@ def test_first_weights_follow_seed_and_role_alone() -> None:
     assert not torch.equal(weights, first(dataclasses.replace(task, seed=1)))
 
 
-def test_a_linear_head_that_makes_logits_starts_at_0_unless_there_are_several() -> None:
-    task = dataclasses.replace(TASK, head="linear")
-    assert not any(weight.any() for weight in task.network().head.parameters())
-    for other in (task.network("other"), task.network(logits=False), dataclasses.replace(task, head="mlp").network()):
-        assert all(weight.any() for weight in other.head.parameters())
+@pytest.mark.parametrize("only_yes", [False, True])
+def test_a_linear_head_that_makes_logits_starts_from_what_is_known(only_yes: bool) -> None:
+    z = np.array([[1, 1, 0], [-1, 1, 0], [-1, 0, -1], [0, 0, -1]], np.int8)
+    observed = Labels.from_ternary(np.maximum(z, 0) if only_yes else z)
+    task = dataclasses.replace(TASK, head="linear", labels=3, observed=observed)
+    first, other = task.network().head, task.network("other").head
+    assert isinstance(first, nn.Linear)
+    assert isinstance(other, nn.Linear)
+    assert not first.weight.any()
+    assert other.weight.any()
+    # Of 7 known entries 3 are yes; each label has two entries of that share more.
+    share = np.array([1 + 6 / 7, 2 + 6 / 7, 6 / 7]) / np.array([5, 4, 4])
+    by_hand = torch.tensor(np.log(share / (1 - share)), dtype=torch.float32)
+    random = dataclasses.replace(task, observed=None).network("other").head
+    if only_yes:
+        assert not first.bias.any()
+        assert torch.equal(other.weight, random.weight)
+    else:
+        torch.testing.assert_close(first.bias, by_hand)
+        torch.testing.assert_close(other.bias, by_hand)
+        torch.testing.assert_close(other.weight, 0.1 * random.weight)
+        assert not task.network(at_random=False).head.bias.any()
+    for head in (task.network(logits=False).head, dataclasses.replace(task, head="mlp").network().head):
+        assert all(weight.any() for weight in head.parameters())
 
 
 def test_making_a_network_leaves_torchs_generator_alone() -> None:

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from partly import networks
+from partly.choosing.priors import among_known
 from partly.clock import Clock, seed_for
 from partly.errors import PartlyError, SettingError
 from partly.items import Items, Kind, absent, standardised
@@ -28,6 +30,9 @@ from partly.optimising import optimisers, schedules
 from partly.optimising.averaging import Average
 from partly.pool import Batch, Pool
 from partly.processes.group import here
+
+LITTLE = 0.1  # of the random weights of a linear head, where a method has several networks
+RAREST = 1e-3  # share of yes that a linear head starts from
 
 
 @dataclass(frozen=True)
@@ -52,11 +57,11 @@ class Task:
     precision: Precision = "auto"  # of networks, while they learn
     compile: bool = False  # networks, while they learn
 
-    def network(self, role: str = "network", logits: bool = True) -> Network:
+    def network(self, role: str = "network", logits: bool = True, at_random: bool = True) -> Network:
         """A new network; its first weights are a function of the seed and the role alone.
 
-        A linear head that makes logits starts at 0: random weights on hundreds of features are noise that a short
-        training does not get rid of. Where a method has several networks only the first does, or they would stay equal.
+        A linear head that makes logits starts from what is known, where a method takes entries as known at random:
+        `_start`.
         """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.seed, "weights", role))
@@ -64,10 +69,25 @@ class Task:
             made = networks.build(self.items, self.labels, *body, observed=self.observed)
         if not any(parameter.requires_grad for parameter in made.parameters()):
             raise SettingError(f"Nothing is left to train: {self.backbone_settings} freezes all that there is.")
-        if role == "network" and logits and self.head == "linear":
-            for weight in made.head.parameters():
-                nn.init.zeros_(weight)
+        if logits and self.head == "linear" and isinstance(made.head, nn.Linear):
+            self._start(made.head, role == "network", at_random)
         return made.learning(self.precision, self.compile)
+
+    @torch.no_grad()
+    def _start(self, head: nn.Linear, first: bool, at_random: bool) -> None:
+        """Weights at 0: random ones on hundreds of features are noise that a short training does not get rid of. Where
+        a method has several networks only the first has that, or they would stay equal; the others have little.
+
+        Where no's are known, the biases are the log-odds of yes among the known entries. From 0, a network would first
+        learn, by way of all features, that most entries are no. Where only yes is known, that is for the method to say.
+        """
+        if first:
+            nn.init.zeros_(head.weight)
+            nn.init.zeros_(head.bias)
+        if at_random and self.observed is not None and self.observed.counts()[1].any():
+            share = among_known(self.observed).clip(RAREST, 1 - RAREST)
+            head.bias.copy_(torch.from_numpy(np.log(share / (1 - share))))
+            head.weight.mul_(LITTLE)
 
     def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
         """An optimiser at `factor` times the task's learning rate, for the parameters of a backbone at its share of

@@ -53,8 +53,8 @@ def test_damage_is_refused(folder: Path) -> None:
     np.save(folder / "features.npy", np.zeros((3, 4), np.float32))
     with pytest.raises(DataError, match=r"3 x 4 features, where .+ says 3 x 2"):
         read(folder)
-    write_sealed(folder / "features.json", {"format": 2, "width": 2})
-    with pytest.raises(DataError, match="format 2"):
+    write_sealed(folder / "features.json", {"format": 3, "width": 2})
+    with pytest.raises(DataError, match="format 3"):
         read(folder)
 
 

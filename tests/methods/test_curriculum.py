@@ -215,7 +215,7 @@ def test_nothing_is_labelled_before_the_second_epoch(epochs: int) -> None:
 
 @pytest.mark.parametrize("recompute", [False, True])
 def test_rounds_add_up_unless_they_start_anew(recompute: bool) -> None:
-    method, pool = relabelled(strategy="threshold", theta=1.0, recompute=recompute)
+    method, pool = relabelled(strategy="threshold", theta=1.5, recompute=recompute)
     first = method.weak.clone()
     with torch.no_grad():
         for weight in method.networks[0].head.parameters():

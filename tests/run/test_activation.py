@@ -19,7 +19,7 @@ LABELS = Labels.from_full(RNG.integers(0, 2, (12, 3)))
 
 
 def model(pooling: str, method: str = "bce", head: str = "linear") -> Classifier:
-    settings = {"pooling": pooling, "freeze": "all"}
+    settings = {"pooling": pooling}
     made = Classifier(method, head, epochs=1, backbone="small-conv", backbone_settings=settings, progress=False)
     return made.fit(PICTURES, LABELS)
 
@@ -56,6 +56,17 @@ def test_the_places_of_a_picture_add_up_to_its_logit(pooling: str) -> None:
     found = activation(made.fitted_, as_items(PICTURES), [1] * 12)
     logits = made.decision_function(PICTURES)[:, 1]
     np.testing.assert_allclose(found.sum(axis=(1, 2)), logits - head.bias[1].item(), rtol=1e-4, atol=1e-5)
+
+
+def test_it_reaches_into_a_frozen_backbone_whose_features_were_made_before() -> None:
+    settings = {"freeze": "all", "pooling": "gap"}
+    made = Classifier("bce", "linear", backbone="small-conv", backbone_settings=settings, progress=False)
+    fitted = made.fit(PICTURES, LABELS).fitted_
+    found = activation(fitted, as_items(PICTURES), [1] * 12)
+    with torch.no_grad():
+        nothing = fitted.method(torch.zeros(1, *fitted.method.task.items.shape))[0, 1].item()
+    logits = made.decision_function(PICTURES)[:, 1]
+    np.testing.assert_allclose(found.sum(axis=(1, 2)), logits - nothing, rtol=1e-3, atol=1e-4)
 
 
 def test_it_leaves_no_trace() -> None:

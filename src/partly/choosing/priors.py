@@ -58,7 +58,11 @@ def estimate(scores: Any, labels: Any, method: str = "auto") -> Floats:
     if method == "auto":
         method = "observed" if no.any() else "tice"
     if method == "observed":
-        found = _observed(yes, no, labels)
+        if not no.any() and len(labels):
+            raise SettingError(
+                "priors: 'observed' needs entries that are known to be no, and there are none; take method='tice'."
+            )
+        found = among_known(labels)
     elif method in RATIOS:
         found = _drawn_together(RATIOS[method](scores, labels), yes) * np.maximum(floor, 0.5 / max(len(labels), 1))
     else:
@@ -71,11 +75,9 @@ def names() -> list[str]:
     return ["auto", "observed", *RATIOS]
 
 
-def _observed(yes: npt.NDArray[np.int64], no: npt.NDArray[np.int64], labels: Labels) -> Floats:
-    if not no.any() and len(labels):
-        raise SettingError(
-            "priors: 'observed' needs entries that are known to be no, and there are none; take method='tice'."
-        )
+def among_known(labels: Labels) -> Floats:
+    """The share of yes among the known entries of each label [L], drawn a little to that of all labels together."""
+    yes, no = labels.counts()
     known = yes + no
     pooled = yes.sum() / max(known.sum(), 1)
     return np.asarray((yes + ALLOWANCE * pooled) / (known + ALLOWANCE), np.float64)

@@ -25,7 +25,7 @@ IN_PAPERS = ("Fully-Supervised",)
 class FullySupervised(Method):
     def __init__(self, task: Task) -> None:
         super().__init__(task)
-        self.network = task.network()
+        self.network = task.network(at_random=False)  # it learns from items of which all is known, and they are few
         self.optimiser = task.optimiser(self.network.parameters())
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:

@@ -63,7 +63,7 @@ class Refine(Method):
         within(1, math.inf, fine_items=fine_items)
         self.rate, self.sharpness, self.ahead = rate, sharpness, ahead
         self.fine_weight, self.fine_items = fine_weight, fine_items
-        self.network = task.network()
+        self.network = task.network(at_random=False)  # what follows from a coarse no is no fair sample
         self.optimiser = task.optimiser(self.network.parameters())
         self.keep("pseudo", start)
 

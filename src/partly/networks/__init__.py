@@ -109,7 +109,8 @@ def build_body(
     made = _backbone(items, backbone or backbones.DEFAULT[items.kind], settings or {})
     if made is None:
         return nn.Sequential(Standardise(items.statistics, items.shape)), items.shape[0]
-    made.pooling = None if maps else made.pooling
+    if maps:
+        made.pooling = None
     # One that knows its own scale is given pixels as they are, and nothing needs to be measured.
     measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
     return nn.Sequential(Standardise(measured, items.shape), made), made.width

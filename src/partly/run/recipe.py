@@ -13,7 +13,7 @@ from partly import auto, methods, networks
 from partly.catalogue import Info
 from partly.clock import Clock
 from partly.errors import SettingError
-from partly.items import Items, is_decoded
+from partly.items import Items, SparseRows, is_decoded
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.networks import Precision, backbones
@@ -162,7 +162,8 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
         asked["augment"] = _augmentation(asked.get("augment", True))
     recipe = Recipe(**{"backbone": backbones.DEFAULT[items.kind], **asked, "method": method, "head": head})
     pretrained = bool(recipe.backbone_settings.get("pretrained"))
-    derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"), pretrained)
+    linear = head == "linear" and bool(labels.counts()[1].any())
+    derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"), pretrained, linear)
     own = methods.find(method).kind_for(recipe.task(items, labels.shape[1])).own_epochs
     derived |= {} if own is None else {"epochs": own}
     recipe = replace(recipe, **{name: value for name, value in derived.items() if name not in asked})
@@ -199,13 +200,21 @@ def within_budget(recipe: Recipe, budget: float | str) -> Recipe:
 
 
 def default_recipe(
-    items: Items, labels: int, optimizer: str = "adamw", batch_size: int | None = None, pretrained: bool = False
+    items: Items,
+    labels: int,
+    optimizer: str = "adamw",
+    batch_size: int | None = None,
+    pretrained: bool = False,
+    linear: bool = False,
 ) -> dict[str, Any]:
     """What a recipe leaves open, for these items: enough steps for few items, more epochs for many labels (most of
     which are rare), and a rate that suits the optimiser.
 
     The numbers were chosen on validation parts of the features of VOC 2012, COCO, debtags, scene and yeast, and of the
     scenes; that for SGD on VOC 2012 alone. A pretrained backbone takes the rate of a head, of which it has its share.
+
+    linear: a linear head that starts from known yes and no. Each step of an adaptive optimiser moves each weight by the
+    rate, and so a logit by the rate times the number of features (of sparse ones most are 0): a tenth is enough.
     """
     # Only a head is learned, or not much more; of pictures otherwise a convolutional backbone from nothing.
     given = items.kind == "features" or pretrained
@@ -216,6 +225,8 @@ def default_recipe(
         lr, weight_decay = (0.3, 1e-4) if given else (0.1, 1e-4)
     elif optimizer in ("adam", "rmsprop"):
         weight_decay = 1e-4  # a penalty here, of which 0.3 would be far too much
+    if linear and items.kind == "features" and not isinstance(items, SparseRows) and optimizer != "sgd":
+        lr = min(lr, 0.1 / items.shape[0])
     least = min(max(10, labels // 4), 40)
     epochs = min(max(least, -(-(320 if given else 500) // steps)), 100)
     return {"epochs": epochs, "batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}
