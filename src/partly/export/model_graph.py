@@ -57,8 +57,11 @@ class Entrance:
         """Such items, made up."""
         drawn = torch.Generator().manual_seed(seed)
         if self.tokens:
-            words = min(self.shape[0], 2 + seed % TOKENS)
-            return torch.randint(0, self.tokens, (count, words), generator=drawn)
+            words, padding = min(self.shape[0], 2 + seed % TOKENS), int(self.preparation["padding"])
+            text = torch.randint(0, self.tokens, (count, words), generator=drawn)
+            text = torch.where(text == padding, (padding + 1) % self.tokens, text)
+            left = words - torch.arange(count).unsqueeze(1) % words  # of one text all, of the next one less, ...
+            return torch.where(torch.arange(words) < left, text, padding)
         if self.name == "pictures":
             return torch.randint(0, 256, (count, *self.shape), dtype=torch.uint8, generator=drawn)
         x = torch.randn(count, *self.shape, generator=drawn)
