@@ -1,0 +1,93 @@
+"""What a method builds itself from: sizes, fresh networks, optimisers and the learning rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from partly import networks
+from partly.choosing.priors import among_known
+from partly.clock import Clock, seed_for
+from partly.errors import SettingError
+from partly.items import Items
+from partly.labels import Labels
+from partly.networks import Network, Precision
+from partly.networks.backbones import rate_of
+from partly.optimising import optimisers, schedules
+
+LITTLE = 0.1  # of the random weights of a linear head, where a method has several networks
+RAREST = 1e-3  # share of yes that a linear head starts from
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method builds itself from: sizes, fresh networks, optimisers. One place for the learning rate."""
+
+    items: Items  # to be trained on, or `Absent` ones that a model was trained on
+    labels: int
+    head: str = "mlp"
+    optimizer: str = "adamw"
+    lr: float = 1e-3
+    weight_decay: float = 1e-2
+    seed: int = 0
+    observed: Labels | None = None  # what is known of the training items; None when there is only to predict
+    head_settings: dict[str, Any] = field(default_factory=dict)
+    backbone: str | None = None  # None: the one that items of this kind have, if any
+    backbone_settings: dict[str, Any] = field(default_factory=dict)
+    schedule: str = "cosine"
+    schedule_settings: dict[str, Any] = field(default_factory=dict)
+    accumulate: int = 1  # batches that make one step of the optimisers
+    average: float | None = None  # how much the weights of a step count in the average, as a share of those after it
+    precision: Precision = "auto"  # of networks, while they learn
+    compile: bool = False  # networks, while they learn
+
+    def network(self, role: str = "network", logits: bool = True, at_random: bool = True) -> Network:
+        """A new network; its first weights are a function of the seed and the role alone.
+
+        A linear head that makes logits starts from what is known, where a method takes entries as known at random:
+        `_start`.
+        """
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_for(self.seed, "weights", role))
+            body = (self.head, self.head_settings, self.backbone, self.backbone_settings)
+            made = networks.build(self.items, self.labels, *body, observed=self.observed)
+        if not any(parameter.requires_grad for parameter in made.parameters()):
+            raise SettingError(f"Nothing is left to train: {self.backbone_settings} freezes all that there is.")
+        if logits and self.head == "linear" and isinstance(made.head, nn.Linear):
+            self._start(made.head, role == "network", at_random)
+        return made.learning(self.precision, self.compile)
+
+    @torch.no_grad()
+    def _start(self, head: nn.Linear, first: bool, at_random: bool) -> None:
+        """Weights at 0: random ones on hundreds of features are noise that a short training does not get rid of. Where
+        a method has several networks only the first has that, or they would stay equal; the others have little.
+
+        Where no's are known, the biases are the log-odds of yes among the known entries. From 0, a network would first
+        learn, by way of all features, that most entries are no. Where only yes is known, that is for the method to say.
+        """
+        if first:
+            nn.init.zeros_(head.weight)
+            nn.init.zeros_(head.bias)
+        if at_random and self.observed is not None and self.observed.counts()[1].any():
+            share = among_known(self.observed).clip(RAREST, 1 - RAREST)
+            head.bias.copy_(torch.from_numpy(np.log(share / (1 - share))))
+            head.weight.mul_(LITTLE)
+
+    def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
+        """An optimiser at `factor` times the task's learning rate, for the parameters of a backbone at its share of
+        that. What is frozen has no gradient, and stays as it is."""
+        rates: dict[float, list[nn.Parameter]] = {}
+        for parameter in parameters:
+            rates.setdefault(factor * rate_of(parameter), []).append(parameter)
+        groups = [{"params": same, "factor": rate} for rate, same in rates.items()]
+        return optimisers.make(self.optimizer, groups, self.lr, self.weight_decay)
+
+    def rate(self, clock: Clock) -> float:
+        """The learning rate now, as the schedule has it."""
+        schedule = schedules.find(self.schedule).make
+        return float(schedule(clock.grouped(self.accumulate), self.lr, **self.schedule_settings))
