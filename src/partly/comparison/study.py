@@ -16,7 +16,7 @@ from typing import Any
 
 from partly.comparison import Experiment, protocol, runner
 from partly.comparison.lines import Line
-from partly.comparison.plan import FULL, Cell
+from partly.comparison.plan import FULL, Cell, name_of
 from partly.comparison.score_tables import escaped, number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
 from partly.files import write_file
@@ -171,7 +171,7 @@ def right_shares(experiment: Experiment) -> dict[tuple[str, str], float]:
         for text in experiment.scenarios:
             cell = Cell(name, text, "bce", "linear", "adamw", seed=0)
             right = (protocol.mask(cell, data).rows(slice(None)) == truth) & (truth != 0)
-            found[Path(name).stem, text] = float(right.sum() / max(1, (truth != 0).sum()))
+            found[name_of(name), text] = float(right.sum() / max(1, (truth != 0).sum()))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -112,6 +112,20 @@ class Fitted:
                 + "\nGive them under the same names, in the same order."
             )
 
+    @contextmanager
+    def as_last(self) -> Iterator[None]:
+        """The model as it was after its last epoch, for as long as this lasts; as it is, where that was the best one
+        or nobody asked to keep it."""
+        if self.progress.last is None:
+            yield
+            return
+        best = {key: tensor.clone() for key, tensor in self.method.state_dict().items()}
+        self.method.load_state_dict(self.progress.last)
+        try:
+            yield
+        finally:
+            self.method.load_state_dict(best)
+
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
         return training.logits(self.method, self._checked(items, known), known=known)
@@ -149,11 +163,12 @@ def fit(
     watch: Watch | None = None,
     start: Mapping[str, Tensor] | None = None,
     keep_entries: bool = False,
+    keep_last: bool = False,
 ) -> Fitted:
     """Train by the recipe, or go on where the folder says that it stopped.
 
     `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
-    beliefs; `keep_entries`: so that this one can be such a start.
+    beliefs; `keep_entries`: so that this one can be such a start. `keep_last`: so that `Fitted.as_last` can be asked.
     """
     items = recipe.shown(items)
     recipe.check_validation(validation is not None)
@@ -184,6 +199,7 @@ def fit(
             save_seconds=save_seconds,
             watch=watch,
             keep_entries=keep_entries,
+            keep_last=keep_last,
         )
         if folder and group.first:
             files.write_json(folder / "history.json", progress.history)
