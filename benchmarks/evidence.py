@@ -1,11 +1,11 @@
-"""The runs behind the results and the claims: every experiment, those that decide most first; and what of it may be shown.
+"""The runs behind the results and the claims: every experiment, those that decide most first, and what may be shown.
 
     python benchmarks/evidence.py [--out results] [--workers N] [--only cls,imcl]
     python benchmarks/evidence.py --smoke
 
-Hours on one core; stopped or killed, the same command goes on. At the end it says of every race whether its baseline is
-at its best (tuned scikit-learn on the same known entries, at most half a point of mAP ahead) and ends with status 1 where
-one is not: the pages leave out such a table and say so.
+Hours on one core; stopped or killed, the same command goes on. At the end it says of every race whether its baseline
+is at its best (tuned scikit-learn on the same known entries is at most half a point of mAP ahead) and ends with status
+1 where one is not: the pages leave out such a table and say so.
 
 --smoke runs the same experiments in a minute or two, each part with one seed, one scenario and two epochs on a few made
 items, and writes nothing: whether everything that is asked for can still be run.
@@ -28,8 +28,15 @@ from partly.comparison.blocks import Block, gather
 ROOT = Path(__file__).resolve().parent.parent
 # Parts of an experiment that are run before the next one begins; then all that is left, in the same order.
 FIRST = {
-    "single-positive": 3, "partial-bce": 2, "cls": 4, "imcl": 1, "annotation": 2, "annotation-dense": 4, "refine": 1, "active": 1,
-}  # fmt: skip
+    "single-positive": 3,
+    "partial-bce": 2,
+    "cls": 4,
+    "imcl": 1,
+    "annotation": 2,
+    "annotation-dense": 4,
+    "refine": 1,
+    "active": 1,
+}
 
 
 def main() -> None:
