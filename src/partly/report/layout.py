@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Callable
+from importlib import resources
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
+
+SCRIPT = (resources.files("partly.report") / "templates" / "page.js").read_text("utf-8")
+DIGEST = f"sha256-{base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()}"
 
 
 def template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
@@ -19,6 +25,8 @@ def template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters |= {"uri": uri, **filters}
+    # The pages let no other script run than this one, which holds nothing of the data.
+    environment.globals |= {"script": Markup(SCRIPT), "script_digest": DIGEST}
     return environment.get_template(name)
 
 
