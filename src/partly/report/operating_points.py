@@ -15,7 +15,7 @@ from partly.report import plots
 from partly.report.words import Scored
 
 STEPS, COARSE = 100, 20  # thresholds between 0 and 1; fewer where there are many labels
-MANY = 400  # labels of all runs together
+MANY = 200  # labels of all runs together
 LISTED = 1000  # of more labels only what they come to all together is in the page
 TENTHS = range(1, 10)
 SUMMED = {"OP": "precision", "OR": "recall", "OF1": "F1"}  # all known entries together
@@ -92,16 +92,19 @@ def section(runs: Sequence[Scored], best: Scored | None, truth: Labels | None) -
 def _draw(called: Called, steps: int) -> plots.Drawing:
     """Precision and recall of all known entries over the threshold."""
     found = [called.scores(step) for step in range(steps + 1)]
+    some = [bool(called.above(step)[1].any()) for step in range(steps + 1)]  # precision of nothing is not worth a line
     x = [step / steps for step in range(steps + 1)]
     with plots.canvas(5.4, 2.7) as figure:
         axes = figure.subplots()
         marks: list[plots.Mark] = []
-        for place, key in enumerate(("OP", "OR")):
+        for place, key in enumerate(("OR", "OP")):
             look = plots.look(place + 3, privileged=False)
-            y = [one[key] for one in found]
+            y = [one[key] if key == "OR" or called_any else np.nan for one, called_any in zip(found, some, strict=True)]
             (line,) = axes.plot(x, y, color=look.colour, linestyle=("solid", (0, (4, 2)))[place], label=SUMMED[key])
             line.set(marker=look.marker, markersize=3.5, markevery=steps // 10)
-            marks += [(axes, a, b, f"threshold {a:.2f}: {SUMMED[key]} {b:.3f}") for a, b in zip(x, y, strict=True)]
+            marks += [
+                (axes, a, b, f"threshold {a:.2f}: {SUMMED[key]} {b:.3f}") for a, b in zip(x, y, strict=True) if b == b
+            ]
         axes.set(xlabel="threshold", xlim=(0, 1), ylim=(-0.03, 1.03))
         figure.legend(loc="outside upper right", ncols=2, frameon=False)
         return plots.drawing(figure, marks)

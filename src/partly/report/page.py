@@ -200,7 +200,13 @@ def _by_label(labels: Labels, runs: Sequence[Scored], best: Scored | None) -> di
     many = ap and len(lines) > NAMED
     drawn = [(run.look, run.view.title, values) for run, values in ap.items()]
     drawing = plots.scatter(labels.names, yes, drawn) if many else None
-    return {"lines": lines, "runs": list(ap), "drawing": drawing, "defined": defined, "most": max(1, int((yes + no).max()))}
+    return {
+        "lines": lines,
+        "runs": list(ap),
+        "drawing": drawing,
+        "defined": defined,
+        "most": max(1, int((yes + no).max())),
+    }
 
 
 def _examples(report: Report, runs: Sequence[Scored], best: Scored | None) -> dict[str, Any] | None:

@@ -112,22 +112,37 @@ def curves(panel: Sequence[Curve]) -> Drawing:
         return drawing(figure, [mark for curve in panel for mark in _marks(axes, curve, curve.name, "epoch")])
 
 
-def progress(panels: Mapping[str, Mapping[str, Curve]]) -> Drawing:
-    """Scores over the answers: a panel per score, in it a line per arm, by its title."""
+def progress(panels: Mapping[str, Mapping[str, Curve]]) -> bytes:
+    """SVG of scores over the answers: a panel per score, in it a line per arm, by its title."""
     with canvas(3.4 * len(panels), 2.9) as figure:
         lines: dict[str, Line2D] = {}
-        marks: list[Mark] = []
         for axes, (name, arms) in zip(np.ravel(figure.subplots(1, len(panels))), panels.items(), strict=True):
-            for title, curve in arms.items():
-                dash = (0, (4, 2)) if curve.look.dashed else "solid"
-                (line,) = axes.plot(curve.x, curve.y, color=curve.look.colour, linestyle=dash, lw=1.4)
-                line.set(marker=curve.look.marker, markersize=4, markevery=max(1, len(curve.x) // 10))
-                lines.setdefault(title, line)
-                marks += _marks(axes, curve, title, "answers")
-            axes.set(xlabel="answers", title=name)
-            axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
+            lines = _over_answers(axes, arms) | lines
+            axes.set_title(name)
         figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=len(lines), frameon=False)
-        return drawing(figure, marks)
+        return svg(figure)
+
+
+def over_answers(arms: Mapping[str, Curve]) -> Drawing:
+    """One such panel by itself."""
+    with canvas(4.6, 2.7) as figure:
+        axes = figure.subplots()
+        _over_answers(axes, arms)
+        return drawing(
+            figure, [mark for title, curve in arms.items() for mark in _marks(axes, curve, title, "answers")]
+        )
+
+
+def _over_answers(axes: Any, arms: Mapping[str, Curve]) -> dict[str, Line2D]:
+    lines = {}
+    for title, curve in arms.items():
+        dash = (0, (4, 2)) if curve.look.dashed else "solid"
+        (line,) = axes.plot(curve.x, curve.y, color=curve.look.colour, linestyle=dash, lw=1.4)
+        line.set(marker=curve.look.marker, markersize=4, markevery=max(1, len(curve.x) // 10))
+        lines[title] = line
+    axes.set_xlabel("answers")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
+    return lines
 
 
 def _marks(axes: Any, curve: Curve, name: str, what: str) -> Iterator[Mark]:
@@ -136,9 +151,7 @@ def _marks(axes: Any, curve: Curve, name: str, what: str) -> Iterator[Mark]:
         yield axes, x, y, f"{name}, {what} {x:,}: {y:.4g}".removeprefix(", ")
 
 
-def scatter(
-    names: Sequence[str], known: npt.NDArray[Any], ap: Sequence[tuple[Look, str, npt.NDArray[Any]]]
-) -> Drawing:
+def scatter(names: Sequence[str], known: npt.NDArray[Any], ap: Sequence[tuple[Look, str, npt.NDArray[Any]]]) -> Drawing:
     """The AP of labels over their number of known yes, [L] each; runs with how they are drawn and their titles. Small,
     so that it can be read on a phone."""
     with canvas(5.4, 3.2) as figure:

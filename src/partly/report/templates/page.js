@@ -102,8 +102,7 @@
     const slider = section.querySelector("input");
     const rule = section.querySelector(".rule");
     const points = JSON.parse(rule.parentElement.dataset.points);
-    const set = (cell, value, text) => { cell.value = value; cell.textContent = text; };
-    const fill = (row, values) => all("data.score", row).forEach((cell, place) => set(cell, values[place], words(values[place])));
+    const fill = (row, values) => all(".live", row).forEach((cell, place) => { cell.textContent = words(values[place]); });
     const show = () => {
       const step = slider.valueAsNumber;
       for (const text of all(".at", section)) text.textContent = (step / steps).toFixed(2);
@@ -113,7 +112,7 @@
       for (const row of all("[data-label]", section)) {
         const one = found[first][row.dataset.label];
         fill(row, ratios(...one));
-        set(row.querySelector("data.called"), one[1], one[1].toLocaleString("en"));
+        row.querySelector(".called").textContent = one[1].toLocaleString("en");
       }
     };
     section.querySelector(".slider").hidden = rule.hidden = false;
