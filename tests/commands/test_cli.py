@@ -9,8 +9,10 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import partly
@@ -56,6 +58,48 @@ def test_help_names_every_command_and_needs_no_torch() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(f" {command} " in done.stdout for command in COMMANDS)
     assert done.stdout.strip().endswith("False")
+
+
+def test_version() -> None:
+    assert run("--version") == (0, f"partly {partly.__version__}\n")
+
+
+def test_an_option_means_the_same_in_every_command() -> None:
+    """One type for one name, one name for one letter; all commands can be quiet, and all but one print JSON."""
+    group = typer.main.get_command(cli.app)
+    context = click.Context(group)
+    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    types: dict[str, set[str]] = {}
+    for command in commands.values():
+        for option in command.params:
+            if isinstance(option, click.Option):
+                for name in option.opts:
+                    types.setdefault(name, set()).add(f"{option.type.name}, {max(option.opts, key=len)}")
+    assert {name: kinds for name, kinds in types.items() if len(kinds) > 1} == {}
+    having = {word: {n for n, c in commands.items() if any(word in p.opts for p in c.params)} for word in types}
+    assert having["--quiet"] == set(commands)
+    assert having["--json"] >= set(COMMANDS) | {"study", "query", "refine", "features"}
+
+
+def test_words_are_completed_from_the_folders() -> None:
+    assert cli._files("methods")("partial") == ["partial-bce"]
+    assert set(cli._files("methods")("")) == set(partly.methods())
+    assert set(cli._files("active/queries")("")) == set(partly.queries())
+
+
+def test_json_has_no_nan_and_quiet_says_nothing_but_errors(tables: Path) -> None:
+    assert cli._plain({"a": [float("nan"), (1.5, float("inf"))], "b": Path("x")}) == {
+        "a": [None, [1.5, None]],
+        "b": "x",
+    }
+    words = ("simulate", tables / "truth.csv", "--scenario", "single-positive", "--out", tables / "one.csv")
+    done = CliRunner().invoke(cli.app, [*map(str, words), "--quiet", "--json"], catch_exceptions=False)
+    found = json.loads(done.stdout)
+    assert (found["no"], found["out"]) == (0, str(tables / "one.csv"))
+    assert done.stderr == ""
+    assert "yes" in CliRunner().invoke(cli.app, [*map(str, words)], catch_exceptions=False).stderr
+    done = partly_command("train", "features.csv", "--run", "run", "--quiet", cwd=tables)
+    assert (done.returncode, done.stderr[:22]) == (2, "partly: features.csv: ")
 
 
 def test_methods_lists_what_python_lists() -> None:

@@ -75,7 +75,8 @@ def _draw(axes: Any, block: Block, rows: Sequence[Row], styles: Mapping[str, Loo
     for end, colour, dash in ((block.full, plots.PRIVILEGED, (0, (5, 3))), (block.naive, plots.INK, (0, (1, 2)))):
         if end and (value := end.mean()):
             axes.axvline(value.value, color=colour, linestyle=dash, lw=1.3, zorder=1)
-    words, marks = [], []
+    words: list[str] = []
+    marks: list[Mark] = []
     for place, row in enumerate(rows):
         found = row.mean()
         assert found is not None  # only rows with a score are drawn

@@ -163,7 +163,7 @@ def scatter(names: Sequence[str], known: npt.NDArray[Any], ap: Sequence[tuple[Lo
             words = f"{title}: " if ap[1:] else ""
             marks += [
                 (axes, known[j], values[j], f"{names[j]}, {words}AP {values[j]:.3f}, {known[j]:,} known yes")
-                for j in defined
+                for j in defined.tolist()
             ]
         axes.set_xscale("symlog", linthresh=1)
         axes.xaxis.set_major_formatter("{x:,.0f}")
