@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import get_args, get_type_hints
 
-import click
 import numpy as np
 import pytest
 import typer
+from typer.models import OptionInfo
 from typer.testing import CliRunner
 
 import partly
@@ -65,20 +66,20 @@ def test_version() -> None:
 
 
 def test_an_option_means_the_same_in_every_command() -> None:
-    """One type for one name, one name for one letter; all commands can be quiet, and all but one print JSON."""
-    group = typer.main.get_command(cli.app)
-    context = click.Context(group)
-    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    """One type for one spelling, of whatever command; all commands can be quiet, and print JSON."""
     types: dict[str, set[str]] = {}
-    for command in commands.values():
-        for option in command.params:
-            if isinstance(option, click.Option):
-                for name in option.opts:
-                    types.setdefault(name, set()).add(f"{option.type.name}, {max(option.opts, key=len)}")
+    having: dict[str, set[str]] = {}
+    for command in cli.app.registered_commands:
+        for name, hint in get_type_hints(command.callback, include_extras=True).items():
+            kind, *info = get_args(hint) or (hint,)
+            if info and isinstance(info[-1], OptionInfo):
+                for spelling in info[-1].param_decls or (f"--{name.replace('_', '-')}",):
+                    types.setdefault(spelling, set()).add(str(kind).replace(" | None", ""))
+                    having.setdefault(spelling, set()).add(command.callback.__name__)
     assert {name: kinds for name, kinds in types.items() if len(kinds) > 1} == {}
-    having = {word: {n for n, c in commands.items() if any(word in p.opts for p in c.params)} for word in types}
-    assert having["--quiet"] == set(commands)
     assert having["--json"] >= set(COMMANDS) | {"study", "query", "refine", "features"}
+    group = typer.main.get_command(cli.app)
+    assert all("--quiet" in group.get_command(None, name).params[-1].opts for name in group.list_commands(None))
 
 
 def test_words_are_completed_from_the_folders() -> None:

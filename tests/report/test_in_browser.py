@@ -17,7 +17,7 @@ import pytest
 from partly import metrics
 from partly.labels import Labels
 from partly.report import layout, operating_points, page
-from report.test_page import NASTY, guesses, labels, run
+from report.test_page import NASTY, labels, run
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
@@ -33,9 +33,12 @@ slider.value = 80;
 slider.dispatchEvent(new Event("input"));
 const plot = document.querySelector(".ruled"), box = plot.getBoundingClientRect();
 const [x, y, words] = JSON.parse(plot.dataset.points)[30];
-plot.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + x * box.width, clientY: box.top + y * box.height }));
+const there = { clientX: box.left + x * box.width, clientY: box.top + y * box.height };
+plot.dispatchEvent(new PointerEvent("pointermove", there));
 const found = {
-  down, up, words, bubble: document.querySelector(".bubble").textContent, hidden: document.querySelector(".slider").hidden,
+  down, up, words,
+  bubble: document.querySelector(".bubble").textContent,
+  hidden: document.querySelector(".slider").hidden,
   runs: rows(".runs"), labels: all("[data-label]").map((row) => [...row.cells].map((cell) => cell.textContent.trim())),
   title: document.title,
 };

@@ -13,7 +13,6 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -25,23 +24,35 @@ from partly.errors import PartlyError, SettingError, Stopped
 from partly.processes.launched import launched
 
 
-def _hush(context: click.Context, _: click.Parameter, quiet: bool) -> None:
+def _hush(context: typer.Context, quiet: bool) -> None:
     """What is said on the way, and progress bars, go to stderr, as nothing else does but errors at the end."""
     if quiet:
         nowhere = context.with_resource(open(os.devnull, "w"))  # noqa: SIM115, the context closes it
         context.with_resource(redirect_stderr(nowhere))
 
 
-QUIET = click.Option(
-    ["-q", "--quiet"], is_flag=True, expose_value=False, callback=_hush, help="Say nothing on the way; errors remain."
-)
+_quiet = typer.Typer(add_completion=False)  # a command of which nothing is wanted but its option
+
+
+@_quiet.command()
+def _(
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "-q", "--quiet", expose_value=False, callback=_hush, help="Say nothing on the way; errors remain."
+        ),
+    ] = False,
+) -> None: ...
+
+
+(QUIET,) = typer.main.get_command(_quiet).params
 
 
 class Commands(TyperGroup):
     """Commands that all can be quiet, whoever adds them."""
 
-    def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        command = super().get_command(context, name)
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
         if command is not None and QUIET not in command.params:
             command.params.append(QUIET)
         return command
