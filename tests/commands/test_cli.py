@@ -74,10 +74,10 @@ def test_an_option_means_the_same_in_every_command() -> None:
             kind, *info = get_args(hint) or (hint,)
             if info and isinstance(info[-1], OptionInfo):
                 for spelling in info[-1].param_decls or (f"--{name.replace('_', '-')}",):
-                    types.setdefault(spelling, set()).add(str(kind).replace(" | None", ""))
+                    types.setdefault(spelling, set()).add(str(kind | None))
                     having.setdefault(spelling, set()).add(command.callback.__name__)
     assert {name: kinds for name, kinds in types.items() if len(kinds) > 1} == {}
-    assert having["--json"] >= set(COMMANDS) | {"study", "query", "refine", "features"}
+    assert having["--json"] >= set(COMMANDS) | {"study", "query", "refine", "features", "export"}
     group = typer.main.get_command(cli.app)
     assert all("--quiet" in group.get_command(None, name).params[-1].opts for name in group.list_commands(None))
 

@@ -264,11 +264,13 @@ def export(
     onnx: Annotated[Path | None, typer.Option(help="An ONNX file: items in, logits and probabilities out.")] = None,
     model_card: Annotated[Path | None, typer.Option(help="A page (.md) about data, scores and limits.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write a finished model for use elsewhere: as ONNX, with a model card, or both."""
     from partly.commands.export import export as job
 
     job(run, onnx, model_card, overwrite=overwrite, say=_say)
+    _print_json({"onnx": onnx, "model_card": model_card}, as_json)
 
 
 @app.command()
