@@ -73,7 +73,8 @@ def test_an_option_means_the_same_in_every_command() -> None:
         for name, hint in get_type_hints(command.callback, include_extras=True).items():
             kind, *info = get_args(hint) or (hint,)
             if info and isinstance(info[-1], OptionInfo):
-                for spelling in info[-1].param_decls or (f"--{name.replace('_', '-')}",):
+                said = [word for word in (info[-1].default, *(info[-1].param_decls or ())) if isinstance(word, str)]
+                for spelling in said or [f"--{name.replace('_', '-')}"]:
                     types.setdefault(spelling, set()).add(str(kind | None))
                     having.setdefault(spelling, set()).add(command.callback.__name__)
     assert {name: kinds for name, kinds in types.items() if len(kinds) > 1} == {}
