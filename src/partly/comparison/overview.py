@@ -86,7 +86,7 @@ def _said(ours: Sequence[Verdict], styles: Mapping[str, Look]) -> dict[str, Any]
                 "sure": SURE[one.sure],
                 "headline": verdict.headline(replace(one, scenario=""), Markup, _bold),
                 "evidence": verdict.evidence(one, Markup, _bold),
-                "svg": charts.ranks(one.ranking, styles),
+                "drawing": charts.ranks(one.ranking, styles),
                 "words": _ranks(one),
             }
             for one in ours

@@ -87,7 +87,7 @@ def _verdict(ours: Sequence[Verdict], styles: Mapping[str, Look], draw: Draw | N
         parts += ["Validated on labels as partly known as those of training:", ""]
     parts += [f"{_said(overall, scenarios)} {verdict.method(overall)}", ""]
     if draw:
-        address = draw(f"ranks {overall.validation}", pictures.ranks(overall.ranking, styles))
+        address = draw(f"ranks {overall.validation}", pictures.ranks(overall.ranking, styles).svg)
         parts += [f"![Mean ranks; a bar joins methods that cannot be told apart]({address})", ""]
     return parts + [f"- {_said(one)}" for one in scenarios] + [""] * bool(scenarios)
 
