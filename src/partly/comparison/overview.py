@@ -82,7 +82,7 @@ def _said(ours: Sequence[Verdict], styles: Mapping[str, Look]) -> dict[str, Any]
         "method": verdict.method(overall),
         "cards": [
             {
-                "heading": one.scenario or "all scenarios",
+                "heading": verdict.titled(one.scenario),
                 "sure": SURE[one.sure],
                 "headline": verdict.headline(replace(one, scenario=""), Markup, _bold),
                 "evidence": verdict.evidence(one, Markup, _bold),
