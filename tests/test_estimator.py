@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import torch
@@ -233,17 +234,27 @@ def test_small_data_has_a_defined_result() -> None:
 # -------------------------------------------------------------------- tables with names
 
 
-def test_the_columns_of_a_table_are_checked_by_name(tmp_path: Path) -> None:
+def test_the_columns_of_a_table_are_matched_by_name(tmp_path: Path) -> None:
     table = pd.DataFrame(X, columns=list("abcde"))
     fitted = model().fit(table, Y, validation=(table, Y))
     assert fitted.feature_names_in_.tolist() == list("abcde")
     fitted.save(tmp_path)
     for known in (fitted, Classifier.load(tmp_path)):
         assert (known.predict_proba(table) == fitted.predict_proba(table)).all()
-        with pytest.raises(DataError, match="feature names should match"):
-            known.predict(table[list("edcba")])
+        for other in (table[list("edcba")], pa.Table.from_pandas(table[list("edcba")])):
+            assert (known.predict_proba(other) == fitted.predict_proba(table)).all()
+        with pytest.raises(DataError, match=r"missing, 1:\n  'b'\nnot in training, 1:\n  'B'\nGive all"):
+            known.predict(table.rename(columns={"b": "B"}))
+        with pytest.raises(DataError, match="missing, 1:\n  'c'\nGive all"):
+            known.predict(table.drop(columns="c"))
         with pytest.warns(UserWarning, match="does not have valid feature names"):
             known.predict(X)
+
+
+def test_validation_in_another_order_of_columns_is_the_same() -> None:
+    table = pd.DataFrame(X, columns=list("abcde"))
+    one, other = (model(epochs=2).fit(table, Y, validation=(t, Y)) for t in (table, table[list("cabed")]))
+    assert one.fitted_.progress.best_score == other.fitted_.progress.best_score is not None
 
 
 def test_a_table_of_labels_gives_them_their_names() -> None:

@@ -35,7 +35,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from partly import Classifier, Labels, PerLabel, metrics
 from partly.clock import seed_for
 from partly.errors import CheckpointError, DataError, LabelError, PartlyError, SettingError, Stopped
-from partly.items import as_items
+from partly.items import as_items, features
 from scikit_learn_checks import EXPECTED_FAILURES
 
 Floats = npt.NDArray[np.float64]
@@ -206,8 +206,15 @@ def test_items_of_every_form_give_the_same() -> None:
     fitted = model().fit(table, Labels.from_nan(Y))
     np.testing.assert_allclose(fitted.predict_proba(table), expected, rtol=1e-9)
     assert list(fitted.feature_names_in_) == list("abcde")
-    with pytest.raises(DataError, match="feature names"):
-        fitted.predict(table[list("edcba")])
+    np.testing.assert_array_equal(fitted.predict(table[list("edcba")]), fitted.predict(table))
+    with pytest.raises(DataError, match="missing, 1:\n  'c'\nGive all"):
+        fitted.predict(table.drop(columns="c"))
+    named = features(x, names=tuple("abcde"))
+    fitted = model().fit(named, Y)
+    turned = features(x[:, ::-1], names=tuple("edcba"))
+    np.testing.assert_array_equal(fitted.predict(turned), fitted.predict(named))
+    with pytest.raises(DataError, match="X has 4 features, but PerLabel is expecting 5"):
+        fitted.predict(as_items(x[:, :4]))
     pictures = np.random.default_rng(0).integers(0, 256, (N, 16, 16, 3), dtype=np.uint8)
     tree = model(ExtraTreesClassifier(2)).fit(as_items(pictures), Y)
     assert tree.n_features_in_ == 16 * 16 * 3

@@ -277,7 +277,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
         if items.is_items(X):
-            x: Items = X
+            x: Items = X if reset else items.in_order(X, self._feature_names())
             if not reset and items.is_decoded(X) and self._item_kind == "pictures":
                 x = X.sized(self._item_shape[-1])
         elif items.are_pictures(X):
@@ -303,11 +303,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"X has {np.ndim(X)} dimensions; the model was trained on items of {list(self._item_shape)}."
             )
         try:
+            X = X if reset else items.table_in_order(X, self._feature_names())
             array = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr")
         except ValueError as error:
             raise DataError(str(error)) from None
-        names = None if not hasattr(self, "feature_names_in_") else tuple(map(str, self.feature_names_in_))
+        names = self._feature_names()
         return items.sparse_features(array, "X", names) if sp.issparse(array) else items.features(array, "X", names)
+
+    def _feature_names(self) -> tuple[str, ...] | None:
+        return tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
 
     def __sklearn_tags__(self) -> Any:
         return multi_label(super().__sklearn_tags__())

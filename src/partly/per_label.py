@@ -3,6 +3,7 @@ does the rest."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -212,9 +213,10 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Checked items, as estimators take them. `numbers`: nothing but a matrix will do."""
         if reset:
             self._remember(None, None)
+        names = getattr(self, "feature_names_in_", None)
         if items.is_items(X):
-            X = items.standardised(X, torch.zeros(()), torch.ones(()))  # as they are, all of them
-            X = X.reshape(len(X), -1) if X.ndim > 2 else X
+            return self._matrix(items.in_order(X, None if names is None else tuple(names)), reset)
+        X = items.table_in_order(X, names)
         try:
             if numbers or numbers_wanted(X):
                 how = {"dtype": "numeric", "ensure_all_finite": False, "accept_sparse": "csr"}
@@ -223,6 +225,16 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except ValueError as error:
             raise DataError(str(error)) from None
         return X
+
+    def _matrix(self, X: items.Items, reset: bool) -> Any:
+        """Items as they are, all of them, as a matrix. The names of their features are known to us alone."""
+        width = math.prod(X.shape)
+        if reset:
+            self._remember(width, None if X.names is None else list(X.names))
+        elif width != self.n_features_in_:
+            raise DataError(f"X has {width} features, but PerLabel is expecting {self.n_features_in_}.")
+        x = items.standardised(X, torch.zeros(()), torch.ones(()))
+        return x.reshape(len(x), -1) if x.ndim > 2 else x
 
     def _remember(self, width: int | None, names: list[str] | None) -> None:
         for name in ("n_features_in_", "feature_names_in_"):

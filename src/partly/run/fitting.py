@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from partly import checkpoint, files, training
 from partly.checkpoint import IDS
 from partly.clock import Clock, seed_for
-from partly.errors import CheckpointError, DataError, SettingError, listing
-from partly.items import Absent, Items, Origin, origin_of, shown_as
+from partly.errors import CheckpointError, DataError, SettingError
+from partly.items import Absent, Items, Origin, in_order, origin_of, shown_as
 from partly.labels import Labels
 from partly.method import Method
 from partly.networks import Network
@@ -86,6 +86,7 @@ class Fitted:
         origin, items = origin_of(self.method.task.items), self.shown(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
             return Featured(items, self.body, origin, self.method.task.items.shape[0])
+        items = in_order(items, self.method.task.items.names)
         self._check_items(items)
         return items
 
@@ -101,15 +102,6 @@ class Fitted:
         if here != there:
             raise DataError(
                 f"The model was trained on {there[0]} of {list(there[1])}; these are {here[0]} of {list(here[1])}."
-            )
-        names, others = self.method.task.items.names, items.names
-        if names is not None and others is not None and names != others:
-            pairs = enumerate(zip(names, others, strict=True))
-            differ = [f"column {j}: {a!r} in training, {b!r} here" for j, (a, b) in pairs if a != b]
-            raise DataError(
-                "The features are not those of training, or in another order"
-                + listing(differ, len(differ))
-                + "\nGive them under the same names, in the same order."
             )
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
