@@ -262,6 +262,55 @@ def test_a_table_of_labels_gives_them_their_names() -> None:
     assert fitted.label_names_ == ("cat", "dog", "cow")
 
 
+# -------------------------------------------------------------------- tables with ids
+
+
+def test_items_and_labels_are_matched_by_id() -> None:
+    """In `fit`, as validation, as what is known, and in `score`; a shuffled table is the same table."""
+    ids = [f"i{i}" for i in range(N)]
+    table, said = pd.DataFrame(X, ids), pd.DataFrame(Y, ids)
+    turned = said.sample(frac=1, random_state=0)
+    expected = model().fit(X, Y, validation=(X, Y))
+    for other in (turned, Labels.from_nan(turned)):
+        found = model().fit(table, other, validation=(table, other))
+        assert (found.predict_proba(table) == expected.predict_proba(X)).all()
+        assert found.fitted_.progress.best_score == expected.fitted_.progress.best_score
+        assert found.score(table, other) == expected.score(X, Y)
+    head = {"head": "label-transformer", "epochs": 1}
+    asked = model(**head).fit(table, turned)
+    assert (asked.predict_proba(table, known=turned) == asked.predict_proba(X, known=Y)).all()
+
+
+def test_position_counts_where_one_side_has_no_ids() -> None:
+    expected = model().fit(X, Y).predict_proba(X)
+    odd = pd.DataFrame(Y, np.arange(N) * 2 + 1)  # rows that are left of a larger table
+    for x, y in ((X, odd), (pd.DataFrame(X), odd), (pd.DataFrame(X, odd.index), Y), (pd.DataFrame(X, odd.index), odd)):
+        assert (model().fit(x, y).predict_proba(X) == expected).all()
+
+
+def test_ids_that_cannot_be_matched_are_refused() -> None:
+    ids = [f"i{i}" for i in range(N)]
+    table = pd.DataFrame(X, ids)
+    for other in (Labels.from_nan(Y, ids=[*ids[1:], "x"]), pd.DataFrame(Y, [*ids[1:], "x"])):
+        with pytest.raises(LabelError, match=r"cannot be matched: 1 of the 40 items of X are not in Y\n  'i0'\n"):
+            model().fit(table, other)
+        with pytest.raises(LabelError, match="1 of the 40 items of X are not in validation"):
+            model().fit(table, Labels.from_nan(Y, ids=ids), validation=(table, other))
+    with pytest.raises(LabelError, match="some are in X twice"):
+        model().fit(pd.DataFrame(X, ids[:-1] + ids[:1]), pd.DataFrame(Y, ids))
+
+
+def test_a_plain_range_beside_the_same_numbers_in_another_order_is_not_guessed() -> None:
+    """Shuffled rows, or rows that were numbered anew: nobody can tell."""
+    turned = pd.DataFrame(Y).sample(frac=1, random_state=0)
+    with pytest.raises(
+        LabelError, match=r"If of the same number: Y.sort_index\(\); if of the same place: Y.reset_index"
+    ):
+        model().fit(pd.DataFrame(X), turned)
+    with pytest.raises(LabelError, match=r"If of the same number: X.sort_index\(\)"):
+        model().fit(pd.DataFrame(X).loc[turned.index], pd.DataFrame(Y))
+
+
 # -------------------------------------------------------------------- refused: X
 
 

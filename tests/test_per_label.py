@@ -197,6 +197,14 @@ def test_weights_are_missed_only_where_they_are_needed() -> None:
         model(KNeighborsClassifier(), unknown="no", weight_unknown=0.5).fit(X, Y)
 
 
+def test_items_and_labels_are_matched_by_id() -> None:
+    ids = [f"i{i}" for i in range(N)]
+    table, turned = pd.DataFrame(X, ids, list("abcde")), pd.DataFrame(Y, ids).sample(frac=1, random_state=0)
+    found, expected = model().fit(table, turned), model().fit(X, Y)
+    np.testing.assert_allclose(found.predict_proba(table), expected.predict_proba(X), rtol=1e-9)
+    assert found.score(table, turned) == pytest.approx(expected.score(X, Y))
+
+
 def test_items_of_every_form_give_the_same() -> None:
     x = X.astype(np.float32).astype(float)
     expected = model().fit(x, Y).predict_proba(x)

@@ -71,7 +71,8 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.trusted = trusted
 
     def fit(self, X: Any, Y: Any, pseudo_labels: Any = None, scores: Any = None) -> Self:
-        """Learn from items X and labels Y (`Labels`, or an array with 1 yes, 0 no and NaN unknown).
+        """Learn from items X and labels Y (`Labels`, or an array with 1 yes, 0 no and NaN unknown); where both have ids
+        (the index of a table, `Labels.ids`) rows are matched by these, else by position.
 
         pseudo_labels: what another model says of unknown entries, [N, L] in [0, 1] or NaN where it says nothing; 0.7 is
         a yes of weight 0.7 and a no of weight 0.3. What is known stays as it is. scores: of another model, [N, L]; each
@@ -80,7 +81,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_parameters(self.estimator, self.unknown, self.weight_unknown, self.bags, self.seed)
         x = self._items(X, reset=True, numbers=scores is not None)
-        labels = paired(count_of(x), Y)
+        labels = paired(count_of(x), Y, beside=X)
         told = Told.checked(self.weight_unknown, pseudo_labels, scores, labels.shape)
         told.refuse_hopeless(labels, self.unknown)
         folder = None if self.run_dir is None else Path(self.run_dir)
@@ -160,7 +161,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none."""
-        return metrics.evaluate(self.predict_proba(X), y)["mAP"]
+        return metrics.scorer("mAP")(self, X, y)
 
     # ---------------------------------------------------------------- saving
 
