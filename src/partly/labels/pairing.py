@@ -47,7 +47,7 @@ def matched(labels: Labels, beside: Any, what: str = "Y", indexed: bool = False)
             side, other = ("X", what) if ids == plain else (what, "X")
             raise LabelError(
                 f"{side} is indexed by 0 to {len(ids) - 1}, and {other} by the same numbers in another order: are the "
-                f"rows those of the same place, or those of the same number? If of the same number: {other}.sort_index()"
+                f"rows those of the same place, or of the same number? If of the same number: {other}.sort_index()"
                 f"; if of the same place: {other}.reset_index(drop=True)."
             )
         return labels
