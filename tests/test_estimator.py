@@ -303,9 +303,7 @@ def test_ids_that_cannot_be_matched_are_refused() -> None:
 def test_a_plain_range_beside_the_same_numbers_in_another_order_is_not_guessed() -> None:
     """Shuffled rows, or rows that were numbered anew: nobody can tell."""
     turned = pd.DataFrame(Y).sample(frac=1, random_state=0)
-    with pytest.raises(
-        LabelError, match=r"the same number: Y.sort_index\(\); if of the same place: Y.reset_index"
-    ):
+    with pytest.raises(LabelError, match=r"the same number: Y.sort_index\(\); if of the same place: Y.reset_index"):
         model().fit(pd.DataFrame(X), turned)
     with pytest.raises(LabelError, match=r"If of the same number: X.sort_index\(\)"):
         model().fit(pd.DataFrame(X).loc[turned.index], pd.DataFrame(Y))
