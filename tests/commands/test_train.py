@@ -108,7 +108,7 @@ def _stages(network: nn.Module) -> list[list[Tensor]]:
 
 @pytest.mark.parametrize(("method", "learned_from"), [("em", 44), ("assume-negative", 24), ("bce", 24)])
 def test_items_without_a_row_in_the_labels(tmp_path: Path, method: str, learned_from: int) -> None:
-    """30 of 50 items have one, of which a fifth chooses the epoch. The others are not taken for items without any label,
+    """30 of 50 items have one, of which a fifth chooses the epoch. The others are not taken for items without a label,
     and are counted on the console and in the report."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(50, 3))

@@ -156,7 +156,7 @@ def test_labels_that_differ_in_case_only_are_refused(file):
 def test_columns_that_are_missing(file):
     told = refusal(file, "item,cat\nx,1\n", form="long")
     assert told.startswith(
-        f"{file}:1: a long file has the columns item, label, value (or, of tags, item, label; or those of Open Images, ImageID"
+        f"{file}:1: a long file has the columns item, label, value (or, of tags, item, label; or those of Open Images"
     )
 
 
