@@ -312,6 +312,12 @@ def test_a_plain_range_beside_the_same_numbers_in_another_order_is_not_guessed()
 # -------------------------------------------------------------------- refused: X
 
 
+def test_columns_of_words_are_named() -> None:
+    table = pd.DataFrame(X, columns=list("abcde")).assign(colour="red", b=["1.5"] * (N - 1) + ["big"])
+    with pytest.raises(DataError, match=r"X: columns that are not numbers: 2\n  'b': 'big'\n  'colour': 'red'\nLeave"):
+        model().fit(table, Y)
+
+
 def test_features_that_are_not_finite_are_listed() -> None:
     bad = X.copy()
     bad[3, 1], bad[7, 0], bad[7, 4] = np.nan, np.inf, 1e300
@@ -464,6 +470,7 @@ def test_validation_of_which_nothing_is_known_leaves_the_last_epoch() -> None:
         ({"settings": {"gamma": "2"}}, "partial-bce: setting gamma = '2' should be of type float"),
         ({"settings": "gamma=2"}, "settings = 'gamma=2' must be a dictionary"),
         ({"lr": 0}, "lr = 0 must be a number above 0"),
+        ({"lr": 1e9}, r"lr = 1000000000\.0: should be from 0 to 100"),
         ({"lr": -1.0}, "lr = -1.0 must be a number above 0"),
         ({"epochs": 0}, "epochs = 0 must be a whole number, 1 or more"),
         ({"epochs": 1.5}, "epochs = 1.5 must be a whole number, 1 or more"),
@@ -569,8 +576,34 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
     assert (Classifier.load(tmp_path / "again").predict_proba(X) == fitted.predict_proba(X)).all()
     with pytest.raises(CheckpointError, match="there is a run in this folder already"):
         loaded.save(tmp_path / "model")
+    other = model(seed=4).fit(X, Y)
+    other.save(tmp_path / "model", overwrite=True)
+    assert (Classifier.load(tmp_path / "model").predict_proba(X) == other.predict_proba(X)).all()
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "again"}
     with pytest.raises(DataError, match="expecting 5 features"):
         loaded.predict(X[:, :3])
+
+
+def test_what_was_saved_stays_where_the_new_model_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = model().fit(X, Y)
+    fitted.save(tmp_path / "model")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise CheckpointError("disk full")
+
+    monkeypatch.setattr("partly.training.save", full)
+    with pytest.raises(CheckpointError, match="disk full"):
+        fitted.save(tmp_path / "model", overwrite=True)
+    assert (Classifier.load(tmp_path / "model").predict_proba(X) == fitted.predict_proba(X)).all()
+
+
+def test_the_folder_of_a_training_is_not_overwritten(tmp_path: Path) -> None:
+    fitted = model(run_dir=tmp_path / "run").fit(X, Y)
+    with pytest.raises(CheckpointError, match=r"holds more than a saved model and is not overwritten: history\.json"):
+        fitted.save(tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / "history.json").exists()
 
 
 def test_a_finished_run_is_a_model(tmp_path: Path) -> None:

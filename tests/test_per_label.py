@@ -323,6 +323,8 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
     assert files[0] == files[1]
     for name in (name for name in files[0] if name != "run.json"):  # the same bytes, but for nothing
         assert (tmp_path / "model" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    loaded.save(tmp_path / "twice")
+    loaded.save(tmp_path / "twice", overwrite=True)
     with pytest.raises(CheckpointError, match="there is a run in this folder already"):
         loaded.save(tmp_path / "model")
     with pytest.raises(CheckpointError, match=r"partly\.PerLabel\.load reads it"):

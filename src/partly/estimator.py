@@ -239,11 +239,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
         return metrics.scorer("mAP")(self, X, y)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the model into a new folder: safetensors and JSON, no pickle; not what it believes of training
-        entries."""
+        entries. overwrite: replace a model that was saved there before."""
         check_is_fitted(self, "fitted_")
-        run.save(self.fitted_, Path(path))
+        run.save(self.fitted_, Path(path), overwrite)
 
     @classmethod
     def load(cls, path: str | Path, *, backbone: Part | None = None, head: Part | None = None) -> Classifier:
@@ -307,7 +307,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = X if reset else items.table_in_order(X, self._feature_names())
             array = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr")
         except ValueError as error:
-            raise DataError(str(error)) from None
+            raise DataError(items.words_in(X) or str(error)) from None
         names = self._feature_names()
         return items.sparse_features(array, "X", names) if sp.issparse(array) else items.features(array, "X", names)
 

@@ -23,7 +23,7 @@ from partly.labels import Labels
 from partly.labels.pairing import paired
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
 from partly.report.bar import watcher
-from partly.run import claim, label_files
+from partly.run import claim, label_files, making_room
 
 Floats = npt.NDArray[np.float64]
 
@@ -165,13 +165,12 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---------------------------------------------------------------- saving
 
-    def save(self, path: str | Path) -> None:
-        """Write the model into a new folder: a skops archive a label, and JSON; no pickle."""
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the model into a new folder: a skops archive a label, and JSON; no pickle. overwrite: replace a model
+        that was saved there before."""
         check_is_fitted(self, "fitted_")
         folder = Path(path)
-        with files.locked(folder):
-            if (folder / "run.json").exists():
-                raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
+        with making_room(folder, overwrite, label_files.SAVED), files.locked(folder):
             label_files.write_whole(folder / label_files.ESTIMATOR, one_label.pack(self.estimator))
             for label, (name, fitted) in enumerate(zip(self.label_names_, self.fitted_, strict=True)):
                 label_files.write_label(folder, label, name, fitted.packed())

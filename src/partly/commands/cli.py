@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -209,9 +210,15 @@ def evaluate(
 
     result = job(scores, labels, threshold, run)
     if as_json:
-        print(json.dumps(result))
+        _print_json(result)
     else:
         _print_scores({scores.name: result})
+        if result["OR"] == 0:
+            cut = "its threshold" if run else f"{threshold:g}"
+            _say(
+                f"No known yes has a score of {cut} or more: CF1 and OF1 are 0. "
+                "A model that learned from yes alone gives low scores that rank: try a lower --threshold, or --run."
+            )
 
 
 @app.command()
@@ -410,7 +417,7 @@ def methods(
         return
     every = there.methods() if name is None else {name: there.find(name).words()}
     if as_json:
-        print(json.dumps(every))
+        _print_json(every)
         return
     for method, words in every.items():
         settings = ", ".join(f"{key}={value}" for key, value in words["settings"].items())
@@ -423,7 +430,7 @@ def _print_recipes(as_json: bool) -> None:
 
     every = {name: vars(preset) for name, preset in presets.discover().items()}
     if as_json:
-        print(json.dumps(every))
+        _print_json(every)
         return
     for name, said in every.items():
         print(f"{name}\n    {said['paper']}")
@@ -469,6 +476,19 @@ def _shares(text: str) -> list[float]:
         return [float(share) for share in _names(text)]
     except ValueError:
         raise SettingError(f"--shares {text!r} should be numbers from 0 to 1 with commas: 0.1,0.5.") from None
+
+
+def _print_json(value: Any) -> None:
+    """JSON has no NaN: what is undefined is null."""
+    print(json.dumps(_defined(value), allow_nan=False))
+
+
+def _defined(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _defined(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_defined(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _print_scores(rows: dict[str, dict[str, float]]) -> None:

@@ -16,6 +16,7 @@ from partly.estimator import Classifier
 from partly.items import origin_of
 from partly.processes.group import here
 from partly.report import page
+from partly.report.words import LOW, learned_from_yes
 from partly.run import backbones_of, write_measured
 
 HOLD_OUT = 0.2
@@ -70,5 +71,7 @@ def train(
     made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold, evidence=evidence)
     made = replace(made, note=unlisted)
     page.write(made, run / "report.html")
+    if learned_from_yes(made.runs[0]):
+        say(f"{model.method_}: {LOW}")
     write_measured(run, measured(made, opened, hold))
     return scores(made)

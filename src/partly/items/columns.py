@@ -63,3 +63,31 @@ def _places(names: Sequence[str], there: Sequence[str]) -> Any:
             + "\nGive all of them, under the same names and in any order, and nothing else."
         )
     return np.array([at[name] for name in names])
+
+
+def words_in(table: Any) -> str:
+    """Which columns of a table hold something that is no number, and what: '' where there are none, or no table."""
+    if columns_of(table) is None or not hasattr(table, "iloc"):
+        return ""
+    found = []
+    for j, name in enumerate(table.columns):
+        column = table.iloc[:, j]
+        try:
+            np.asarray(column, dtype=float)
+        except (TypeError, ValueError):
+            found.append(f"{name!r}: {next(cell for cell in column if not _is_number(cell))!r}")
+    if not found:
+        return ""
+    return (
+        f"X: columns that are not numbers: {len(found)}"
+        + listing(found, len(found))
+        + "\nLeave them out, or make numbers of them (pandas.get_dummies, scikit-learn's OneHotEncoder)."
+    )
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True

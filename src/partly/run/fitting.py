@@ -28,7 +28,18 @@ from partly.networks.own_parts import Part, stands_for
 from partly.pool import Pool
 from partly.processes.group import Group, here
 from partly.processes.launched import launched
-from partly.run.folder import claim, decides, describe, digest, finished, read_beliefs, read_ids, read_out_of_fold
+from partly.run.folder import (
+    SAVED,
+    claim,
+    decides,
+    describe,
+    digest,
+    finished,
+    making_room,
+    read_beliefs,
+    read_ids,
+    read_out_of_fold,
+)
 from partly.run.memory import check_memory
 from partly.run.recipe import Recipe
 from partly.training import Progress, Validation, Watch
@@ -262,13 +273,14 @@ def load(folder: Path, **given: Part) -> Fitted:
     return Fitted(recipe, method, progress, description, folder)
 
 
-def save(fitted: Fitted, folder: Path) -> None:
+def save(fitted: Fitted, folder: Path, overwrite: bool = False) -> None:
     """Write a finished model into a folder of its own, in the form that `load` reads: the model, and nothing that was
-    there to train it, nor what it believes of the training entries. Of several processes only the first writes."""
+    there to train it, nor what it believes of the training entries; `overwrite`: in the place of another saved model.
+    Of several processes only the first writes."""
     if not launched().first:
         return
-    with files.locked(folder):
-        if (folder / "run.json").exists() or checkpoint.load(folder) is not None:
+    with making_room(folder, overwrite, SAVED), files.locked(folder):
+        if checkpoint.load(folder) is not None:
             raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
         files.write_sealed(folder / "run.json", fitted.description)
         training.save(folder, fitted.method, Clock(fitted.recipe.seed, fitted.recipe.epochs), fitted.progress)
