@@ -128,8 +128,8 @@ def sentences(runs: Sequence[Scored], truth: Labels | None) -> list[Markup]:
 
 LOW = (
     "no entry it learned from is known to be no, so its probabilities rank, and how high they are says little. Few may "
-    "reach 0.5, and CF1, OF1 and exact match be low or 0 for that alone: choose a threshold for each label (auto does), "
-    "or a lower one (partly evaluate --threshold)."
+    "reach 0.5, and CF1, OF1 and exact match be low or 0 for that alone: take a threshold for each label (auto chooses "
+    "them), or a lower one (partly evaluate --threshold)."
 )
 
 
