@@ -470,7 +470,7 @@ def test_validation_of_which_nothing_is_known_leaves_the_last_epoch() -> None:
         ({"settings": {"gamma": "2"}}, "partial-bce: setting gamma = '2' should be of type float"),
         ({"settings": "gamma=2"}, "settings = 'gamma=2' must be a dictionary"),
         ({"lr": 0}, "lr = 0 must be a number above 0"),
-        ({"lr": 1e9}, r"lr = 1000000000\.0: should be from 0 to 100"),
+        ({"lr": 1e9}, "lr = 1000000000.0: should be from 0 to 100."),
         ({"lr": -1.0}, "lr = -1.0 must be a number above 0"),
         ({"epochs": 0}, "epochs = 0 must be a whole number, 1 or more"),
         ({"epochs": 1.5}, "epochs = 1.5 must be a whole number, 1 or more"),
