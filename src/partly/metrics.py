@@ -32,8 +32,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from partly.errors import DataError, SettingError, did_you_mean
-from partly.labels import Labels, scored
+from partly.labels import Labels, as_labels, scored
 from partly.labels.matrix import BLOCK, Matrix, Ternary, blocks
+from partly.labels.pairing import has_index, matched
 
 Scores = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -144,7 +145,8 @@ def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
 
 
 def _score(name: str, estimator: Any, items: Any, labels: Any) -> float:
-    return evaluate(estimator.predict_proba(items), labels)[name]
+    scores, known = estimator.predict_proba(items), as_labels(labels, "labels")
+    return evaluate(scores, matched(known, items, "Y", has_index(labels)))[name]
 
 
 # -------------------------------------------------------------------- one label at a time

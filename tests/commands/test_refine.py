@@ -109,6 +109,12 @@ def test_a_simulation_beside_random_questions(here: Path) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
+def test_no_questions_are_no_query(here: Path) -> None:
+    partly("train", "features.csv", "--labels", "labels.csv", "--run", "run", *TRAINING)
+    with pytest.raises(SettingError, match="0 questions: ask for 1 or more"):
+        partly("query", "run", "features.csv", "--labels", "labels.csv", "--out", "q.csv", "-n", "0")
+
+
 def test_what_does_not_go_together(here: Path) -> None:
     with pytest.raises(SettingError, match="are for simulations"):
         partly("refine", "features.csv", "--labels", "labels.csv", "--run", "run", "--shadow")

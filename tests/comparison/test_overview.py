@@ -48,6 +48,13 @@ def svgs(html: str) -> list[bytes]:
     return [base64.b64decode(text) for text in re.findall(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)", html)]
 
 
+def test_labels_as_they_are_have_a_verdict():
+    html = page.render(lines({name: RACE[name] for name in ("bce", "partial-bce")}, scenario="full"))
+    words = Text(html).words
+    assert "partial-bce wins with the labels as they are." in words
+    assert "undefined on every test part" not in words
+
+
 def test_the_winner_is_the_first_thing_said():
     html = page.render(lines(RACE), "A title")
     text = Text(html).words

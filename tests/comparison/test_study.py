@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,20 @@ def test_the_answer_counts_who_is_first() -> None:
     said = study.answer(made(turned))
     assert "is **dense** (all labels of some items): it has the highest test mAP at 2 of 3 budgets" in said
     assert "Ahead of uniform: -0.100 at 10%, +0.100 at 50%." in said
+
+
+def test_one_seed_shows_nothing() -> None:
+    rows = {"uniform": 0.530, "dense": 0.212}
+    one = Study("voc", "mlp", tuple(Point(way, 0.1, 0.1, {0: score}) for way, score in rows.items()), FULL)
+    said = study.answer(one)
+    assert said.startswith("One seed shows nothing: **uniform** (some labels of every item) has the highest test mAP")
+    assert "--seeds 5" in said
+    assert not any("≈" in line for line in study.table(one))
+
+
+def test_partly_known_labels_are_no_truth() -> None:
+    pages = [study.markdown([one], 2, lambda *_: "") for one in (made(WORKED), replace(made(WORKED), known=0.25))]
+    assert [("partly known (25% of the entries), so this is no study of a truth" in page) for page in pages] == [0, 1]
 
 
 def test_no_way_is_best_where_seeds_disagree() -> None:

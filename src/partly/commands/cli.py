@@ -289,6 +289,12 @@ def evaluate(
     result = job(scores, labels, threshold, run)
     if not _print_json(result, as_json):
         _print_scores({scores.name: result})
+        if result["OR"] == 0:
+            cut = "its threshold" if run else f"{threshold:g}"
+            _say(
+                f"No known yes has a score of {cut} or more: CF1 and OF1 are 0. "
+                "A model that learned from yes alone gives low scores that rank: try a lower --threshold, or --run."
+            )
 
 
 @app.command()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from partly.active import Loop, Plan, Round, rounds_page, simulation
-from partly.commands.opening import Say, hidden, open_data
+from partly.commands.opening import Say, hidden, of_use, open_data
 from partly.data import Dataset
 from partly.errors import SettingError, Stopped
 from partly.estimator import Classifier
@@ -35,7 +35,7 @@ def refine(
 ) -> dict[str, Any]:
     """Train, ask and train on: against a truth of which a scenario hides a part, or with people, a call per round. What
     is noted of the rounds of each query, where the questions are, if there are any, and where the page is."""
-    opened = open_data(data, labels, hierarchy, skip_bad)
+    opened, _ = of_use(open_data(data, labels, hierarchy, skip_bad), parameters["method"], say)
     if scenario is None and (shadow or rounds != 10):
         raise SettingError("--shadow and --rounds are for simulations; give a --scenario, or leave them out.")
     if scenario is not None and answers is not None:

@@ -61,7 +61,7 @@ def sections(blocks: Sequence[Block]) -> list[tuple[str, list[Block]]]:
     """Blocks by scenario and kind of validation."""
     words = {"complete": "", "partial": ", validated on partly known labels", "none": ", after the last answers"}
     found = sorted(blocks, key=lambda block: (block.validation, block.scenario))
-    grouped = groupby(found, key=lambda block: block.scenario + words[block.validation])
+    grouped = groupby(found, key=lambda block: verdict.titled(block.scenario) + words[block.validation])
     return [(heading, list(group)) for heading, group in grouped]
 
 

@@ -40,6 +40,12 @@ NOTES = (
 )
 
 
+PARTLY = (
+    "These labels are themselves partly known ({:.0%} of the entries), so this is no study of a truth: shares are of "
+    "what is known, 100% is all that is known, and scores are on the known entries of the test part."
+)
+
+
 @dataclass(frozen=True)
 class Point:
     """One way to annotate, at one share."""
@@ -62,6 +68,11 @@ class Study:
     head: str
     points: tuple[Point, ...]
     full: Scores  # all labels known and right
+    known: float = 1.0  # share of the entries whose truth is known at all
+
+    @property
+    def seeds(self) -> int:
+        return max((len(point.scores) for point in self.points), default=0)
 
     def budgets(self) -> dict[float, dict[str, Point]]:
         """Share -> way -> point, from the smallest share to the largest below all labels; points with scores only."""
@@ -119,7 +130,8 @@ def study(
 
 def run(experiment: Experiment, out: Path, workers: int | None = None, progress: bool = True) -> list[Study]:
     """Run what is not there yet, and write the page and the pictures."""
-    studies = gather(experiment, runner.run(experiment, out, workers, progress), right_shares(experiment))
+    lines = runner.run(experiment, out, workers, progress)
+    studies = gather(experiment, lines, right_shares(experiment), known_shares(experiment))
 
     def save(name: str, svg: bytes) -> str:
         picture = out / f"{experiment.name}-{name}.svg"
@@ -140,11 +152,15 @@ def asked_by(experiment: Experiment) -> bool:
 
 
 def gather(
-    experiment: Experiment, lines: Iterable[Line], clean: Mapping[tuple[str, str], float] | None = None
+    experiment: Experiment,
+    lines: Iterable[Line],
+    clean: Mapping[tuple[str, str], float] | None = None,
+    known: Mapping[str, float] | None = None,
 ) -> list[Study]:
     """The studies in the result lines of an experiment; only cells with plain cross-entropy count.
 
-    clean: (data, scenario) -> the share that is really known and right; as asked for, where it is not given.
+    clean: (data, scenario) -> the share that is really known and right; as asked for, where it is not given. known:
+    data -> the share of entries whose truth is known; all, where it is not given.
     """
     scores: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     for line in lines:
@@ -157,7 +173,7 @@ def gather(
     for (data, head), ways in scores.items():
         there = [text for text in experiment.scenarios if ways.get(text)]
         points = tuple(_point(text, clean.get((data, text)), ways[text]) for text in there)
-        studies.append(Study(data, head, points, ways.get(FULL, {})))
+        studies.append(Study(data, head, points, ways.get(FULL, {}), (known or {}).get(data, 1.0)))
     return studies
 
 
@@ -177,6 +193,15 @@ def right_shares(experiment: Experiment) -> dict[tuple[str, str], float]:
             cell = Cell(name, text, "bce", "linear", "adamw", seed=0)
             right = (protocol.mask(cell, data).rows(slice(None)) == truth) & (truth != 0)
             found[Path(name).stem, text] = float(right.sum() / max(1, (truth != 0).sum()))
+    return found
+
+
+def known_shares(experiment: Experiment) -> dict[str, float]:
+    """Data -> share of its entries that are known before anything is hidden: 1, where there is a truth."""
+    found = {}
+    for name in experiment.data:
+        labels = protocol.open_data(name, experiment.labels, experiment.skip_bad, experiment.size).labels
+        found[Path(name).stem] = float(labels.summary()["known_share"])
     return found
 
 
@@ -224,7 +249,12 @@ def sentences(one: Study) -> list[str]:
     best = max(one.ways(), key=firsts.count)
     clearly = sum(found is not None and found[0] == best and not found[1] for found in won.values())
     times = f"test mAP at {firsts.count(best)} of {len(firsts)} budgets"
-    if not clearly:
+    if one.seeds == 1:
+        parts = [
+            f"One seed shows nothing: {_named(best)} has the highest {times}, and how much of that is chance cannot be "
+            "told. More seeds (--seeds 5) would tell."
+        ]
+    elif not clearly:
         parts = [f"No way to spend a label budget is shown to be best; {_named(best)} has the highest {times}."]
     else:
         how = "every time" if clearly == firsts.count(best) else f"{clearly} times"
@@ -233,6 +263,7 @@ def sentences(one: Study) -> list[str]:
         ]
     parts += [_lead(one, best, other) for other in one.ways() if other != best]
     parts += [_beside(one, best, point) for point in one.singles()]
+    parts += [PARTLY.format(one.known)] if one.known < 1 else []
     return list(filter(None, parts))
 
 
@@ -281,7 +312,8 @@ def _rows(one: Study) -> list[tuple[str, list[str]]]:
     rows = []
     for share, found in one.budgets().items():
         best, level = not_worse({way: p.scores for way, p in found.items()}) or ("", set())
-        cells = [_cell(found[way], way == best, way in level) if way in found else "" for way in one.ways()]
+        shown = {way: (way == best, way in level and one.seeds > 1) for way in found}  # one seed shows nothing
+        cells = [_cell(found[way], *shown[way]) if way in found else "" for way in one.ways()]
         rows.append((f"{share:.0%}", cells))
     return [*rows, ("100%", [number(mean(one.full.values()))] * len(one.ways()))]
 

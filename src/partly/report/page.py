@@ -44,6 +44,7 @@ class Report:
     runs: tuple[RunView, ...]
     truth: Labels | None = None  # of the evaluation items; may be partly known
     examples: Examples | None = None
+    note: str = ""  # about the data, in plain words
 
     @cached_property
     def scored(self) -> list[Scored]:
@@ -86,6 +87,7 @@ def render(report: Report) -> str:
     }
     return template("report.html", **filters).render(
         title=report.title,
+        note=report.note,
         runs=runs,
         scored=[run for run in runs if run.scores is not None],
         best=best,
