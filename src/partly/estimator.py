@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from partly import auto, items, metrics, run
 from partly.errors import DataError, LabelError, SettingError
 from partly.items import Items
-from partly.labels import Labels
+from partly.labels import Hierarchy, Labels
+from partly.labels.hierarchy import as_hierarchy
 from partly.labels.pairing import paired
 from partly.networks.own_parts import Part
 from partly.processes.launched import launched
@@ -55,6 +57,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     average : such as 0.999: an exponential average of the weights over the steps is what is judged, and left behind.
     precision : of networks, while they learn: "auto" (bfloat16 on a GPU that can), "float32" or "bfloat16".
     compile : compile networks, while they learn; needs a C++ compiler.
+    hierarchy : a `Hierarchy`, or {child: parent}. What follows from it is learned from, and no label is scored above its
+        parent, in Python, in files and in an exported graph alike. Each parent needs a column in Y.
 
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
     `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `label_names_`, `classes_`;
@@ -90,6 +94,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         average: float | None = None,
         precision: str = "auto",
         compile: bool = False,
+        hierarchy: Hierarchy | Mapping[str, str] | None = None,
     ) -> None:
         self.method = method
         self.head = head
@@ -116,6 +121,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.average = average
         self.precision = precision
         self.compile = compile
+        self.hierarchy = hierarchy
 
     def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None) -> Self:
         """Learn from items X and labels Y.
@@ -138,7 +144,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
         x = self.first_stage(self._items(X, reset=True))
-        labels = paired(len(x), Y)
+        labels = self._deduced(paired(len(x), Y))
         if not labels.known_per_item().any():
             raise LabelError(
                 f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
@@ -155,6 +161,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.folds is not None:
             run.check_folds(self.folds, len(x))
         return x, labels, recipe
+
+    def _deduced(self, labels: Labels) -> Labels:
+        """With all that follows from the hierarchy; contradictions are named."""
+        return labels if self.hierarchy is None else as_hierarchy(self.hierarchy).deduce(labels)
 
     def first_stage(self, x: Items) -> Items:
         """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
@@ -220,7 +230,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
-        said = None if known is None else paired(len(x), known, self.label_names_, "known")
+        said = None if known is None else self._deduced(paired(len(x), known, self.label_names_, "known"))
         return self.fitted_.logits(x, said)
 
     def predict_proba(self, X: Any, known: Any = None) -> npt.NDArray[np.float32]:
@@ -272,7 +282,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
         x = self.first_stage(self._items(validation[0], reset=False))
-        return Validation(x, paired(len(x), validation[1], names, "validation"))
+        return Validation(x, self._deduced(paired(len(x), validation[1], names, "validation")))
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""

@@ -92,6 +92,17 @@ class Method(nn.Module):
         logits: Tensor = self.network(x, z)
         return logits
 
+    def logits(self, x: Tensor, z: Tensor | None = None) -> Tensor:
+        """Those of `forward` as they leave the model: of a hierarchy, no label above its parent."""
+        return self.coherent(self(x) if z is None else self(x, z))
+
+    def coherent(self, scores: Tensor) -> Tensor:
+        """Scores [B, L] of which no label's is above its parent's: the least of it and of all above it. Only from top
+        to bottom: a coarse label is often known where a fine one is not, so its own score is what is best known."""
+        for _ in range(self.task.depth):
+            scores = torch.minimum(scores, scores[:, list(self.task.above)])
+        return scores
+
     def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
         """What the method holds to be true of the training entries: N x L in [0, 1], all or some rows; or None."""
         return None

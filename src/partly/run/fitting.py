@@ -58,9 +58,13 @@ class Fitted:
 
     @property
     def thresholds(self) -> npt.NDArray[np.float32]:
-        """From which probability on each label is called yes, [L]: the method's own, else 0.5."""
+        """From which probability on each label is called yes, [L]: the method's own, else 0.5; of a hierarchy, no label's
+        below its parent's."""
         own = self.method.thresholds()
-        return np.full(len(self.names), 0.5, np.float32) if own is None else own.cpu().numpy()
+        if own is None:
+            return np.full(len(self.names), 0.5, np.float32)
+        raised = -self.method.coherent(-own[None])[0]  # no lower than a parent's, or a yes could stand below a no
+        return raised.cpu().numpy()
 
     @cached_property
     def beliefs(self) -> npt.NDArray[np.floating[Any]] | None:
@@ -259,7 +263,8 @@ def load(folder: Path, **given: Part) -> Fitted:
     count, *shape = data["shape"]
     names = None if description["features"] is None else tuple(description["features"])
     origin = Origin.read(data["made_of"]) if "made_of" in data else None
-    method = recipe.build(Absent(data["kind"], tuple(shape), count, names, origin), len(description["labels"]))
+    absent, labels = Absent(data["kind"], tuple(shape), count, names, origin), tuple(description["labels"])
+    method = recipe.build(absent, len(labels), names=labels)
     try:
         method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
     except RuntimeError as error:  # of torch, where layers are not those that were saved
