@@ -21,6 +21,7 @@ from partly.items import Items
 from partly.labels import Hierarchy, Labels
 from partly.labels.hierarchy import as_hierarchy
 from partly.labels.pairing import paired
+from partly.labels.weights import checked_weights
 from partly.networks.own_parts import Part
 from partly.processes.launched import launched
 from partly.report.bar import watcher
@@ -57,8 +58,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     average : such as 0.999: an exponential average of the weights over the steps is what is judged, and left behind.
     precision : of networks, while they learn: "auto" (bfloat16 on a GPU that can), "float32" or "bfloat16".
     compile : compile networks, while they learn; needs a C++ compiler.
-    hierarchy : a `Hierarchy`, or {child: parent}. What follows from it is learned from, and no label is scored above its
-        parent, in Python, in files and in an exported graph alike. Each parent needs a column in Y.
+    hierarchy : a `Hierarchy`, or {child: parent}. What follows from it is learned from, and no label is scored above
+        its parent, in Python, in files and in an exported graph alike. Each parent needs a column in Y.
 
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
     `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `label_names_`, `classes_`;
@@ -123,19 +124,22 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.compile = compile
         self.hierarchy = hierarchy
 
-    def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None) -> Self:
+    def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None, sample_weight: Any = None) -> Self:
         """Learn from items X and labels Y.
 
         X: features [N, D] (an array, a table or a SciPy sparse matrix), pictures [N, H, W, C] of uint8, a list or
         column of texts, or `partly.items`. Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. validation: (X,
-        Y) that choose the best epoch; without it the last epoch is kept.
+        Y) that choose the best epoch; without it the last epoch is kept. sample_weight: how much each item [N] or each
+        entry [N, L] counts, 0 or more; only ratios matter. Methods that cannot weigh refuse it.
         """
         x, labels, recipe = self.prepare(X, Y)
+        weights = checked_weights(sample_weight, labels)
         held_out = None if validation is None else self._held_out(validation, labels.names)
         kept = run.entry_memory(recipe, x, labels, held_out, copies=int(self.run_dir is None))
         with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress and launched().first) as watch:
             folder = None if self.run_dir is None else Path(self.run_dir)
             how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
+            how |= {"weights": weights}
             fitted = run.fit(recipe, x, labels, validation=held_out, **how)
             if self.folds is not None and not fitted.crosses:
                 fitted.out_of_fold = run.cross_fit(recipe, x, labels, self.folds, **how)

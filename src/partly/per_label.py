@@ -20,6 +20,7 @@ from partly.errors import CheckpointError, DataError, SettingError, Stopped
 from partly.estimator import multi_label
 from partly.labels import Labels
 from partly.labels.pairing import paired
+from partly.labels.weights import checked_weights
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
 from partly.report.bar import watcher
 from partly.run import claim, label_files
@@ -69,18 +70,20 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.progress = progress
         self.trusted = trusted
 
-    def fit(self, X: Any, Y: Any, pseudo_labels: Any = None, scores: Any = None) -> Self:
+    def fit(self, X: Any, Y: Any, pseudo_labels: Any = None, scores: Any = None, sample_weight: Any = None) -> Self:
         """Learn from items X and labels Y (`Labels`, or an array with 1 yes, 0 no and NaN unknown).
 
         pseudo_labels: what another model says of unknown entries, [N, L] in [0, 1] or NaN where it says nothing; 0.7 is
         a yes of weight 0.7 and a no of weight 0.3. What is known stays as it is. scores: of another model, [N, L]; each
         label sees those of the other labels as more features, and `predict_proba` then needs them too. Take scores that
-        were made without having seen the item (out of fold), or they promise too much.
+        were made without having seen the item (out of fold), or they promise too much. sample_weight: as in
+        `Classifier.fit`, for an estimator that takes one.
         """
         check_parameters(self.estimator, self.unknown, self.weight_unknown, self.bags, self.seed)
         x = self._items(X, reset=True, numbers=scores is not None)
         labels = paired(count_of(x), Y)
-        told = Told.checked(self.weight_unknown, pseudo_labels, scores, labels.shape)
+        sample = checked_weights(sample_weight, labels)
+        told = Told.checked(self.weight_unknown, pseudo_labels, scores, labels.shape, sample)
         told.refuse_hopeless(labels, self.unknown)
         folder = None if self.run_dir is None else Path(self.run_dir)
         packed = one_label.pack(self.estimator)

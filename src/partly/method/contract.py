@@ -85,6 +85,10 @@ class Method(nn.Module):
         the steps of an epoch are over, and the clock is still in it. Settings, clock and state decide."""
         return True
 
+    def weighs(self) -> str:
+        """Whose losses it weighs, where they count differently: "entries", "items", or "" where it cannot."""
+        return ""
+
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         """Logits [B, L]; z [B, L] is what is known of the items, for the heads that make use of it."""
         if "network" not in self._modules:
