@@ -1,5 +1,7 @@
 """Classifier: the scikit-learn face. It checks what it is given and calls `partly.run`."""
 
+# Long because half of it are its parameters and what each means.
+
 from __future__ import annotations
 
 import math
@@ -10,7 +12,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import torch
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -19,12 +20,15 @@ from partly import auto, items, metrics, run
 from partly.errors import DataError, LabelError, SettingError
 from partly.items import Items
 from partly.labels import Hierarchy, Labels
+from partly.labels.frames import checked_kind, framed
 from partly.labels.hierarchy import as_hierarchy
 from partly.labels.pairing import paired
 from partly.labels.weights import checked_weights
 from partly.networks.own_parts import Part
+from partly.processes.devices import device_of
 from partly.processes.launched import launched
 from partly.report.bar import watcher
+from partly.scikit_learn import NO_PARTIAL_FIT, classes_of, multi_label
 from partly.training import Validation
 
 
@@ -184,7 +188,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = fitted.progress.history
         self.best_epoch_ = fitted.progress.best_epoch
         self.label_names_ = fitted.names
-        self.classes_ = [np.array([0, 1])] * len(fitted.names)
+        self.classes_ = classes_of(fitted.names)
         self.reason_ = fitted.method.notes.get("reason", self.reason_)
         self.thresholds_ = fitted.thresholds
         return self
@@ -225,28 +229,45 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "fitted_")
         return self.fitted_.beliefs
 
-    def decision_function(self, X: Any, known: Any = None) -> npt.NDArray[np.float32]:
+    def decision_function(self, X: Any, known: Any = None) -> Any:
         """Logits [N, L].
 
         known: what is known of these items, as Y in `fit`, for a head that makes use of it ("c-tran",
         "label-transformer"). It sharpens the scores of the other entries. Those of known entries are the network's too,
         and mean little: it never learned to score what it is told.
         """
+        return self._shown(self._logits(X, known), X)
+
+    def _logits(self, X: Any, known: Any) -> npt.NDArray[np.float32]:
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
         said = None if known is None else self._deduced(paired(len(x), known, self.label_names_, "known"))
         return self.fitted_.logits(x, said)
 
-    def predict_proba(self, X: Any, known: Any = None) -> npt.NDArray[np.float32]:
+    def predict_proba(self, X: Any, known: Any = None) -> Any:
         """Probability of yes [N, L]; for `known` see `decision_function`."""
-        logits = self.decision_function(X, known)
-        probabilities: npt.NDArray[np.float32] = expit(logits, out=logits)
-        return probabilities
+        logits = self._logits(X, known)
+        return self._shown(expit(logits, out=logits), X)
 
-    def predict(self, X: Any, known: Any = None) -> npt.NDArray[np.int64]:
+    def predict(self, X: Any, known: Any = None) -> Any:
         """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but
         with "auto" those of the best expected F1; for `known` see `decision_function`."""
-        return (self.decision_function(X, known) >= logit(self.thresholds_)).astype(np.int64)
+        return self._shown((self._logits(X, known) >= logit(self.thresholds_)).astype(np.int64), X)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """transform="pandas": `predict`, `predict_proba` and `decision_function` give tables with a column per label,
+        under X's index where it has one; "default": arrays. By scikit-learn's own rule this is about `transform`,
+        which a classifier has not, so its global setting and that of a pipeline do not reach it: set it here."""
+        self._sklearn_output_config = {"transform": checked_kind(transform or "default")}  # clones keep it
+        return self
+
+    def _shown(self, values: Any, X: Any) -> Any:
+        kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        return framed(values, kind, self.label_names_, X)
+
+    @property
+    def partial_fit(self) -> Any:
+        raise AttributeError(NO_PARTIAL_FIT)
 
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
@@ -325,27 +346,3 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         return multi_label(super().__sklearn_tags__())
-
-
-def multi_label(tags: Any) -> Any:
-    """What scikit-learn is told of a classifier whose Y is items x labels."""
-    tags.classifier_tags.multi_label = True
-    tags.classifier_tags.multi_class = False
-    tags.target_tags.multi_output = True
-    tags.target_tags.single_output = False
-    tags.input_tags.sparse = True
-    return tags
-
-
-def device_of(name: str) -> str:
-    """A device that there is."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and launched().count > 1:
-        name = f"cuda:{launched().local_rank}"  # a GPU for each process of a machine
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise SettingError(f"device = {name!r} cannot be used here ({reason}). 'auto' takes what there is.") from None
-    return name

@@ -17,13 +17,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from partly import files, items, metrics, one_label
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, Stopped
-from partly.estimator import multi_label
 from partly.labels import Labels
 from partly.labels.pairing import paired
 from partly.labels.weights import checked_weights
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
 from partly.report.bar import watcher
 from partly.run import claim, label_files
+from partly.scikit_learn import NO_PARTIAL_FIT, classes_of, multi_label
 
 Floats = npt.NDArray[np.float64]
 
@@ -160,6 +160,10 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """1 where the probability of yes is at least 0.5, else 0: [N, L]."""
         return (self.predict_proba(X, scores) >= 0.5).astype(np.int64)
 
+    @property
+    def partial_fit(self) -> Any:
+        raise AttributeError(NO_PARTIAL_FIT)
+
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none."""
         return metrics.evaluate(self.predict_proba(X), y)["mAP"]
@@ -208,7 +212,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _take(self, fitted: tuple[Binary, ...], names: tuple[str, ...]) -> Self:
         self.fitted_, self.label_names_ = fitted, names
-        self.classes_ = [np.array([0, 1])] * len(names)
+        self.classes_ = classes_of(names)
         return self
 
     def _items(self, X: Any, reset: bool, numbers: bool) -> Any:

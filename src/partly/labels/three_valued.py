@@ -251,7 +251,11 @@ class Labels:
         return int(self.digest()[:15], 16)
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
-        raise LabelError("Labels have three values: ask for labels.to_nan() or labels.ternary() to get an array.")
+        raise LabelError(
+            "Labels have three values: ask for labels.to_nan() or labels.ternary() to get an array. To cross-validate, "
+            "give scikit-learn cv=partly.model_selection.YesStratifiedKFold(5) in the place of a number, and take "
+            "partly.model_selection.cross_val_predict for scores."
+        )
 
     def __repr__(self) -> str:
         s = self.summary()
@@ -264,8 +268,9 @@ class Labels:
 def as_labels(y: Any, where: str = "y") -> Labels:
     """The door of `fit` and of the metrics: Labels as they are, or an array in scikit-learn's own sense.
 
-    That is 1 yes, 0 no, and NaN unknown. Anything else is refused, -1 and -100 above all.
+    That is 1 yes, 0 no, and NaN unknown; of one dimension, it is one label. Anything else is refused, -1 and -100 above
+    all.
     """
     if isinstance(y, Labels):
         return y
-    return Labels._of(*intake.read(y, {1: 1, 0: -1}, where, None, None, missing=True))
+    return Labels._of(*intake.read(intake.one_label(y), {1: 1, 0: -1}, where, None, None, missing=True))
