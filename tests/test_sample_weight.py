@@ -94,8 +94,8 @@ def test_a_step_goes_along_the_weighted_mean() -> None:
         (1.0, r"shape \[\]"),
         (np.where(np.arange(N) == 4, -1.0, 1.0), r"0 or more\n  item 4: -1.0"),
         (np.where(np.arange(N * L).reshape(N, L) == 4, np.nan, 1.0), r"item 1, label '1': nan"),
-        (np.zeros(N), "every known entry has the weight 0"),
-        (np.where(np.isnan(Y), 1.0, 0.0), "every known entry has the weight 0"),
+        (np.zeros(N), "all known entries have weight zero"),
+        (np.where(np.isnan(Y), 1.0, 0.0), "all known entries have weight zero"),
         (["a"] * N, "should be numbers"),
     ],
 )

@@ -18,6 +18,7 @@ from partly import files, items, metrics, one_label
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, Stopped
 from partly.labels import Labels
+from partly.labels.frames import checked_kind, framed
 from partly.labels.pairing import paired
 from partly.labels.weights import checked_weights
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
@@ -136,8 +137,11 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---------------------------------------------------------------- asking
 
-    def predict_proba(self, X: Any, scores: Any = None) -> Floats:
+    def predict_proba(self, X: Any, scores: Any = None) -> Any:
         """Probability of yes [N, L]; `scores` of these items, if there were any in `fit`."""
+        return self._shown(self._probabilities(X, scores), X)
+
+    def _probabilities(self, X: Any, scores: Any) -> Floats:
         check_is_fitted(self, "fitted_")
         with_scores = self._description["recipe"]["scores_sha256"] is not None
         if with_scores != (scores is not None):
@@ -152,13 +156,22 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             p[:, label] = fitted.probabilities(seen, count)
         return p
 
-    def decision_function(self, X: Any, scores: Any = None) -> Floats:
+    def decision_function(self, X: Any, scores: Any = None) -> Any:
         """Log-odds of yes [N, L]."""
-        return one_label.log_odds(self.predict_proba(X, scores))
+        return self._shown(one_label.log_odds(self._probabilities(X, scores)), X)
 
-    def predict(self, X: Any, scores: Any = None) -> npt.NDArray[np.int64]:
+    def predict(self, X: Any, scores: Any = None) -> Any:
         """1 where the probability of yes is at least 0.5, else 0: [N, L]."""
-        return (self.predict_proba(X, scores) >= 0.5).astype(np.int64)
+        return self._shown((self._probabilities(X, scores) >= 0.5).astype(np.int64), X)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """transform="pandas": predictions are tables with a column per label; see `Classifier.set_output`."""
+        self._sklearn_output_config = {"transform": checked_kind(transform or "default")}  # clones keep it
+        return self
+
+    def _shown(self, values: Any, X: Any) -> Any:
+        kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        return framed(values, kind, self.label_names_, X)
 
     @property
     def partial_fit(self) -> Any:

@@ -74,11 +74,14 @@ def _telling(wrong: list[Any]) -> str:
             "sample_weight=numpy.nan_to_num(abs(2 * p - 1))); "
             "or PerLabel(...).fit(X, Y, pseudo_labels=p), which takes 0.7 for 0.7 of a yes and 0.3 of a no. "
         )
-    if all(value == 2 for value in plain):
+    if all(value >= 2 and (value.is_integer() or value == np.inf) for value in plain):
         return (
-            "If this is scikit-learn's cross_val_predict: it numbers what is in a column, unknown entries too. "
-            "partly.model_selection.cross_val_predict leaves them as they are. "
+            "Only binary classification is supported, label by label: make a column of each class. (2 may come from "
+            "scikit-learn's cross_val_predict, which numbers unknown entries as a class: take that of "
+            "partly.model_selection.) "
         )
+    if not all(value.is_integer() or value == np.inf for value in plain):
+        return "This looks like a continuous target, and labels are yes or no. "
     return ""
 
 

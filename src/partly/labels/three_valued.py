@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from partly.labels import intake
 from partly.labels.intake import CONSTRUCTORS
 from partly.labels.matrix import Matrix, Ternary, blocks, changed, dense, frozen, mapped, positions
 from partly.labels.names import Names, checked_ids, checked_names, coded
+
+if TYPE_CHECKING:
+    from partly.labels.column import Column
 
 Index = npt.ArrayLike | slice
 Words = Iterable[object]  # names or ids as the caller has them
@@ -159,6 +162,12 @@ class Labels:
         """1 yes, 0 no, NaN unknown; always dense."""
         z = self.rows(slice(None))
         return np.where(z == 0, np.float32("nan"), (z == 1).astype(np.float32))
+
+    def column(self) -> Column:
+        """For a torch data set: z [L] of each item as an int8 tensor, as `partly.losses` take it."""
+        from partly.labels.column import Column
+
+        return Column(self)
 
     def entries(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]]:
         """What is known, in reading order: row, column, 1 or 0."""

@@ -36,7 +36,7 @@ def checked_weights(given: Any, labels: Labels) -> Weights | None:
         raise DataError("sample_weight: should be finite numbers, 0 or more" + listing(places, len(wrong)))
     rows, columns, _ = labels.entries()
     if not array[rows, columns if array.shape[1] > 1 else 0].any():
-        raise DataError("sample_weight: every known entry has the weight 0, so there is nothing to learn from.")
+        raise DataError("sample_weight: all known entries have weight zero, so there is nothing to learn from.")
     weights: Weights = (array / array[array > 0].mean()).astype(np.float32)
     weights.setflags(write=False)
     return weights
