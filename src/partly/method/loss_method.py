@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from partly.clock import Clock
-from partly.method.contract import Method
+from partly.method.base import Method
 from partly.method.task import Task
 from partly.pool import Batch
 
