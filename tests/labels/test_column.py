@@ -30,7 +30,7 @@ def test_it_stacks_with_other_columns_and_nobody_can_write_to_it() -> None:
     labels = Labels.from_ternary(Z)
     data = StackDataset(x=torch.arange(4), z=labels.column())
     for batch in DataLoader(data, batch_size=3, shuffle=True):
-        assert batch["z"].tolist() == Z[batch["x"]].tolist()
+        assert batch["z"].tolist() == Z[batch["x"].numpy()].tolist()
     column = labels.column()
     column[0].fill_(9)  # a tensor of one's own: labels stay as they are
     assert labels.rows([0]).tolist() == [[1, 0, -1]]

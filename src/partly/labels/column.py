@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from partly.labels.three_valued import Labels
+from partly.labels.matrix import Ternary
 
 
 class Column(Dataset[Tensor]):
     """z [L] of each item, int8: +1 yes, -1 no, 0 unknown, as `partly.losses` take it. Sparse labels stay sparse."""
 
-    def __init__(self, labels: Labels) -> None:
-        self.labels = labels
+    def __init__(self, rows: Callable[[list[int]], Ternary], count: int) -> None:
+        """rows: z [B, L] of some of the `count` items, which is `Labels.rows`."""
+        self.rows, self.count = rows, count
 
     def __len__(self) -> int:
-        return len(self.labels)
+        return self.count
 
     def __getitem__(self, item: int) -> Tensor:
         if not -len(self) <= item < len(self):
@@ -27,4 +28,4 @@ class Column(Dataset[Tensor]):
 
     def __getitems__(self, items: Sequence[int]) -> list[Tensor]:
         """Those of a batch at once, which is how torch's loaders ask where they can."""
-        return list(torch.from_numpy(self.labels.rows(list(items)).copy()))
+        return list(torch.from_numpy(self.rows(list(items)).copy()))

@@ -167,7 +167,7 @@ class Labels:
         """For a torch data set: z [L] of each item as an int8 tensor, as `partly.losses` take it."""
         from partly.labels.column import Column
 
-        return Column(self)
+        return Column(self.rows, len(self))
 
     def entries(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]]:
         """What is known, in reading order: row, column, 1 or 0."""
