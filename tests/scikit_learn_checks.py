@@ -2,7 +2,7 @@
 
 CODES = "calls the two classes other than 0 and 1; an entry is 1 (yes), 0 (no) or NaN (unknown), the rest is refused"
 SHAPE = "wants one dimension, or two columns, for one label; predictions are items x labels, also for one label"
-KEYWORD = "gives y by its keyword, and the argument is called Y; not in the nature of items x labels, but of a public name"
+KEYWORD = "gives y by its keyword, and the argument is called Y: a public name, nothing about items x labels"
 EXPECTED_FAILURES = {
     "check_classifier_data_not_an_array": CODES,
     "check_classifiers_classes": CODES,
