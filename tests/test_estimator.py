@@ -30,7 +30,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from partly import Classifier, Labels, PartlyError, estimator, metrics
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, Stopped
-from scikit_learn_checks import EXPECTED_FAILURES
+from scikit_learn_checks import EXPECTED_FAILURES, SHAPE
 
 Floats = npt.NDArray[np.float64]
 N, D, L = 40, 5, 3
@@ -60,7 +60,9 @@ def model(**more: Any) -> Classifier:
 # -------------------------------------------------------------------- scikit-learn's own checks
 
 
-@parametrize_with_checks([model()], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+@parametrize_with_checks(
+    [model()], expected_failed_checks=lambda _: EXPECTED_FAILURES | {"check_classifiers_one_label": SHAPE}
+)
 def test_scikit_learn_checks(estimator: Classifier, check: Callable[[Classifier], None]) -> None:
     check(estimator)
 
@@ -409,7 +411,9 @@ def test_scoring_and_saving_before_fitting_are_refused(tmp_path: Path) -> None:
         ),
         (np.where(np.isnan(Y), -100, Y), r"-100(?s:.*)Labels\.from_nan \(1 yes, 0 no, NaN unknown\)"),
         (np.where(np.isnan(Y), 0.5, Y), r"0\.5(?s:.*)Labels\.from_positives"),
-        (Y[:, 0], "1 dimension"),
+        (np.arange(N) % 3, "Only binary classification is supported, label by label"),
+        (np.linspace(-3, 3, N), "continuous target"),
+        (np.where(np.isnan(Y), np.nan, 0.7), r"soft labels.*sample_weight=numpy.nan_to_num"),
         (Y[:, :, None], "3 dimension"),
         (Y[:-1], "X has 40 items and Y 39"),
         (Y[:, :0], "no labels"),

@@ -18,12 +18,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from partly import files, items, metrics, one_label
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, Stopped
-from partly.estimator import multi_label
 from partly.labels import Labels
+from partly.labels.frames import checked_kind, framed
 from partly.labels.pairing import paired
+from partly.labels.weights import checked_weights
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
 from partly.report.bar import watcher
 from partly.run import claim, label_files, making_room
+from partly.scikit_learn import NO_PARTIAL_FIT, classes_of, multi_label
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,19 +72,21 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.progress = progress
         self.trusted = trusted
 
-    def fit(self, X: Any, Y: Any, pseudo_labels: Any = None, scores: Any = None) -> Self:
+    def fit(self, X: Any, Y: Any, pseudo_labels: Any = None, scores: Any = None, sample_weight: Any = None) -> Self:
         """Learn from items X and labels Y (`Labels`, or an array with 1 yes, 0 no and NaN unknown); where both have ids
         (the index of a table, `Labels.ids`) rows are matched by these, else by position.
 
         pseudo_labels: what another model says of unknown entries, [N, L] in [0, 1] or NaN where it says nothing; 0.7 is
         a yes of weight 0.7 and a no of weight 0.3. What is known stays as it is. scores: of another model, [N, L]; each
         label sees those of the other labels as more features, and `predict_proba` then needs them too. Take scores that
-        were made without having seen the item (out of fold), or they promise too much.
+        were made without having seen the item (out of fold), or they promise too much. sample_weight: as in
+        `Classifier.fit`, for an estimator that takes one.
         """
         check_parameters(self.estimator, self.unknown, self.weight_unknown, self.bags, self.seed)
         x = self._items(X, reset=True, numbers=scores is not None)
         labels = paired(count_of(x), Y, beside=X)
-        told = Told.checked(self.weight_unknown, pseudo_labels, scores, labels.shape)
+        sample = checked_weights(sample_weight, labels)
+        told = Told.checked(self.weight_unknown, pseudo_labels, scores, labels.shape, sample)
         told.refuse_hopeless(labels, self.unknown)
         folder = None if self.run_dir is None else Path(self.run_dir)
         packed = one_label.pack(self.estimator)
@@ -135,8 +139,11 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---------------------------------------------------------------- asking
 
-    def predict_proba(self, X: Any, scores: Any = None) -> Floats:
+    def predict_proba(self, X: Any, scores: Any = None) -> Any:
         """Probability of yes [N, L]; `scores` of these items, if there were any in `fit`."""
+        return self._shown(self._probabilities(X, scores), X)
+
+    def _probabilities(self, X: Any, scores: Any) -> Floats:
         check_is_fitted(self, "fitted_")
         with_scores = self._description["recipe"]["scores_sha256"] is not None
         if with_scores != (scores is not None):
@@ -151,13 +158,26 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             p[:, label] = fitted.probabilities(seen, count)
         return p
 
-    def decision_function(self, X: Any, scores: Any = None) -> Floats:
+    def decision_function(self, X: Any, scores: Any = None) -> Any:
         """Log-odds of yes [N, L]."""
-        return one_label.log_odds(self.predict_proba(X, scores))
+        return self._shown(one_label.log_odds(self._probabilities(X, scores)), X)
 
-    def predict(self, X: Any, scores: Any = None) -> npt.NDArray[np.int64]:
+    def predict(self, X: Any, scores: Any = None) -> Any:
         """1 where the probability of yes is at least 0.5, else 0: [N, L]."""
-        return (self.predict_proba(X, scores) >= 0.5).astype(np.int64)
+        return self._shown((self._probabilities(X, scores) >= 0.5).astype(np.int64), X)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """transform="pandas": predictions are tables with a column per label; see `Classifier.set_output`."""
+        self._sklearn_output_config = {"transform": checked_kind(transform or "default")}  # clones keep it
+        return self
+
+    def _shown(self, values: Any, X: Any) -> Any:
+        kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        return framed(values, kind, self.label_names_, X)
+
+    @property
+    def partial_fit(self) -> Any:
+        raise AttributeError(NO_PARTIAL_FIT)
 
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none."""
@@ -206,7 +226,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _take(self, fitted: tuple[Binary, ...], names: tuple[str, ...]) -> Self:
         self.fitted_, self.label_names_ = fitted, names
-        self.classes_ = [np.array([0, 1])] * len(names)
+        self.classes_ = classes_of(names)
         return self
 
     def _items(self, X: Any, reset: bool, numbers: bool) -> Any:

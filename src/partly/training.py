@@ -147,7 +147,7 @@ def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator
     for start in range(0, count, step):
         part = of(slice(start, min(start + step, count)))
         if part is not None:
-            yield part.cpu().numpy()
+            yield method.coherent(part).cpu().numpy()
 
 
 def predict(
@@ -190,7 +190,7 @@ def _logit_blocks(
     for rows, x in zip(parts, streamed(items, parts), strict=True):
         z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
         with predicting(method), torch.inference_mode():  # not over the yield: who asks may do other things in between
-            found: npt.NDArray[np.float32] = method(x.to(device), *z).float().cpu().numpy()
+            found: npt.NDArray[np.float32] = method.logits(x.to(device), *z).float().cpu().numpy()
         wanted = (rows.stop - rows.start, method.task.labels)
         if found.shape != wanted:
             raise PartlyError(f"A forward gave logits of {list(found.shape)}, not of {list(wanted)}.")

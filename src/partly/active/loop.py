@@ -28,8 +28,9 @@ from partly.active.queries import Questions, check, choose, find
 from partly.clock import Clock, seed_for
 from partly.data.answers import Answers, read_answers, write_questions
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, listing
-from partly.estimator import Classifier, device_of
+from partly.estimator import Classifier
 from partly.labels import Hierarchy, Labels
+from partly.processes.devices import device_of
 from partly.report.bar import watcher
 from partly.run import Fitted, Recipe
 

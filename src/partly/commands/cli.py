@@ -140,6 +140,7 @@ def train(
     data: Data,
     run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
     labels: LabelsFile = None,
+    hierarchy: HierarchyFile = None,
     scenario: Scenario = None,
     method: Method = "auto",
     head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
@@ -198,6 +199,7 @@ def train(
         data,
         run,
         labels=labels,
+        hierarchy=hierarchy,
         scenario=scenario,
         hold_out=hold_out,
         parameters={

@@ -27,6 +27,7 @@ def train(
     run: Path,
     *,
     labels: Path | None = None,
+    hierarchy: Path | None = None,
     scenario: str | None = None,
     hold_out: float | None = None,
     parameters: dict[str, Any],
@@ -42,11 +43,15 @@ def train(
     processes all train, and the first one reports.
     """
     with here().in_turn():  # the first looks at every picture, the others find what it has seen
-        opened = open_data(data, labels, skip_bad=skip_bad, size=size)
+        opened = open_data(data, labels, hierarchy, skip_bad, size)
     listed = len(opened.labels)
     opened, unlisted = of_use(opened, parameters.get("method", "auto"), say)
     opened = hidden(opened, scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
+    if hierarchy is not None and opened.hierarchy is not None:
+        opened = replace(opened, labels=opened.hierarchy.deduce(opened.labels))
+        say(f"With what follows from {hierarchy}: {opened.labels!r}")
+        parameters = parameters | {"hierarchy": opened.hierarchy}
     if evidence and opened.items.kind != "pictures":
         raise SettingError(f"--evidence shows where in pictures it is; the items of {data} are {opened.items.kind}.")
     model = Classifier(**parameters, run_dir=run)

@@ -26,6 +26,7 @@ from partly.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
 from partly.errors import CheckpointError
 from partly.items import Items, origin_of
 from partly.labels import Labels
+from partly.labels.weights import Weights
 from partly.networks.own_parts import OWN
 from partly.run.recipe import Recipe
 from partly.training import Validation
@@ -34,7 +35,13 @@ SCORES = "scores.json"
 SAVED = ("run.json", "checkpoint-*", ".lock")  # what a saved model consists of
 
 
-def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> dict[str, Any]:
+def describe(
+    recipe: Recipe,
+    items: Items,
+    labels: Labels,
+    validation: Validation | None = None,
+    weights: Weights | None = None,
+) -> dict[str, Any]:
     """What is run on what. `decides` says which of it decides whether a folder may go on."""
     known = {k: v for k, v in labels.summary().items() if not isinstance(v, list)}
     yes, no = labels.counts()
@@ -55,6 +62,7 @@ def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validatio
             "sha256": items.digest(),
             "labels_sha256": labels.digest(),
             "known": known,
+            **({} if weights is None else {"weights_sha256": digest(torch.tensor(weights))}),
             **_made_of(items),
             "known_by_label": {"yes": yes.tolist(), "no": no.tolist()},
         },
@@ -169,6 +177,7 @@ def decides(description: dict[str, Any]) -> dict[str, Any]:
     usual = asdict(Recipe("bce"))  # what a recipe was by itself before it could say so
     flat = {f"recipe.{key}": value for key, value in (usual | description["recipe"]).items()}
     flat |= {f"data.{key}": description["data"][key] for key in ("kind", "shape", "sha256", "labels_sha256")}
+    flat |= {"data.weights_sha256": description["data"].get("weights_sha256")}
     flat |= {f"validation.{key}": value for key, value in (description["validation"] or {}).items()}
     flat |= {f"files.{key}": value for key, value in description.get("files", {}).items()}
     flat |= {f"asks.{key}": value for key, value in description.get("asks", {}).items()}

@@ -14,7 +14,8 @@ from partly.catalogue import Info
 from partly.clock import Clock
 from partly.errors import SettingError, within
 from partly.items import Items, SparseRows, is_decoded
-from partly.labels import Labels
+from partly.labels import Hierarchy, Labels
+from partly.labels.hierarchy import as_hierarchy
 from partly.method import Method, Task
 from partly.networks import Precision, backbones
 from partly.networks.network import check_compiler, check_learning
@@ -62,6 +63,7 @@ class Recipe:
     precision: Precision = "auto"  # of networks, while they learn
     compile: bool = False  # networks, while they learn
     recipe: str | None = None  # the preset that some of this was taken from
+    hierarchy: dict[str, str] | None = None  # child -> parent: no label is scored above its parent
 
     def __post_init__(self) -> None:
         for name in ("method", "head", "optimizer", "schedule"):
@@ -82,6 +84,8 @@ class Recipe:
                 raise SettingError(f"average = {self.average!r} must be a number from 0 to below 1, such as 0.999.")
             object.__setattr__(self, "average", float(self.average))
         check_learning(self.precision, self.compile)
+        if self.hierarchy is not None:
+            object.__setattr__(self, "hierarchy", dict(as_hierarchy(self.hierarchy).parents))
 
     def _spell_out(self) -> None:
         """All settings, the defaults included."""
@@ -118,14 +122,20 @@ class Recipe:
                 "(`validation` of fit, --hold-out of the command line), or take another schedule."
             )
 
-    def build(self, items: Items, labels: int, observed: Labels | None = None) -> Method:
-        """The method, untrained, for such items; `observed` is what it is to be trained on, None to predict only."""
+    def build(
+        self, items: Items, labels: int, observed: Labels | None = None, names: tuple[str, ...] | None = None
+    ) -> Method:
+        """The method, untrained, for such items; `observed` is what it is to be trained on, None to predict only, and
+        then the labels' names are of use to a hierarchy."""
         if self.compile and observed is not None:
             check_compiler()
-        return methods.find(self.method).build(self.task(items, labels, observed), self.settings)
+        return methods.find(self.method).build(self.task(items, labels, observed, names), self.settings)
 
-    def task(self, items: Items, labels: int, observed: Labels | None = None) -> Task:
+    def task(
+        self, items: Items, labels: int, observed: Labels | None = None, names: tuple[str, ...] | None = None
+    ) -> Task:
         """What the method builds itself from."""
+        names = names if observed is None else observed.names
         return Task(
             items,
             labels,
@@ -144,6 +154,7 @@ class Recipe:
             average=self.average,
             precision=self.precision,
             compile=self.compile,
+            above=() if self.hierarchy is None or names is None else Hierarchy(self.hierarchy).above(names),
         )
 
 
