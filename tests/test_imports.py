@@ -20,7 +20,7 @@ LAYERS = [
     {"errors", "clock", "catalogue"},
     {"files", "labels", "optimising", "processes"},
     {"pictures"},
-    {"items", "scenarios", "data", "choosing"},
+    {"items", "scenarios", "data", "choosing", "calling"},
     {"pool", "networks", "losses", "selection", "similarity", "lookahead", "one_label"},
     {"method", "two_networks"},
     {"solving"},

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from partly.comparison import compare
     from partly.data import Dataset, read, write
     from partly.errors import PartlyError
-    from partly.estimator import Classifier
+    from partly.estimator import Classifier, calibrate
     from partly.labels import Hierarchy, Labels
     from partly.per_label import PerLabel
 
@@ -41,6 +41,7 @@ __all__ = [
     "PartlyError",
     "PerLabel",
     "active",
+    "calibrate",
     "choosing",
     "compare",
     "criteria",
@@ -65,6 +66,7 @@ __all__ = [
 _HOMES = {
     "Classifier": "partly.estimator",
     "Dataset": "partly.data",
+    "calibrate": "partly.estimator",
     "compare": "partly.comparison",
     "criteria": "partly.choosing.criteria",
     "Hierarchy": "partly.labels",

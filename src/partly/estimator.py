@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +15,7 @@ from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from partly import auto, items, metrics, run
+from partly import auto, calling, items, metrics, run
 from partly.errors import DataError, LabelError, SettingError
 from partly.items import Items
 from partly.labels import Labels
@@ -23,6 +24,8 @@ from partly.networks.own_parts import Part
 from partly.processes.launched import launched
 from partly.report.bar import watcher
 from partly.training import Validation
+
+FOLDS = 5  # where held-out scores are needed, and nobody says how many
 
 
 class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -55,9 +58,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     average : such as 0.999: an exponential average of the weights over the steps is what is judged, and left behind.
     precision : of networks, while they learn: "auto" (bfloat16 on a GPU that can), "float32" or "bfloat16".
     compile : compile networks, while they learn; needs a C++ compiler.
+    calibrate : "platt" or "isotonic" makes probabilities calibrated, label by label; None leaves them as they are.
+    thresholds : what a label is called yes for: the best "f1", "precision:0.9", "recall:0.9", or the expected "share"
+        of yes; None: 0.5, or what the method has chosen. Both are found on out-of-fold scores of known entries: the
+        method's own, else those of `folds` (5) further models. docs/thresholds.md says what if few are known.
 
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
-    `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `label_names_`, `classes_`;
+    `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `calibration_` (or
+    None; `calibration_.told(label_names_)` says how it was found), `label_names_`, `classes_`;
     with "auto" also `portfolio_` (what was tried, what it is worth, how much it counts) and `criterion_`.
     """
 
@@ -90,6 +98,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         average: float | None = None,
         precision: str = "auto",
         compile: bool = False,
+        calibrate: str | None = None,
+        thresholds: str | None = None,
     ) -> None:
         self.method = method
         self.head = head
@@ -116,6 +126,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.average = average
         self.precision = precision
         self.compile = compile
+        self.calibrate = calibrate
+        self.thresholds = thresholds
 
     def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None) -> Self:
         """Learn from items X and labels Y.
@@ -131,9 +143,24 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             folder = None if self.run_dir is None else Path(self.run_dir)
             how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
             fitted = run.fit(recipe, x, labels, validation=held_out, **how)
-            if self.folds is not None and not fitted.crosses:
-                fitted.out_of_fold = run.cross_fit(recipe, x, labels, self.folds, **how)
+            if self._folds is not None and not fitted.crosses:
+                fitted.out_of_fold = run.cross_fit(recipe, x, labels, self._folds, **how)
+            found = None
+            if self._calls:
+                own = fitted.thresholds if fitted.chooses else None
+                found = calling.calibration_of(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
+            run.calibrate(fitted, found)
             return self.take(fitted)
+
+    @property
+    def _calls(self) -> bool:
+        """Whether probabilities or thresholds are to be found on held-out entries."""
+        return self.calibrate is not None or self.thresholds is not None
+
+    @property
+    def _folds(self) -> int | None:
+        """Into how many parts the items are cut, for further models."""
+        return FOLDS if self.folds is None and self._calls else self.folds
 
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
@@ -152,8 +179,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._remember(x)
         if self.budget is not None:
             recipe = run.within_budget(recipe, self.budget)
-        if self.folds is not None:
-            run.check_folds(self.folds, len(x))
+        calling.check(self.calibrate, self.thresholds)
+        if self._folds is not None:
+            run.check_folds(self._folds, len(x))
         return x, labels, recipe
 
     def first_stage(self, x: Items) -> Items:
@@ -173,6 +201,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = [np.array([0, 1])] * len(fitted.names)
         self.reason_ = fitted.method.notes.get("reason", self.reason_)
         self.thresholds_ = fitted.thresholds
+        self.calibration_ = fitted.calibration
         return self
 
     @property
@@ -231,7 +260,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any, known: Any = None) -> npt.NDArray[np.int64]:
         """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but
-        with "auto" those of the best expected F1; for `known` see `decision_function`."""
+        with "auto" those of the best expected F1, and with `thresholds` those asked for; for `known` see
+        `decision_function`."""
         return (self.decision_function(X, known) >= logit(self.thresholds_)).astype(np.int64)
 
     def score(self, X: Any, y: Any) -> float:
@@ -256,6 +286,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             parameters |= {"backbone": origin.backbone, "backbone_settings": origin.settings}
         if fitted.recipe.method == auto.PORTFOLIO:  # it brings its own head, and is asked for by leaving the head open
             parameters |= {"head": "auto", "head_settings": None}
+        if fitted.calibration is not None:
+            parameters |= {"calibrate": fitted.calibration.method, "thresholds": fitted.calibration.goal}
         self = cls(**parameters)
         self.reason_ = "loaded"
         self._remember(fitted.method.task.items)
@@ -311,6 +343,29 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         return multi_label(super().__sklearn_tags__())
+
+
+def calibrate(
+    model: Classifier, X: Any, labels: Any, method: str | None = None, thresholds: str | None = None
+) -> Classifier:
+    """The model with probabilities and thresholds that are found on items it has not seen: a copy, the model itself
+    stays as it is. method and thresholds: as `calibrate` and `thresholds` of `Classifier`, which need no such items.
+
+    labels: what is known of these items, as Y in `fit`. Items of training would make probabilities too bold.
+    """
+    check_is_fitted(model, "fitted_")
+    calling.check(method, thresholds)
+    if method is None and thresholds is None:
+        raise SettingError("calibrate: give a method ('platt', 'isotonic'), thresholds ('f1', ...), or both.")
+    fitted = copy.copy(model.fitted_)
+    fitted.calibration = None  # found on the method's own logits, whatever was there before
+    made: Classifier = copy.copy(model).set_params(calibrate=method, thresholds=thresholds)
+    made.take(fitted)
+    scores = made.decision_function(X)
+    known = paired(len(scores), labels, model.label_names_, "labels")
+    own = fitted.thresholds if fitted.chooses else None
+    fitted.calibration = calling.calibration_of(scores, known, method, thresholds, own)
+    return made.take(fitted)
 
 
 def multi_label(tags: Any) -> Any:

@@ -112,6 +112,13 @@ def train(
         float | None,
         typer.Option(help="Share of the items that chooses the best epoch, 0 for none; 0.2 where there is a choice."),
     ] = None,
+    calibrate: Annotated[
+        str | None, typer.Option(help="Calibrate probabilities on out-of-fold scores: platt or isotonic.")
+    ] = None,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(help="Call yes for the best f1, precision:0.9, recall:0.9, or the expected share of yes."),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -145,6 +152,8 @@ def train(
             "backbone_settings": parse_settings([*(backbone_setting or []), *(["freeze=all"] if freeze else [])]),
             "budget": budget,
             "augment": augment,
+            "calibrate": calibrate,
+            "thresholds": thresholds,
             "device": device,
             "seed": seed,
         },
@@ -171,13 +180,18 @@ def predict(
     beliefs: Annotated[
         bool, typer.Option("--beliefs", help="Instead: what the method believes of the entries it was trained on.")
     ] = False,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="Instead of probabilities: 1 (yes) or 0 (no), by the run's thresholds.")
+    ] = False,
 ) -> None:
     """Write the probability of every label for every item (of the test part, where DATA has one)."""
     from partly.commands import predict as job
 
     if (data is None) != beliefs:
         raise SettingError("Give DATA to be scored, or --beliefs for the items that the run was trained on.")
-    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad)
+    if beliefs and calls:
+        raise SettingError("Give --beliefs or --calls: beliefs are not called yes or no.")
+    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad, calls)
     _say(f"{count} items scored: {out}")
 
 

@@ -57,8 +57,9 @@ def report(
 def _view(name: str, model: Classifier, probabilities: npt.NDArray[np.float32], saw_all: bool) -> page.RunView:
     fitted = model.fitted_
     privilege = "all labels" if saw_all else "the truth" if fitted.method.needs_truth else ""
-    own = None if fitted.method.thresholds() is None else fitted.thresholds
-    return page.view(name, fitted.description, fitted.progress, model.reason_, probabilities, privilege, own)
+    own = fitted.thresholds if fitted.chooses else None
+    told = () if model.calibration_ is None else model.calibration_.told(fitted.names)
+    return page.view(name, fitted.description, fitted.progress, model.reason_, probabilities, privilege, own, told)
 
 
 def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:

@@ -58,6 +58,8 @@ def train(
     if not here().first:
         return {}
     say(f"{model.method_}: {model.reason_}")
+    for words in model.calibration_.told(model.label_names_) if model.calibration_ is not None else ():
+        say(words)
     if evidence and not backbones_of(model.fitted_):
         say("No evidence is shown: the backbone makes no map of where in a picture something is.")
         evidence = False

@@ -5,7 +5,7 @@ This is the engine: it trains and predicts. `Classifier`, the loop of questions 
 
 from partly.run.activation import activation, backbones_of
 from partly.run.feature_cache import made_once, make_features
-from partly.run.fitting import Fitted, check_folds, cross_fit, fit, load, publish, save
+from partly.run.fitting import Fitted, calibrate, check_folds, cross_fit, fit, load, publish, save
 from partly.run.folder import (
     claim,
     describe,
@@ -27,6 +27,7 @@ __all__ = [
     "Recipe",
     "activation",
     "backbones_of",
+    "calibrate",
     "check_folds",
     "check_memory",
     "claim",

@@ -16,6 +16,7 @@ from scipy.special import expit
 from torch import Tensor, nn
 
 from partly import checkpoint, files, training
+from partly.calling import Calibration
 from partly.checkpoint import IDS
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, listing
@@ -28,7 +29,18 @@ from partly.networks.own_parts import Part, stands_for
 from partly.pool import Pool
 from partly.processes.group import Group, here
 from partly.processes.launched import launched
-from partly.run.folder import claim, decides, describe, digest, finished, read_beliefs, read_ids, read_out_of_fold
+from partly.run.folder import (
+    claim,
+    decides,
+    describe,
+    digest,
+    finished,
+    read_beliefs,
+    read_calibration,
+    read_ids,
+    read_out_of_fold,
+    write_calibration,
+)
 from partly.run.memory import check_memory
 from partly.run.recipe import Recipe
 from partly.training import Progress, Validation, Watch
@@ -46,6 +58,7 @@ class Fitted:
     # Where there is no folder: its beliefs, and logits of the training entries by who has not seen them.
     beliefs_in_memory: npt.NDArray[np.floating[Any]] | None = None
     unseen_in_memory: npt.NDArray[np.floating[Any]] | None = None
+    calibration: Calibration | None = None  # from the method's logits to probabilities and thresholds
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -58,9 +71,18 @@ class Fitted:
 
     @property
     def thresholds(self) -> npt.NDArray[np.float32]:
-        """From which probability on each label is called yes, [L]: the method's own, else 0.5."""
+        """From which probability on each label is called yes, [L]: chosen on held-out entries, else the method's own,
+        else 0.5."""
+        if self.calibration is not None:
+            return self.calibration.thresholds.astype(np.float32)
         own = self.method.thresholds()
         return np.full(len(self.names), 0.5, np.float32) if own is None else own.cpu().numpy()
+
+    @property
+    def chooses(self) -> bool:
+        """Whether thresholds were chosen, by the method or afterwards."""
+        chosen = self.calibration is not None and self.calibration.goal is not None
+        return chosen or self.method.thresholds() is not None
 
     @cached_property
     def beliefs(self) -> npt.NDArray[np.floating[Any]] | None:
@@ -114,7 +136,8 @@ class Fitted:
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
-        return training.logits(self.method, self._checked(items, known), known=known)
+        found = training.logits(self.method, self._checked(items, known), known=known)
+        return found if self.calibration is None else self.calibration(found)
 
     def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """Probabilities of yes [N, L]."""
@@ -124,7 +147,8 @@ class Fitted:
 
     def predict_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
         """`predict`, batch after batch, for more items than scores can be held of."""
-        return training.predict_blocks(self.method, self._checked(items, known), known=known)
+        items = self._checked(items, known)
+        return training.predict_blocks(self.method, items, known=known, calibrated=self.calibration)
 
     def _checked(self, items: Items, known: Labels | None) -> Items:
         """The items as the model was trained on them."""
@@ -267,7 +291,16 @@ def load(folder: Path, **given: Part) -> Fitted:
     method.finish()
     progress = Progress(**record["progress"])
     method.notes = progress.notes
-    return Fitted(recipe, method, progress, description, folder)
+    return Fitted(recipe, method, progress, description, folder, calibration=read_calibration(folder))
+
+
+def calibrate(fitted: Fitted, calibration: Calibration | None) -> None:
+    """Give a model these probabilities and thresholds, and its folder too; None takes away what an earlier call gave.
+    The run is the same: it can be calibrated anew as often as one likes, and nothing is trained for it."""
+    fitted.calibration = calibration
+    if fitted.folder is not None and here().first:
+        write_calibration(fitted.folder, calibration)
+    here().wait()
 
 
 def save(fitted: Fitted, folder: Path) -> None:
@@ -280,6 +313,7 @@ def save(fitted: Fitted, folder: Path) -> None:
             raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
         files.write_sealed(folder / "run.json", fitted.description)
         training.save(folder, fitted.method, Clock(fitted.recipe.seed, fitted.recipe.epochs), fitted.progress)
+        write_calibration(folder, fitted.calibration)
 
 
 def publish(fitted: Fitted, folder: Path) -> None:
