@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from partly.choosing.criteria import criteria
     from partly.comparison import compare
     from partly.data import Dataset, read, write
+    from partly.diagnosis import doctor
     from partly.errors import PartlyError
     from partly.estimator import Classifier, calibrate
     from partly.labels import Hierarchy, Labels
@@ -46,6 +47,7 @@ __all__ = [
     "compare",
     "criteria",
     "data",
+    "doctor",
     "export",
     "items",
     "lookahead",
@@ -69,6 +71,7 @@ _HOMES = {
     "calibrate": "partly.estimator",
     "compare": "partly.comparison",
     "criteria": "partly.choosing.criteria",
+    "doctor": "partly.diagnosis",
     "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
     "PartlyError": "partly.errors",

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from partly.calling.calibrated import FEWEST, Calibration, From, LabelCall
-from partly.calling.goals import NEVER, cut, cut_share, read_goal
+from partly.calling.goals import NEVER, ROUNDING, cut, cut_share, read_goal
 from partly.calling.judged import Floats, Judged, judged, shares, together
 from partly.calling.maps import AS_IT_IS, METHODS, Map
 from partly.errors import SettingError, did_you_mean
@@ -61,8 +61,8 @@ def _cuts(
     """Thresholds on calibrated logits, and where they come from."""
     if goal is None:  # what the model called yes stays so
         own = np.zeros(len(each)) if thresholds is None else logit(thresholds.astype(np.float64))
-        kept = [0.0 if thresholds is None else float(map(np.array(at))) for (map, _), at in zip(maps, own, strict=True)]
-        return [(value, "none") for value in kept]
+        kept = [float(map(np.array(at))) - ROUNDING for (map, _), at in zip(maps, own, strict=True)]
+        return [(0.0 if thresholds is None else value, "none") for value in kept]
     if goal == "share":
         columns = (map(scores[:, j]) for j, (map, _) in enumerate(maps))
         return [(cut_share(column, part), "own") for column, part in zip(columns, share, strict=True)]

@@ -18,6 +18,7 @@ from partly.errors import SettingError, did_you_mean
 Counts = npt.NDArray[np.int64]
 KINDS = ("f1", "precision", "recall", "share")
 NEVER = np.inf
+ROUNDING = 1e-3  # of a logit that was a probability in float32
 
 
 @dataclass(frozen=True)
@@ -85,4 +86,4 @@ def _tops(of: Judged) -> tuple[Floats, Counts, Counts]:
 
 def _below(ends: Floats, at: int) -> float:
     """Half way to the next lower score, so that no rounding changes who is called."""
-    return float((ends[at] + ends[at + 1]) / 2 if at + 1 < len(ends) else ends[at] - 1e-3)
+    return float((ends[at] + ends[at + 1]) / 2 if at + 1 < len(ends) else ends[at] - ROUNDING)

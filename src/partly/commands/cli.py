@@ -411,6 +411,22 @@ def features(
 
 
 @app.command()
+def doctor(
+    labels: Annotated[str, typer.Argument(help="A file of labels, or a data set by itself.")],
+    data: Annotated[str | None, typer.Argument(help="The items of these labels, as for `partly train`.")] = None,
+    skip_bad: SkipBad = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all entries in doubt.")] = False,
+    seed: Seed = 0,
+) -> None:
+    """Say what is known of labels, how it is missing, what is wrong with it, and what to do about it."""
+    from partly.commands.doctor import doctor as job
+    from partly.commands.doctor import page
+
+    found = job(labels, data, skip_bad=skip_bad, seed=seed)
+    print(json.dumps(found) if as_json else page(found))
+
+
+@app.command()
 def methods(
     name: Annotated[str | None, typer.Argument(help="Show one method with its settings.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
