@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from partly import auto, calling, items, metrics, run
-from partly.errors import DataError, LabelError, SettingError
+from partly.errors import DataError, LabelError, SettingError, did_you_mean
 from partly.items import Items
 from partly.labels import Labels
 from partly.labels.pairing import paired
@@ -263,6 +263,16 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with "auto" those of the best expected F1, and with `thresholds` those asked for; for `known` see
         `decision_function`."""
         return (self.decision_function(X, known) >= logit(self.thresholds_)).astype(np.int64)
+
+    def explain(self, X: Any, Y: Any, item: int, label: str, most: int = 5) -> dict[str, Any]:
+        """Why the entry of an item of X (its position) and a label (its name) has its probability: the features that
+        matter most, the nearest items of which the label is known (Y, as in `fit`), and the method's own reasons."""
+        check_is_fitted(self, "fitted_")
+        x = self._items(X, reset=False)
+        known = paired(len(x), Y, self.label_names_)
+        if label not in self.label_names_:
+            raise LabelError(f"There is no label {label!r}.{did_you_mean(label, self.label_names_)}")
+        return run.reasons(self.fitted_, x, known, item, self.label_names_.index(label), most)
 
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""

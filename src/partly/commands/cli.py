@@ -411,9 +411,28 @@ def features(
 
 
 @app.command()
+def explain(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    item: Annotated[str, typer.Argument(help="The id of an item that it was trained or is tested on.")],
+    label: Annotated[str, typer.Argument(help="The name of a label.")],
+    data: Annotated[str | None, typer.Option(help="Where its data is now, or other items.")] = None,
+    labels: LabelsFile = None,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="Reasons of each kind, at most.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say why a run gives an entry its probability: features, known neighbours, the method's own reasons."""
+    from partly.commands.explain import explain as job
+    from partly.commands.explain import page
+
+    found = job(run, item, label, data, labels, count)
+    print(json.dumps(found) if as_json else page(found))
+
+
+@app.command()
 def doctor(
     labels: Annotated[str, typer.Argument(help="A file of labels, or a data set by itself.")],
     data: Annotated[str | None, typer.Argument(help="The items of these labels, as for `partly train`.")] = None,
+    method: Annotated[str, typer.Option(help="What makes out-of-fold scores; see `partly methods`.")] = "auto",
     skip_bad: SkipBad = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all entries in doubt.")] = False,
     seed: Seed = 0,
@@ -422,7 +441,7 @@ def doctor(
     from partly.commands.doctor import doctor as job
     from partly.commands.doctor import page
 
-    found = job(labels, data, skip_bad=skip_bad, seed=seed)
+    found = job(labels, data, method=method, skip_bad=skip_bad, seed=seed)
     print(json.dumps(found) if as_json else page(found))
 
 

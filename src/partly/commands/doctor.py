@@ -15,11 +15,13 @@ SIGNS = {"problem": "PROBLEM", "warning": "Warning", "note": "Note", "fine": "Fi
 SHOWN = 30  # labels in the table
 
 
-def doctor(labels: str, data: str | None = None, *, skip_bad: bool = False, seed: int = 0) -> dict[str, Any]:
+def doctor(
+    labels: str, data: str | None = None, *, method: str = "auto", skip_bad: bool = False, seed: int = 0
+) -> dict[str, Any]:
     """Findings as plain data. labels: a file of labels, or a data set by itself; data: the items."""
     try:
         if data is None and not files.is_whole(labels):
-            return examined(Patient(files.read_labels(labels), seed=seed))
+            return examined(Patient(files.read_labels(labels)))
         opened = files.read(labels if data is None else data, None if data is None else labels, skip_bad=skip_bad)
     except PartlyError:
         odd = encodings.strange(encodings.of_table(Path(labels))) if Path(labels).suffix.lower() in SUFFIXES else None
@@ -27,7 +29,7 @@ def doctor(labels: str, data: str | None = None, *, skip_bad: bool = False, seed
             raise
         return unreadable(odd)
     tested = None if opened.test is None else opened.test.items
-    return examined(Patient(opened.labels, opened.items, tested, seed))
+    return examined(Patient(opened.labels, opened.items, tested, method, seed))
 
 
 def page(found: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from partly.commands.explain import remember
 from partly.commands.opening import Say, hidden, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
 from partly.data import held_out
@@ -57,6 +58,7 @@ def train(
     model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)
     if not here().first:
         return {}
+    remember(run, data, labels, scenario, model.seed)
     say(f"{model.method_}: {model.reason_}")
     for words in model.calibration_.told(model.label_names_) if model.calibration_ is not None else ():
         say(words)

@@ -22,11 +22,12 @@ __all__ = ["Finding", "doctor", "examined", "unreadable"]
 ORDER = ("problem", "warning", "note", "fine")
 
 
-def doctor(labels: Any, X: Any = None, test: Any = None, seed: int = 0) -> dict[str, Any]:
+def doctor(labels: Any, X: Any = None, test: Any = None, method: str = "auto", seed: int = 0) -> dict[str, Any]:
     """Examine labels, and with X the items they are of, and with `test` those of a test part.
 
-    labels: `Labels`, or an array of 1 yes, 0 no, NaN unknown. Returns plain data: "known" (a summary), "labels" (a line
-    each), "findings" (the gravest first: level, words, remedy, and where) and "skipped" (check -> why).
+    labels: `Labels`, or an array of 1 yes, 0 no, NaN unknown. method: what makes out-of-fold scores.
+    Returns plain data: "known" (a summary), "labels" (a line each), "findings" (the gravest first: level, words,
+    remedy, and where) and "skipped" (check -> why).
     """
     try:
         known = as_labels(labels, "labels")
@@ -38,7 +39,7 @@ def doctor(labels: Any, X: Any = None, test: Any = None, seed: int = 0) -> dict[
     items, tested = (None if part is None else as_items(part) for part in (X, test))
     if items is not None and len(items) != len(known):
         raise DataError(f"X has {len(items)} items and labels {len(known)}; both must be of the same items, in order.")
-    return examined(Patient(known, items, tested, seed))
+    return examined(Patient(known, items, tested, method, seed))
 
 
 def examined(patient: Patient) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from partly.labels import Labels
 
 FEWEST = 50  # items from which on scores are made of them
 BUDGET = "10x"  # of `auto`: enough for all but very large forests
+FOLDS = 5  # of a method that has no such scores by itself
 BLOCK = 1024  # items looked at together
 
 
@@ -27,6 +28,7 @@ class Patient:
     labels: Labels
     items: Items | None = None
     test_items: Items | None = None
+    method: str = "auto"
     seed: int = 0
 
     def lacks(self, needs: str) -> str:
@@ -48,7 +50,8 @@ class Patient:
     @cached_property
     def scores(self) -> npt.NDArray[np.floating]:
         """Logits of every entry by a model that has not seen the item, [N, L]."""
-        model = Classifier("auto", progress=False, budget=BUDGET, seed=self.seed)
+        budget = BUDGET if self.method == "auto" else None
+        model = Classifier(self.method, progress=False, budget=budget, folds=FOLDS, seed=self.seed)
         return model.fit(self.items, self.labels).out_of_fold_
 
     @cached_property

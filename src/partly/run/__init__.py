@@ -19,6 +19,7 @@ from partly.run.folder import (
     write_measured,
 )
 from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory
+from partly.run.reasons import reasons
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "read_ids",
     "read_measured",
     "read_out_of_fold",
+    "reasons",
     "save",
     "state_of",
     "within_budget",
