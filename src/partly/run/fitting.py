@@ -19,8 +19,8 @@ from partly import checkpoint, files, training
 from partly.calling import Calibration
 from partly.checkpoint import IDS
 from partly.clock import Clock, seed_for
-from partly.errors import CheckpointError, DataError, SettingError, listing
-from partly.items import Absent, Items, Origin, origin_of, shown_as
+from partly.errors import CheckpointError, DataError, SettingError
+from partly.items import Absent, Items, Origin, in_order, origin_of, shown_as
 from partly.labels import Labels
 from partly.method import Method
 from partly.networks import Network
@@ -30,11 +30,13 @@ from partly.pool import Pool
 from partly.processes.group import Group, here
 from partly.processes.launched import launched
 from partly.run.folder import (
+    SAVED,
     claim,
     decides,
     describe,
     digest,
     finished,
+    making_room,
     read_beliefs,
     read_calibration,
     read_ids,
@@ -108,6 +110,7 @@ class Fitted:
         origin, items = origin_of(self.method.task.items), self.shown(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
             return Featured(items, self.body, origin, self.method.task.items.shape[0])
+        items = in_order(items, self.method.task.items.names)
         self._check_items(items)
         return items
 
@@ -123,15 +126,6 @@ class Fitted:
         if here != there:
             raise DataError(
                 f"The model was trained on {there[0]} of {list(there[1])}; these are {here[0]} of {list(here[1])}."
-            )
-        names, others = self.method.task.items.names, items.names
-        if names is not None and others is not None and names != others:
-            pairs = enumerate(zip(names, others, strict=True))
-            differ = [f"column {j}: {a!r} in training, {b!r} here" for j, (a, b) in pairs if a != b]
-            raise DataError(
-                "The features are not those of training, or in another order"
-                + listing(differ, len(differ))
-                + "\nGive them under the same names, in the same order."
             )
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
@@ -303,13 +297,14 @@ def calibrate(fitted: Fitted, calibration: Calibration | None) -> None:
     here().wait()
 
 
-def save(fitted: Fitted, folder: Path) -> None:
+def save(fitted: Fitted, folder: Path, overwrite: bool = False) -> None:
     """Write a finished model into a folder of its own, in the form that `load` reads: the model, and nothing that was
-    there to train it, nor what it believes of the training entries. Of several processes only the first writes."""
+    there to train it, nor what it believes of the training entries; `overwrite`: in the place of another saved model.
+    Of several processes only the first writes."""
     if not launched().first:
         return
-    with files.locked(folder):
-        if (folder / "run.json").exists() or checkpoint.load(folder) is not None:
+    with making_room(folder, overwrite, SAVED), files.locked(folder):
+        if checkpoint.load(folder) is not None:
             raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
         files.write_sealed(folder / "run.json", fitted.description)
         training.save(folder, fitted.method, Clock(fitted.recipe.seed, fitted.recipe.epochs), fitted.progress)
