@@ -172,13 +172,19 @@ def logits(
 
 
 def predict_blocks(
-    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
+    method: Method,
+    items: Items,
+    batch_size: int = 1024,
+    known: Labels | None = None,
+    *,
+    calibrated: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | None = None,
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """`predict`, batch after batch [B, L], for who does not want to hold them all."""
+    """`predict`, batch after batch [B, L], for who does not want to hold them all. calibrated: what makes other logits
+    of those of the method."""
     start = 0
     for block in _logit_blocks(method, items, batch_size, known):
         _refuse_undefined(block, start)
-        yield expit(block, out=block)
+        yield expit(block if calibrated is None else calibrated(block))
         start += len(block)
 
 

@@ -188,6 +188,13 @@ def train(
         float | None,
         typer.Option(help="Share of the items that chooses the best epoch, 0 for none; 0.2 where there is a choice."),
     ] = None,
+    calibrate: Annotated[
+        str | None, typer.Option(help="Calibrate probabilities on out-of-fold scores: platt or isotonic.")
+    ] = None,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(help="Call yes for the best f1, precision:0.9, recall:0.9, or the expected share of yes."),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
     as_json: Json = False,
@@ -223,6 +230,8 @@ def train(
             "backbone_settings": parse_settings([*(backbone_setting or []), *(["freeze=all"] if freeze else [])]),
             "budget": budget,
             "augment": augment,
+            "calibrate": calibrate,
+            "thresholds": thresholds,
             "device": device,
             "seed": seed,
         },
@@ -248,6 +257,9 @@ def predict(
     beliefs: Annotated[
         bool, typer.Option("--beliefs", help="Instead: what the method believes of the entries it was trained on.")
     ] = False,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="Instead of probabilities: 1 (yes) or 0 (no), by the run's thresholds.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Write the probability of every label for every item (of the test part, where DATA has one)."""
@@ -255,7 +267,9 @@ def predict(
 
     if (data is None) != beliefs:
         raise SettingError("Give DATA to be scored, or --beliefs for the items that the run was trained on.")
-    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad)
+    if beliefs and calls:
+        raise SettingError("Give --beliefs or --calls: beliefs are not called yes or no.")
+    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad, calls)
     _say(f"{count} items scored: {out}")
     _print_json({"items": count, "out": out}, as_json)
 
@@ -493,6 +507,43 @@ def features(
     count, width = job(data, out, backbone=backbone, settings=settings, size=size, skip_bad=skip_bad, device=device)
     _say(f"{count} items x {width} features: {out}")
     _print_json({"items": count, "features": width, "out": out}, as_json)
+
+
+@app.command()
+def explain(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    item: Annotated[str, typer.Argument(help="The id of an item that it was trained or is tested on.")],
+    label: Annotated[str, typer.Argument(help="The name of a label.")],
+    data: Annotated[str | None, typer.Option(help="Where its data is now, or other items.")] = None,
+    labels: LabelsFile = None,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="Reasons of each kind, at most.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Say why a run gives an entry its probability: features, known neighbours, the method's own reasons."""
+    from partly.commands.explain import explain as job
+    from partly.commands.explain import page
+
+    found = job(run, item, label, data, labels, count)
+    if not _print_json(found, as_json):
+        print(page(found))
+
+
+@app.command()
+def doctor(
+    labels: Annotated[str, typer.Argument(help="A file of labels, or a data set by itself.")],
+    data: Annotated[str | None, typer.Argument(help="The items of these labels, as for `partly train`.")] = None,
+    method: Annotated[str, typer.Option(help="What makes out-of-fold scores; see `partly methods`.")] = "auto",
+    skip_bad: SkipBad = False,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Say what is known of labels, how it is missing, what is wrong with it, and what to do about it."""
+    from partly.commands.doctor import doctor as job
+    from partly.commands.doctor import page
+
+    found = job(labels, data, method=method, skip_bad=skip_bad, seed=seed)
+    if not _print_json(found, as_json):
+        print(page(found))
 
 
 @app.command()

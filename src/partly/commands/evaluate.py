@@ -32,8 +32,9 @@ def evaluate(scores: Path, labels: str, threshold: float = 0.5, run: Path | None
 def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:
     """Of these labels."""
     fitted = load(run)
-    if fitted.method.thresholds() is None:
+    if not fitted.chooses:
         raise SettingError(
-            f"{run}: {fitted.recipe.method} chooses no thresholds. Leave out --run, or give --threshold."
+            f"{run}: {fitted.recipe.method} chooses no thresholds. Leave out --run, give --threshold, or "
+            "let some be chosen: the same `partly train` with --thresholds f1."
         )
     return fitted.thresholds[positions(names, fitted.names, run, "label")]

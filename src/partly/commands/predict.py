@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from partly import data as files
 from partly.data.feature_table import BLOCK, write_numbers
 from partly.data.matching import positions
@@ -16,18 +18,24 @@ from partly.pictures.showing import counted
 from partly.run import load, read_ids
 
 
-def predict(run: Path, data: str, out: Path, known: Path | None = None, skip_bad: bool = False) -> int:
+def predict(
+    run: Path, data: str, out: Path, known: Path | None = None, skip_bad: bool = False, calls: bool = False
+) -> int:
     """Probabilities for the test part of a data set, or for items by themselves; how many items there are. Items are
     made and scores are written batch after batch, so that of either no more than that is held.
 
-    known: labels of some of these items, matched by id and by name, for a head that makes use of them.
+    known: labels of some of these items, matched by id and by name, for a head that makes use of them. calls: not
+    probabilities, but what is called yes by the thresholds of the run.
     """
     fitted = load(run)
     opened = files.read(data, skip_bad=skip_bad)
     part = opened.test or opened
     count, labels = len(part.items), part.labels
     given = None if known is None else _known(known, data, labels.ids, run, fitted.names)
-    blocks = counted(fitted.predict_blocks(part.items, given), count, data, weight=len)
+    made = fitted.predict_blocks(part.items, given)
+    if calls:
+        made = ((block >= fitted.thresholds).astype(np.float32) for block in made)
+    blocks = counted(made, count, data, weight=len)
     files.write_scores(out, blocks, map(labels.id_at, range(count)), fitted.names)
     return count
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from partly.commands.explain import remember
 from partly.commands.opening import Say, hidden, of_use, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
 from partly.data import held_out
@@ -69,7 +70,10 @@ def train(
     model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)
     if not here().first:
         return {}
+    remember(run, data, labels, scenario, model.seed)
     say(f"{model.method_}: {model.reason_}")
+    for words in model.calibration_.told(model.label_names_) if model.calibration_ is not None else ():
+        say(words)
     if evidence and not backbones_of(model.fitted_):
         say("No evidence is shown: the backbone makes no map of where in a picture something is.")
         evidence = False

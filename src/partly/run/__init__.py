@@ -6,7 +6,7 @@ This is the engine: it trains and predicts. `Classifier`, the loop of questions 
 from partly.run.activation import activation, backbones_of
 from partly.run.cross_fitting import check_folds, cross_fit
 from partly.run.feature_cache import made_once, make_features
-from partly.run.fitting import Fitted, fit, load, publish, save
+from partly.run.fitting import Fitted, calibrate, fit, load, publish, save
 from partly.run.folder import (
     claim,
     describe,
@@ -21,6 +21,7 @@ from partly.run.folder import (
     write_measured,
 )
 from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory
+from partly.run.reasons import reasons
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Recipe",
     "activation",
     "backbones_of",
+    "calibrate",
     "check_folds",
     "check_memory",
     "claim",
@@ -49,6 +51,7 @@ __all__ = [
     "read_ids",
     "read_measured",
     "read_out_of_fold",
+    "reasons",
     "save",
     "state_of",
     "within_budget",

@@ -22,6 +22,7 @@ from torch import Tensor
 
 import partly
 from partly import checkpoint, files
+from partly.calling import Calibration
 from partly.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
 from partly.errors import CheckpointError
 from partly.items import Items, origin_of
@@ -32,7 +33,8 @@ from partly.run.recipe import Recipe
 from partly.training import Validation
 
 SCORES = "scores.json"
-SAVED = ("run.json", "checkpoint-*", ".lock")  # what a saved model consists of
+CALIBRATION = "calibration.json"
+SAVED = ("run.json", "checkpoint-*", CALIBRATION, ".lock")  # what a saved model consists of
 
 
 def describe(
@@ -234,6 +236,20 @@ def write_measured(folder: Path, measured: dict[str, Any]) -> None:
 def read_measured(folder: Path) -> dict[str, Any] | None:
     """What `write_measured` kept; None where nothing was measured."""
     return files.read_sealed(folder / SCORES) if (folder / SCORES).exists() else None
+
+
+def write_calibration(folder: Path, calibration: Calibration | None) -> None:
+    """Keep how probabilities and calls are made of scores; None: they are as the method makes them."""
+    if calibration is not None:
+        files.write_sealed(folder / CALIBRATION, calibration.plain())
+    else:
+        (folder / CALIBRATION).unlink(missing_ok=True)
+
+
+def read_calibration(folder: Path) -> Calibration | None:
+    """What `write_calibration` kept; None where nothing was calibrated."""
+    path = folder / CALIBRATION
+    return Calibration.read(files.read_sealed(path)) if path.exists() else None
 
 
 def finished(folder: Path) -> tuple[dict[str, Any], Mapping[str, Tensor], dict[str, Any]]:
