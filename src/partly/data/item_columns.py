@@ -9,30 +9,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from partly.data.json_lines import SUFFIXES as JSON
-from partly.data.json_lines import JsonTable, is_json_lines
 from partly.data.paths import plain_file
-from partly.data.tables import SUFFIXES as TABLES
-from partly.data.tables import Table, first_cell, open_table, text
+from partly.data.tables import SUFFIXES, Table, first_cell, is_table, open_table, text
 from partly.data.wide import refuse_bad_ids
 from partly.errors import PartlyError
 
-SUFFIXES = (*TABLES, *JSON)
 IDS = ("item", "id", "name")  # columns that hold ids, the first that is there
 TEXT, PATH = "text", "path"  # columns that say what an item is
-
-
-def open_rows(path: Path) -> Table | JsonTable:
-    return JsonTable(path) if is_json_lines(path) else open_table(path)
 
 
 def holds(path: Path) -> str | None:
     """What the items of this table are: the column `text` or `path`, "bytes", or None: then it may hold features, since
     a feature may be called anything, and its cells are numbers. Who reads a table that is damaged says why."""
-    if not (path.name.lower().endswith(SUFFIXES) and path.is_file()):
+    if not (is_table(path) and path.is_file()):
         return None
     try:
-        table = open_rows(path)
+        table = open_table(path)
         named = (name for name in (TEXT, PATH) if name in table.header and not _is_number(first_cell(table, name)))
         return next(named, None) or ("bytes" if byte_columns(path) else None)
     except PartlyError:
@@ -69,7 +61,7 @@ def _is_bytes(kind: Any) -> bool:
 
 
 def cells_of(
-    table: Table | JsonTable, name: str, otherwise: str | None = None
+    table: Table, name: str, otherwise: str | None = None
 ) -> Iterator[tuple[list[str], list[str]]]:
     """Ids and the cells of a column, block after block. Where no column holds ids, the one called `otherwise` does;
     without it, positions are ids."""
@@ -86,7 +78,7 @@ def cells_of(
 
 def read_column(path: Path, name: str, otherwise: str | None = None) -> tuple[list[str], list[str]]:
     """All of `cells_of`, the ids seen to be there and to differ."""
-    table = open_rows(plain_file(path, SUFFIXES))
+    table = open_table(plain_file(path, SUFFIXES))
     ids: list[str] = []
     cells: list[str] = []
     for its, found in cells_of(table, name, otherwise):

@@ -1,4 +1,4 @@
-"""Pictures named in a table (`.csv`, `.parquet`, `.jsonl`, `.jsonl.gz`): the column `path` says where each lies, from
+"""Pictures named in a table (`.csv`, `.tsv`, `.parquet`, `.jsonl`): the column `path` says where each lies, from
 the table's own folder, and `item`, `id` or `name` what it is called (else the path is its id). Other columns are left
 alone. With a column `text` the texts are the items.
 """
