@@ -9,7 +9,7 @@ from typing import Any
 
 from partly.active import Loop, Plan, Round, simulation
 from partly.commands.opening import Say, hidden, open_data
-from partly.data import Dataset
+from partly.data import Dataset, Meaning
 from partly.errors import SettingError, Stopped
 from partly.estimator import Classifier
 from partly.files import write_file
@@ -32,10 +32,11 @@ def refine(
     plan: Plan,
     parameters: dict[str, Any],
     skip_bad: bool = False,
+    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
     say: Say = print,
 ) -> None:
     """Train, ask and train on: against a truth of which a scenario hides a part, or with people, a call per round."""
-    opened = open_data(data, labels, hierarchy, skip_bad)
+    opened = open_data(data, labels, hierarchy, skip_bad, meaning=meaning)
     if scenario is None and (shadow or rounds != 10):
         raise SettingError("--shadow and --rounds are for simulations; give a --scenario, or leave them out.")
     if scenario is not None and answers is not None:

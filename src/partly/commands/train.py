@@ -8,7 +8,7 @@ from typing import Any
 
 from partly.commands.opening import Say, hidden, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
-from partly.data import held_out
+from partly.data import Meaning, held_out
 from partly.errors import SettingError
 from partly.estimator import Classifier
 from partly.items import origin_of
@@ -28,6 +28,7 @@ def train(
     hold_out: float | None = None,
     parameters: dict[str, Any],
     skip_bad: bool = False,
+    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
     size: int | None = None,
     evidence: bool = False,
     say: Say = print,
@@ -39,7 +40,7 @@ def train(
     processes all train, and the first one reports.
     """
     with here().in_turn():  # the first looks at every picture, the others find what it has seen
-        opened = hidden(open_data(data, labels, skip_bad=skip_bad, size=size), scenario, parameters["seed"])
+        opened = hidden(open_data(data, labels, None, skip_bad, size, meaning), scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
     if evidence and opened.items.kind != "pictures":
         raise SettingError(f"--evidence shows where in pictures it is; the items of {data} are {opened.items.kind}.")

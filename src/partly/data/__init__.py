@@ -202,5 +202,7 @@ def _refuse_unwritten(one: ModuleType, form: str | None, path: Path) -> None:
 
 
 def _there() -> str:
-    names = [name for what in ("labels", "dataset") for name, one in formats.formats(what).items() if hasattr(one, "write")]
+    names = [
+        name for what in ("labels", "dataset") for name, one in formats.formats(what).items() if hasattr(one, "write")
+    ]
     return f"There is: {', '.join(names)}."

@@ -1,7 +1,8 @@
 """CheXpert: a wide table whose ids are in the column Path (MIMIC-CXR: dicom_id or study_id), a column per finding; 1
 is yes, 0 no, blank not mentioned and -1 uncertain. Columns that describe the patient or the picture are left alone.
 
-What is not mentioned is unknown, unless the caller says `absent="no"`. What -1 means the caller must say (`uncertain=`).
+What is not mentioned is unknown, unless the caller says `absent="no"`. What -1 means the caller must say
+(`uncertain=`).
 """
 
 from __future__ import annotations
@@ -43,5 +44,3 @@ def write(labels: Labels, path: Path) -> None:
     if lost:
         raise DataError(f"{path}: in such a file {', '.join(lost)} would not be a label. Write form='wide'.")
     write_cells(labels, path, ID)
-
-

@@ -2,9 +2,9 @@
 says of images which categories are not there (`neg_category_ids`).
 
 What an annotation names is there. What `neg_category_ids` names is not. All the rest is unknown in a file that has
-such lists (LVIS), and open in one that has none (COCO): not annotated need not be absent, so the caller says. What is in
-`not_exhaustive_category_ids` is there, in more places than are annotated. Ids are file names. Boxes and masks are not
-read, and none are written: an annotation says no more than that something is there.
+such lists (LVIS), and open in one that has none (COCO): not annotated need not be absent, so the caller says. What is
+in `not_exhaustive_category_ids` is there, in more places than are annotated. Ids are file names. Boxes and masks are
+not read, and none are written: an annotation says no more than that something is there.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from partly.data.json_stream import elements, top_keys
 from partly.data.meaning import Meaning, labels_of
@@ -48,8 +50,9 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
     found.add_annotations()
     found.refuse_wrong()
     words = list(found.categories.values())
-    parts = (found.rows, found.columns, found.z)
-    return labels_of(*parts, found.ids, words, meaning=meaning, path=path, wanted=names)
+    numbers = found.numbers
+    rows, columns, z = (np.frombuffer(part, part.typecode) for part in (numbers.rows, numbers.columns, numbers.z))
+    return labels_of(rows, columns, z, found.ids, words, meaning=meaning, path=path, wanted=names)
 
 
 def write(labels: Labels, path: Path) -> None:
@@ -105,8 +108,7 @@ class _Entries:
     """What is said, image by image and annotation by annotation."""
 
     def __init__(self, path: Path, categories: dict[Any, str], numbers: _Numbers) -> None:
-        self.path, self.categories = path, categories
-        self.rows, self.columns, self.z = numbers.rows, numbers.columns, numbers.z
+        self.path, self.categories, self.numbers = path, categories, numbers
         self.column = {key: j for j, key in enumerate(categories)}
         self.row: dict[Any, int] = {}
         self.ids: list[str] = []
@@ -138,9 +140,9 @@ class _Entries:
         if column is None:
             self._refused(f"{place}: there is no category {category!r}")
             return
-        self.rows.append(row)
-        self.columns.append(column)
-        self.z.append(z)
+        self.numbers.rows.append(row)
+        self.numbers.columns.append(column)
+        self.numbers.z.append(z)
 
     def _refused(self, told: str) -> None:
         self.wrong_count += 1

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from partly.data.dataset import Dataset, unlabelled
+from partly.data.headers import ID
 from partly.data.item_columns import holds
 from partly.data.matching import refuse_unwritable
 from partly.data.paths import kind_of, plain_file
 from partly.data.tables import SUFFIXES, Table, is_table, open_table, text, write_table
-from partly.data.wide import ID, label_columns, refuse_bad_ids
+from partly.data.wide import label_columns, refuse_bad_ids
 from partly.errors import DataError, listing
 from partly.items import Arrays, features
 

@@ -2,8 +2,8 @@
 
 It says in HOLDS what it holds. "labels": `read(path, names, meaning) -> Labels` and `write(labels, path)`; "items":
 `read(path) -> Dataset` whose labels have no columns; "dataset": `read(path, meaning) -> Dataset`, and for both
-`write(data, path)`. `meaning` is what the caller says of that which a file leaves open. Where SAYS is "yes", a file lists
-what is there and nothing else. A format in a folder has no SUFFIXES.
+`write(data, path)`. `meaning` is what the caller says of that which a file leaves open. Where SAYS is "yes", a file
+lists what is there and nothing else. A format in a folder has no SUFFIXES.
 """
 
 from __future__ import annotations

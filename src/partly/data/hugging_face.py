@@ -1,30 +1,35 @@
 """Hugging Face `datasets`: an object, or a folder that `save_to_disk` wrote.
 
 What is known is in two columns of lists, `yes` and `no`, of a ClassLabel with the names: that is what is written. Else
-one column of ClassLabel (a list, or one an item) says what is there, and the caller what it means not to be listed. Else
-every column that is no item and no id is a label: 1, 0 or None. Items are the column `text`, a column of pictures or a
-column of vectors, `features`; ids are the column `item`, `id` or `name`. The parts `train` and `test` of a `DatasetDict`
-are what is learned from and what is tested on.
+one column of ClassLabel (a list, or one an item) says what is there, and the caller what it means not to be listed.
+Else every column that is no item and no id is a label: 1, 0 or None. Items are the column `text`, a column of pictures
+or a column of vectors, `features`; ids are the column `item`, `id` or `name`. The parts `train` and `test` of a
+`DatasetDict` are what is learned from and what is tested on.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from partly.data import embedded_pictures
 from partly.data.dataset import Dataset
 from partly.data.folders import making
 from partly.data.item_columns import IDS
 from partly.data.meaning import Meaning, labels_of
 from partly.data.tables import WRONG, ternary, text
 from partly.errors import DataError, listing
-from partly.items import Absent, Items, features, texts
+from partly.files import replacing
+from partly.items import Absent, Items, features, texts, texts_of
 from partly.labels import Labels
+from partly.pictures.survey import cache_folder
 
 HOLDS = "dataset"
 YES, NO = "yes", "no"
@@ -76,19 +81,36 @@ def write(data: Dataset, path: Path) -> None:
         table[name] = _lists(labels, code)
     kinds = {"item": library.Value("string")}
     kinds |= {name: library.List(library.ClassLabel(names=list(labels.names))) for name in (YES, NO)}
-    if not isinstance(data.items, Absent):
+    if data.items.kind == "texts":
+        table[TEXT] = pa.array(_texts(data.items), pa.string())
+        kinds[TEXT] = library.Value("string")
+    elif not isinstance(data.items, Absent):
+        if data.items.names is not None:
+            warnings.warn(
+                f"{path}: this format has no place for the names of features; their order stays.", stacklevel=3
+            )
         table[VECTORS] = pa.array(_vectors(data.items), pa.list_(pa.float32()))
         kinds[VECTORS] = library.List(library.Value("float32"))
     schema = library.Features(kinds)
-    made = library.Dataset(pa.table(table).cast(schema.arrow_schema).replace_schema_metadata(schema.arrow_schema.metadata))
-    shown = library.is_progress_bar_enabled() if hasattr(library, "is_progress_bar_enabled") else True
-    library.disable_progress_bars()
+    made = library.Dataset(
+        pa.table(table).cast(schema.arrow_schema).replace_schema_metadata(schema.arrow_schema.metadata)
+    )
+    with _silent(), making(path) as folder:
+        made.save_to_disk(str(folder))
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without the bars of the library, which are shown again afterwards."""
+    import datasets
+
+    shown = datasets.is_progress_bar_enabled()
+    datasets.disable_progress_bars()
     try:
-        with making(path) as folder:
-            made.save_to_disk(str(folder))
+        yield
     finally:
         if shown:
-            library.enable_progress_bars()
+            datasets.enable_progress_bars()
 
 
 def _library(path: Path) -> Any:
@@ -106,6 +128,11 @@ def _lists(labels: Labels, code: int) -> Any:
     return pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), pa.array(columns[chosen], pa.int64())).cast(
         pa.list_(pa.int64())
     )
+
+
+def _texts(items: Items) -> list[str]:
+    steps = range(0, len(items), BLOCK)
+    return [word for start in steps for word in texts_of(items.take(slice(start, start + BLOCK)))]
 
 
 def _vectors(items: Items) -> list[Any]:
@@ -143,11 +170,18 @@ def _items(given: Any, arrow: Any, columns: Any, where: str) -> tuple[Any, str |
         return features(np.concatenate(blocks) if blocks else np.empty((0, 1)), where), VECTORS
     pictures = [name for name, kind in columns.items() if type(kind).__name__ == "Image"]
     if pictures:
-        raise DataError(
-            f"{where}: the column {pictures[0]!r} holds pictures. Write it with .to_parquet('pictures.parquet'), "
-            "which is read as DATA, and what is known by .remove_columns of it."
-        )
+        return _pictures(given.select_columns(pictures[:1])), pictures[0]
     return Absent("features", (0,), len(given)), None
+
+
+def _pictures(given: Any) -> Items:
+    """The bytes, copied once into the cache folder, from where each is read when it is wanted."""
+    kept = cache_folder() / "datasets" / f"{given._fingerprint}.parquet"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with _silent(), replacing(kept) as file:
+            given.to_parquet(file)
+    return embedded_pictures.read(kept).items
 
 
 def _labels(arrow: Any, columns: Any, kept: Sequence[str], ids: list[str], meaning: Meaning, where: str) -> Labels:
@@ -155,8 +189,8 @@ def _labels(arrow: Any, columns: Any, kept: Sequence[str], ids: list[str], meani
     there = {name: words for name, words in lists.items() if words is not None}
     if {YES, NO} <= set(there) and there[YES] == there[NO]:
         found = [_listed(arrow, name, code) for name, code in ((YES, 1), (NO, -1))]
-        parts = (np.concatenate([one[k] for one in found]) for k in range(3))
-        return labels_of(*parts, ids, there[YES], meaning=meaning, path=where)
+        rows, cells, z = (np.concatenate([one[k] for one in found]) for k in range(3))
+        return labels_of(rows, cells, z, ids, there[YES], meaning=meaning, path=where)
     if len(there) == 1:
         name, words = next(iter(there.items()))
         meaning.need_absent(where, f"the column {name!r} lists what is there: the rest may be absent or unknown.")

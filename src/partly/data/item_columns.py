@@ -60,9 +60,7 @@ def _is_bytes(kind: Any) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
-def cells_of(
-    table: Table, name: str, otherwise: str | None = None
-) -> Iterator[tuple[list[str], list[str]]]:
+def cells_of(table: Table, name: str, otherwise: str | None = None) -> Iterator[tuple[list[str], list[str]]]:
     """Ids and the cells of a column, block after block. Where no column holds ids, the one called `otherwise` does;
     without it, positions are ids."""
     called = next((column for column in IDS if column in table.header), otherwise)

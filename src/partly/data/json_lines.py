@@ -65,7 +65,9 @@ class JsonTable:
 
     def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """A line of nulls only names columns."""
-        return ((number, found) for number, found in self._objects() if any(cell is not None for cell in found.values()))
+        return (
+            (number, found) for number, found in self._objects() if any(cell is not None for cell in found.values())
+        )
 
     def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Every object with its line; blank lines are none."""

@@ -71,8 +71,10 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
     if unsure and meaning.uncertain is None:
         told = listing(unsure, len(unsure))
         raise DataError(f"{path}: entries on which people disagree: {len(unsure)}{told}\n{how_to_say('uncertain')}")
-    parts = np.array(entries, np.int64).reshape(-1, 3).T
-    return labels_of(*parts, ids, list(labels), meaning=meaning, path=path, wanted=names, unseen=unseen)
+    said = np.array(entries, np.int64).reshape(-1, 3)
+    return labels_of(
+        said[:, 0], said[:, 1], said[:, 2], ids, list(labels), meaning=meaning, path=path, wanted=names, unseen=unseen
+    )
 
 
 def write(labels: Labels, path: Path) -> None:

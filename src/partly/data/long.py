@@ -36,6 +36,7 @@ from partly.errors import DataError
 from partly.labels import Labels
 
 HOLDS = "labels"
+__all__ = ["HOLDS", "SUFFIXES", "coded", "read", "read_rows", "recognises", "write"]
 GROUP_ROWS = 1 << 20
 Codes = npt.NDArray[np.int32]
 

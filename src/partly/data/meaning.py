@@ -24,7 +24,7 @@ from partly.labels import Labels
 
 CODES = {"unknown": 0, "yes": 1, "no": -1}
 CHOICES = {"absent": ("unknown", "no"), "uncertain": ("unknown", "yes", "no")}
-Codes = npt.NDArray[Any]
+Codes = Sequence[int] | npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -82,20 +82,20 @@ def labels_of(
     wanted: which labels there are, and their order. unseen: items that nobody has looked at, of which nothing is known
     whatever the rest means.
     """
-    rows, columns, z = (np.asarray(part, np.int64) for part in (rows, columns, z))
+    row, column, code = (np.asarray(part, np.int64) for part in (rows, columns, z))
     if wanted is not None:
         at = {name: j for j, name in enumerate(wanted)}
         refuse_strangers([name for name in names if name not in at], wanted, lambda _: str(path))
-        columns, names = np.array([at[name] for name in names], np.int64)[columns], wanted
-    unsure = z == UNSURE
-    settled = meaning.settled(z.astype(np.int8))
+        column, names = np.array([at[name] for name in names], np.int64)[column], wanted
+    unsure = code == UNSURE
+    settled = meaning.settled(code.astype(np.int8))
     known = np.flatnonzero(settled)
     with naming(Path(path)):
-        said = Labels.from_codes(rows[known], columns[known], (settled[known] == 1).astype(np.int8), names, ids)
+        said = Labels.from_codes(row[known], column[known], (settled[known] == 1).astype(np.int8), names, ids)
     if meaning.absent != "no":
         return said
     open_to_no = np.ones(said.shape, bool)
-    open_to_no[rows[unsure], columns[unsure]] = False
+    open_to_no[row[unsure], column[unsure]] = False
     open_to_no[np.asarray(unseen, np.int64)] = False
     full = said.rows(slice(None))
     return Labels.from_ternary(np.where(open_to_no & (full == 0), np.int8(-1), full), names=names, ids=ids)

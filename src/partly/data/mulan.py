@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import warnings
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -67,7 +68,9 @@ def read(path: Path, meaning: Meaning) -> Dataset:
     if (z == 0).any():
         meaning = replace(meaning, absent="unknown")  # what is a 0 is known to be no
     else:
-        meaning.need_absent(path, "a MULAN file in which no label is ?: where a label is 0, it may be absent or unknown.")
+        meaning.need_absent(
+            path, "a MULAN file in which no label is ?: where a label is 0, it may be absent or unknown."
+        )
         z = np.where(z == 1, z, np.int8(0))
     rows, columns = z.nonzero()
     ids = list(map(str, range(len(z))))
@@ -82,7 +85,7 @@ def write(data: Dataset, path: Path) -> None:
     if items.kind != "features" or len(items.shape) != 1:
         raise DataError(f"{path}: holds features, and these items are {items.kind}.")
     if labels.given_ids is not None:
-        raise DataError(f"{path}: has no place for the ids of the items. Write them to a table, or leave them out.")
+        warnings.warn(f"{path}: this format has no place for the ids of items; their order stays.", stacklevel=3)
     names = items.names or tuple(f"feature {j}" for j in range(items.shape[0]))
     both = set(names) & set(labels.names)
     if both:
@@ -143,7 +146,8 @@ def _labels(path: Path, relation: str, names: list[str]) -> tuple[list[str], Hie
         count = re.search(r"-C\s+(-?\d+)", relation)
         if count is None:
             raise DataError(
-                f"{path}: which attributes are labels? {beside.name} should name them, or the relation count them (-C n)."
+                f"{path}: which attributes are labels? {beside.name} should name them, "
+                "or the relation count them (-C n)."
             )
         n = int(count[1])
         return (names[:n] if n >= 0 else names[n:]), None
@@ -151,7 +155,9 @@ def _labels(path: Path, relation: str, names: list[str]) -> tuple[list[str], Hie
     labels = [str(one.get("name")) for one in root.iter("label")]
     lost = sorted(set(labels) - set(names))
     if lost or not labels:
-        raise DataError(f"{found}: labels that are no attributes of {path.name}: {len(lost)}" + listing(lost, len(lost)))
+        raise DataError(
+            f"{found}: labels that are no attributes of {path.name}: {len(lost)}" + listing(lost, len(lost))
+        )
     pairs = {str(child.get("name")): str(one.get("name")) for one in root.iter("label") for child in one}
     with naming(found):
         # The order is that of the attributes: a nested list has another.
@@ -185,7 +191,9 @@ def _attribute(text: str, place: str) -> Attribute:
         return Attribute(name, tuple(_cells(kind[1:-1])))
     if kind.split()[:1] and kind.split()[0].lower() in NUMERIC:
         return Attribute(name, None)
-    raise DataError(f"{place}: {text!r:.80}: an attribute is numeric or lists its values: {{0,1}}. Others are not read.")
+    raise DataError(
+        f"{place}: {text!r:.80}: an attribute is numeric or lists its values: {{0,1}}. Others are not read."
+    )
 
 
 class _Rows:
@@ -215,7 +223,11 @@ class _Rows:
         self.ends.append(len(self.data))
 
     def items(self, count: int, names: tuple[str, ...]) -> Any:
-        parts = (np.frombuffer(self.data, np.float32), np.frombuffer(self.indices, np.int32), np.frombuffer(self.ends, np.int64))
+        parts = (
+            np.frombuffer(self.data, np.float32),
+            np.frombuffer(self.indices, np.int32),
+            np.frombuffer(self.ends, np.int64),
+        )
         x = sp.csr_array(parts, shape=(count, self.width))
         where = str(self.path)
         return sparse_features(x, where, names) if self.sparse else features(x.toarray(), where, names)
@@ -230,7 +242,9 @@ def _records(path: Path, begins: int, width: int) -> Iterator[tuple[int, Iterato
         if text.startswith("{") and text.endswith("}"):
             pairs = [cell.strip().partition(" ") for cell in _cells(text[1:-1])]
             if any(not place.isdecimal() or int(place) >= width for place, _, _ in pairs):
-                raise DataError(f"{path}:{number}: a sparse row is {{place value, ...}}, places below {width}: {text:.60}")
+                raise DataError(
+                    f"{path}:{number}: a sparse row is {{place value, ...}}, places below {width}: {text:.60}"
+                )
             yield number, ((int(place), cell.strip()) for place, _, cell in pairs), True
             continue
         cells = _cells(text)
@@ -243,7 +257,10 @@ def _cells(text: str) -> list[str]:
     if "'" not in text and '"' not in text:
         return [cell.strip() for cell in text.split(",")] if text.strip() else []
     quote = "'" if "'" in text else '"'
-    return [cell.strip() for cell in next(csv.reader(io.StringIO(text), quotechar=quote, skipinitialspace=True, escapechar="\\"))]
+    return [
+        cell.strip()
+        for cell in next(csv.reader(io.StringIO(text), quotechar=quote, skipinitialspace=True, escapechar="\\"))
+    ]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -261,5 +278,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _quoted(word: str) -> str:
     if PLAIN.fullmatch(word):
         return word
-    marked = word.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    marked = (
+        word.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    )
     return f"'{marked}'"

@@ -47,7 +47,12 @@ def write(labels: Labels, path: Path) -> None:
         for start in range(0, len(rows), GROUP_ROWS):
             part = slice(start, start + GROUP_ROWS)
             source = pa.array(["verification"] * len(rows[part]))
-            cells = [ids.take(pa.array(rows[part])), source, words.take(pa.array(columns[part])), pa.array(values[part])]
+            cells = [
+                ids.take(pa.array(rows[part])),
+                source,
+                words.take(pa.array(columns[part])),
+                pa.array(values[part]),
+            ]
             yield pa.record_batch(cells, schema=schema)
 
     write_table(path, schema, batches())

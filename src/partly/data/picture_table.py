@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from partly.data.dataset import Dataset, unlabelled
-from partly.data.item_columns import PATH, SUFFIXES, holds, read_column
+from partly.data.item_columns import PATH, holds, read_column
+from partly.data.tables import SUFFIXES
 from partly.items import PictureFiles, Source
 from partly.pictures.worker import Place
 

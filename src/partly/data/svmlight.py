@@ -1,5 +1,6 @@
-"""svmlight, also of libsvm and of the extreme classification repository: a line per item, the numbers of its labels, then
-`number:value` for each feature that is not 0. A first line of three numbers (items, features, labels) may say how many.
+"""svmlight, also of libsvm and of the extreme classification repository: a line per item, the numbers of its labels,
+then `number:value` for each feature that is not 0. A first line of three numbers (items, features, labels) may say how
+many.
 
 Labels that are not listed may be absent or unknown: the caller says. Features stay sparse. Written files begin with
 comments that hold the names, and each line ends in one with the id, where there are such; both are read again.
@@ -59,7 +60,9 @@ def read(path: Path, meaning: Meaning) -> Dataset:
     rows = np.repeat(np.arange(len(listed)), [len(one) for one in listed])
     codes = np.concatenate([np.empty(0), *(np.asarray(one, float) for one in listed)])
     if (codes % 1).any() or (codes < 0).any():
-        raise DataError(f"{path}: labels must be whole numbers from 0 on; {codes[(codes % 1 != 0) | (codes < 0)][0]:g}.")
+        raise DataError(
+            f"{path}: labels must be whole numbers from 0 on; {codes[(codes % 1 != 0) | (codes < 0)][0]:g}."
+        )
     names = lines.names.get("labels") or _numbered(codes, lines.counts)
     ids = lines.ids if len(set(lines.ids)) == len(listed) else list(map(str, range(len(listed))))
     at = {name: j for j, name in enumerate(_numbered(codes, lines.counts))} if "labels" not in lines.names else None

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from partly.data.dataset import Dataset, unlabelled
-from partly.data.item_columns import SUFFIXES, TEXT, cells_of, holds
+from partly.data.item_columns import TEXT, cells_of, holds
 from partly.data.paths import plain_file
-from partly.data.tables import Faults, open_table
+from partly.data.tables import SUFFIXES, Faults, open_table
 from partly.data.wide import refuse_bad_ids
 from partly.items import spooled
 

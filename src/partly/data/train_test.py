@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from partly.data.dataset import Dataset
-from partly.data.meaning import Meaning
 from partly.data.matching import refuse_unwritable
+from partly.data.meaning import Meaning
 from partly.data.npz import Arrays, as_text, npz_names, read_npz
 from partly.data.paths import naming
 from partly.errors import DataError, listing

@@ -69,6 +69,8 @@ def _files(path: Path) -> list[Path]:
 def _stems(ids: Sequence[str]) -> list[str]:
     """The ids without their endings, as file names; numbers, where these would not do."""
     stems = [PurePosixPath(name).stem for name in ids]
-    safe = all(stem.replace("-", "").replace("_", "").isalnum() and stem.isascii() and len(stem) < 200 for stem in stems)
+    safe = all(
+        stem.replace("-", "").replace("_", "").isalnum() and stem.isascii() and len(stem) < 200 for stem in stems
+    )
     plain = safe and max(Counter(stem.casefold() for stem in stems).values(), default=1) == 1
     return stems if plain and sorted(stems) == stems else [f"{i:08d}" for i in range(len(ids))]

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from partly.data.meaning import Meaning, labels_of
 from partly.data.packing import unpacked
 from partly.data.paths import kind_of
@@ -54,7 +56,8 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
     if wrong:
         raise DataError(f"{path}: values that are not 1, -1 or 0: {len(wrong)}" + listing(wrong, len(wrong)))
     meaning = meaning if meaning.uncertain else replace(meaning, uncertain="unknown")
-    return labels_of(rows, columns, z, list(ids), list(files), meaning=meaning, path=path, wanted=names)
+    parts = [np.frombuffer(part, part.typecode) for part in (rows, columns, z)]
+    return labels_of(parts[0], parts[1], parts[2], list(ids), list(files), meaning=meaning, path=path, wanted=names)
 
 
 def write(labels: Labels, path: Path) -> None:

@@ -36,6 +36,7 @@ from partly.errors import DataError
 from partly.labels import Labels
 
 HOLDS = "labels"
+__all__ = ["HOLDS", "SUFFIXES", "label_columns", "read", "read_cells", "recognises", "refuse_bad_ids", "write"]
 MINUS = ("-1", "-1.0")  # uncertain, where the caller says what that means
 SMALL = 1 << 24  # cells: up to here a dense matrix is simply faster
 
@@ -54,7 +55,9 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
     return read_cells(table, ID, labels, names, meaning)
 
 
-def read_cells(table: Table, called: str, labels: Sequence[str], names: Sequence[str] | None, meaning: Meaning) -> Labels:
+def read_cells(
+    table: Table, called: str, labels: Sequence[str], names: Sequence[str] | None, meaning: Meaning
+) -> Labels:
     """Labels from the columns of these names; the one that is `called` so holds the ids."""
     wrong = Faults(table, f"cells that are not {SPELLINGS}")
     ids: list[str] = []
