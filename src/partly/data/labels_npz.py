@@ -24,7 +24,7 @@ SUFFIXES = (".npz",)
 
 
 def recognises(path: Path) -> bool:
-    return path.suffix.lower() == ".npz"
+    return path.suffix.lower() == ".npz" and path.is_file()
 
 
 def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
