@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from partly.data.headers import LONG, OPEN_IMAGES, is_long, is_open_images, is_tags
 from partly.data.paths import plain_file
 from partly.data.tables import SUFFIXES, Table, first_cell, is_table, open_table, text
 from partly.data.wide import refuse_bad_ids
@@ -16,19 +17,31 @@ from partly.errors import PartlyError
 
 IDS = ("item", "id", "name")  # columns that hold ids, the first that is there
 TEXT, PATH = "text", "path"  # columns that say what an item is
+LABELS = "labels"  # there are none
 
 
 def holds(path: Path) -> str | None:
-    """What the items of this table are: the column `text` or `path`, "bytes", or None: then it may hold features, since
+    """What the items of this table are: the column `text` or `path`, "bytes", "labels" (none), or None: then it may hold features, since
     a feature may be called anything, and its cells are numbers. Who reads a table that is damaged says why."""
     if not (is_table(path) and path.is_file()):
         return None
     try:
         table = open_table(path)
+        if _are_entries(table):
+            return LABELS
         named = (name for name in (TEXT, PATH) if name in table.header and not _is_number(first_cell(table, name)))
         return next(named, None) or ("bytes" if byte_columns(path) else None)
     except PartlyError:
         return None
+
+
+def _are_entries(table: Table) -> bool:
+    """A row per entry: the labels are words, where features would be numbers."""
+    name = OPEN_IMAGES[1] if is_open_images(table.header) else LONG[1]
+    if not (is_long(table.header) or is_tags(table.header) or is_open_images(table.header)):
+        return False
+    cell = first_cell(table, name)
+    return cell is not None and not _is_number(cell)
 
 
 def _is_number(cell: object) -> bool:
