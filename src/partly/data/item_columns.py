@@ -21,8 +21,9 @@ LABELS = "labels"  # there are none
 
 
 def holds(path: Path) -> str | None:
-    """What the items of this table are: the column `text` or `path`, "bytes", "labels" (none), or None: then it may hold features, since
-    a feature may be called anything, and its cells are numbers. Who reads a table that is damaged says why."""
+    """What the items of this table are: the column `text` or `path`, "bytes", "labels" where there are none, or None:
+    then it may hold features, since a feature may be called anything, and its cells are numbers. Who reads a table that
+    is damaged says why."""
     if not (is_table(path) and path.is_file()):
         return None
     try:
