@@ -156,3 +156,10 @@ def test_a_large_file_is_read_block_by_block(tmp_path, suffix, monkeypatch):
     assert read_labels(tmp_path / f"a.{suffix}") == labels
     assert len(sizes) >= 20
     assert max(sizes) <= 1000
+
+
+def test_rows_that_only_name_an_item_or_a_label_say_nothing_of_an_entry(file):
+    file.write_text("item,label,value\n,cat,\n,dog,\nx,,\ny,cat,1\nz,dog,-1\n")
+    assert read_labels(file, uncertain="unknown").rows(slice(None)).tolist() == [[0, 0], [1, 0], [0, 0]]
+    no = read_labels(file, absent="no", uncertain="unknown")
+    assert no.rows(slice(None)).tolist() == [[-1, -1], [1, -1], [-1, 0]]

@@ -87,10 +87,12 @@ def read_rows(
     if names is not None:
         strangers = list(labels)[len(names) :]
         refuse_strangers(strangers, names, lambda label: table.place(int(np.argmax(column == labels[label]))))
-    said = np.flatnonzero(z)
-    _refuse_clashes(table, said[z[said] != UNSURE], row, column, z)
     words = list(labels) if names is None else names
-    return labels_of(row[said], column[said], z[said], list(items), words, meaning=meaning, path=table.path)
+    try:
+        return labels_of(row, column, z, list(items), words, meaning=meaning, path=table.path)
+    except DataError:
+        _refuse_clashes(table, np.flatnonzero((z == 1) | (z == -1)), row, column, z)
+        raise
 
 
 def write(labels: Labels, path: Path) -> None:

@@ -77,19 +77,20 @@ def labels_of(
     wanted: Sequence[str] | None = None,
     unseen: Sequence[int] = (),
 ) -> Labels:
-    """Labels from what a file says: z [n] (yes, no, UNSURE) at rows and columns [n] of these ids and names.
+    """Labels from what a file says: z [n] (yes, no, UNSURE, or 0: nothing) at rows and columns [n].
 
     wanted: which labels there are, and their order. unseen: items that nobody has looked at, of which nothing is known
     whatever the rest means.
     """
-    row, column, code = (np.asarray(part, np.int64) for part in (rows, columns, z))
+    # As they come: of millions of entries, int32 take half of the memory.
+    row, column, code = (np.asarray(part) if len(part) else np.empty(0, np.int64) for part in (rows, columns, z))
     if wanted is not None:
         at = {name: j for j, name in enumerate(wanted)}
         refuse_strangers([name for name in names if name not in at], wanted, lambda _: str(path))
         column, names = np.array([at[name] for name in names], np.int64)[column], wanted
     unsure = code == UNSURE
-    settled = meaning.settled(code.astype(np.int8))
-    known = np.flatnonzero(settled)
+    settled = Meaning(uncertain=meaning.uncertain).settled(code.astype(np.int8))  # a 0 is not about an entry
+    known = slice(None) if settled.all() else np.flatnonzero(settled)
     with naming(Path(path)):
         said = Labels.from_codes(row[known], column[known], (settled[known] == 1).astype(np.int8), names, ids)
     if meaning.absent != "no":
