@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from partly.data import formats, hugging_face
+from partly.data import formats, hugging_face, train_test
 from partly.data.dataset import Dataset, held_out, sized, sound
 from partly.data.matching import arranged, called_alike, positions, refuse_unwritable
 from partly.data.meaning import Meaning, only_yes
@@ -126,6 +126,8 @@ def write(data: Dataset | Labels, path: PathLike, *, form: str | None = None, ab
     if one.HOLDS == "labels":
         write_labels(data.labels, path, form=form, absent=absent)
         return
+    if data.test is not None and one is not train_test:
+        raise DataError(f"{path}: has no place for a test part. Write one part at a time, or both to an .npz.")
     if getattr(one, "SAYS", None) == "yes":
         only_yes(data.labels, absent, path)
     _refuse_unwritten(one, form, path)
@@ -191,7 +193,7 @@ def _label_form(labels: Labels, path: Path) -> str:
     if is_table(path):
         return TABLES[labels.sparse]
     of = [name for name, one in formats.formats("labels").items() if suffix in getattr(one, "SUFFIXES", ("",))]
-    if len(of) != 1:
+    if len(of) != 1 or not suffix:
         raise DataError(f"{path}: say in which form: {' or '.join(of)} (form=, --form).")
     return of[0]
 

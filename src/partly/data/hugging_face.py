@@ -73,8 +73,8 @@ def of_object(given: Any, meaning: Meaning, where: str = "datasets") -> Dataset:
 def write(data: Dataset, path: Path) -> None:
     """`item`, `yes` and `no`, and the items where they are features or texts."""
     library = _library(path)
-    if data.test is not None or data.items.kind == "pictures":
-        raise DataError(f"{path}: texts and features are written here, one part at a time; these are not that.")
+    if data.items.kind == "pictures":
+        raise DataError(f"{path}: texts and features are written here, and these items are pictures.")
     labels, table = data.labels, {}
     table["item"] = pa.array(labels.ids, pa.string())
     for name, code in ((YES, 1), (NO, -1)):
