@@ -81,11 +81,17 @@ Data = Annotated[
     str,
     typer.Argument(
         help="'scenes', 'scenes-coarse' or 'digits', an .npz with a train and a test part, a table of features or of "
-        "texts, a folder or a table of pictures, or a folder that `partly features` wrote.",
+        "texts, a folder or a table of pictures, a folder that `partly features` wrote, or what docs/formats.md has.",
         metavar="DATA",
     ),
 ]
-LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: .csv, .parquet or .npz.")]
+LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: docs/formats.md.")]
+Absent = Annotated[
+    str | None, typer.Option(help="What entries are that a file of labels does not mention: unknown or no.")
+]
+Uncertain = Annotated[
+    str | None, typer.Option(help="What entries are that it calls uncertain (-1, fractions): unknown, yes or no.")
+]
 HierarchyFile = Annotated[Path | None, typer.Option("--hierarchy", help="A table with the columns child and parent.")]
 Size = Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without files that are no pictures.")]
@@ -141,6 +147,8 @@ def train(
     run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
     labels: LabelsFile = None,
     hierarchy: HierarchyFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     scenario: Scenario = None,
     method: Method = "auto",
     head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
@@ -201,12 +209,14 @@ def train(
 ) -> None:
     """Train a classifier and write its run folder with a report."""
     from partly.commands.train import train as job
+    from partly.data import Meaning
 
     scores = job(
         data,
         run,
         labels=labels,
         hierarchy=hierarchy,
+        meaning=Meaning(absent, uncertain),
         scenario=scenario,
         hold_out=hold_out,
         parameters={
@@ -254,6 +264,8 @@ def predict(
         typer.Option(help="Labels known of these items, for the heads c-tran and label-transformer."),
     ] = None,
     skip_bad: SkipBad = False,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     beliefs: Annotated[
         bool, typer.Option("--beliefs", help="Instead: what the method believes of the entries it was trained on.")
     ] = False,
@@ -264,12 +276,14 @@ def predict(
 ) -> None:
     """Write the probability of every label for every item (of the test part, where DATA has one)."""
     from partly.commands import predict as job
+    from partly.data import Meaning
 
     if (data is None) != beliefs:
         raise SettingError("Give DATA to be scored, or --beliefs for the items that the run was trained on.")
     if beliefs and calls:
         raise SettingError("Give --beliefs or --calls: beliefs are not called yes or no.")
-    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad, calls)
+    meaning = Meaning(absent, uncertain)
+    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad, meaning, calls)
     _say(f"{count} items scored: {out}")
     _print_json({"items": count, "out": out}, as_json)
 
@@ -297,12 +311,15 @@ def evaluate(
     run: Annotated[
         Path | None, typer.Option(help="Instead: the thresholds that the method of this run has chosen, one a label.")
     ] = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     as_json: Json = False,
 ) -> None:
     """Score probabilities against labels; only known entries count."""
     from partly.commands.evaluate import evaluate as job
+    from partly.data import Meaning
 
-    result = job(scores, labels, threshold, run)
+    result = job(scores, labels, threshold, run, Meaning(absent, uncertain))
     if not _print_json(result, as_json):
         _print_scores({scores.name: result})
         if result["OR"] == 0:
@@ -324,11 +341,14 @@ def simulate(
     out: Annotated[Path, typer.Option(help="The partly known labels: .csv, .parquet or .npz.")],
     seed: Seed = 0,
     as_json: Json = False,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
 ) -> None:
     """Hide labels as a scenario says, and write what is left."""
     from partly.commands.simulate import simulate as job
+    from partly.data import Meaning
 
-    observed = job(data, scenario, out, seed)
+    observed = job(data, scenario, out, seed, Meaning(absent, uncertain))
     _say(repr(observed))
     _print_json(observed.summary() | {"out": out}, as_json)
 
@@ -347,6 +367,8 @@ def compare(
     validation: Annotated[str, typer.Option(help="complete, partial or both (complete,partial).")] = "complete",
     tune: Annotated[int, typer.Option(help="Trials for each method's settings; 0 for the defaults alone.")] = 0,
     labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     size: Size = None,
     skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines and the report.")] = Path("results"),
@@ -369,6 +391,8 @@ def compare(
             "labels": None if labels is None else str(labels),
             "skip_bad": skip_bad,
             "size": size,
+            "absent": absent,
+            "uncertain": uncertain,
         },
         workers=workers,
         say=_say if as_json else print,
@@ -387,6 +411,8 @@ def study(
     head: Annotated[str, typer.Option(help="linear, mlp, gnn, ...")] = "mlp",
     seeds: Annotated[int, typer.Option(help="Runs of each cell.")] = 3,
     labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     size: Size = None,
     skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines, the page and the picture.")] = Path("results"),
@@ -397,7 +423,7 @@ def study(
     from partly.commands.study import study as job
 
     asked = {"shares": _shares(shares), "scenarios": _names(scenarios), "head": head, "seeds": seeds, "labels": labels}
-    asked |= {"size": size, "skip_bad": skip_bad}
+    asked |= {"size": size, "skip_bad": skip_bad, "absent": absent, "uncertain": uncertain}
     page = job(data, out, asked=asked, workers=workers, say=_say if as_json else print)
     _say(f"Report: {page}")
     _print_json({"report": page, "results": page.with_suffix(".jsonl")}, as_json)
@@ -409,6 +435,8 @@ def query(
     data: Data,
     out: Annotated[Path, typer.Option(help="The questions: .csv or .parquet, with a column for the answers.")],
     labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     hierarchy: HierarchyFile = None,
     query: Query = "look-ahead",
     count: Count = 100,
@@ -419,12 +447,14 @@ def query(
 ) -> None:
     """Write the unknown entries that are most worth asking people about."""
     from partly.commands.query import query as job
+    from partly.data import Meaning
 
     found = job(
         run,
         data,
         out,
         labels=labels,
+        meaning=Meaning(absent, uncertain),
         hierarchy=hierarchy,
         query=query,
         count=count,
@@ -441,6 +471,8 @@ def refine(
     data: Data,
     run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
     labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     hierarchy: HierarchyFile = None,
     scenario: Annotated[
         str | None, typer.Option(help="Simulate: hide labels (coarse-only:0.01, ...), and let the truth answer.")
@@ -469,6 +501,7 @@ def refine(
     """Train, ask about unknown entries, take the answers, train on: simulated, or with people, a call per round."""
     from partly.active import Plan
     from partly.commands.refine import refine as job
+    from partly.data import Meaning
 
     how = {"method": method, "head": head, "epochs": epochs, "lr": lr, "settings": parse_settings(setting or [])}
     how |= {"head_settings": parse_settings(head_setting or [])}
@@ -476,6 +509,7 @@ def refine(
         data,
         run,
         labels=labels,
+        meaning=Meaning(absent, uncertain),
         scenario=scenario,
         hierarchy=hierarchy,
         answers=answers,
@@ -544,6 +578,28 @@ def doctor(
     found = job(labels, data, method=method, skip_bad=skip_bad, seed=seed)
     if not _print_json(found, as_json):
         print(page(found))
+
+
+@app.command()
+def convert(
+    source: Annotated[str, typer.Argument(help="Labels, or items with labels, in any format: docs/formats.md.")],
+    target: Annotated[Path, typer.Argument(help="The file or folder to write.")],
+    form: Annotated[str | None, typer.Option(help="The format to write, where the ending says too little.")] = None,
+    labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
+    part: Annotated[str | None, typer.Option(help="Of data with a test part: train or test.")] = None,
+    scores: Annotated[
+        Path | None, typer.Option(help="Probabilities (`partly predict`), as predictions in Label Studio's tasks.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write labels, or items with labels, in another format."""
+    from partly.commands.convert import convert as job
+    from partly.data import Meaning
+
+    job(source, target, form, labels=labels, meaning=Meaning(absent, uncertain), part=part, scores=scores, say=_say)
+    _print_json({"out": target}, as_json)
 
 
 @app.command()

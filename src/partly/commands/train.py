@@ -11,7 +11,7 @@ import numpy as np
 from partly.commands.explain import remember
 from partly.commands.opening import Say, hidden, of_use, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
-from partly.data import held_out
+from partly.data import Meaning, held_out
 from partly.errors import SettingError
 from partly.estimator import Classifier
 from partly.items import origin_of
@@ -33,6 +33,7 @@ def train(
     hold_out: float | None = None,
     parameters: dict[str, Any],
     skip_bad: bool = False,
+    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
     size: int | None = None,
     evidence: bool = False,
     say: Say = print,
@@ -44,7 +45,7 @@ def train(
     processes all train, and the first one reports.
     """
     with here().in_turn():  # the first looks at every picture, the others find what it has seen
-        opened = open_data(data, labels, hierarchy, skip_bad, size)
+        opened = open_data(data, labels, hierarchy, skip_bad, size, meaning)
     listed = len(opened.labels)
     opened, unlisted = of_use(opened, parameters.get("method", "auto"), say)
     opened = hidden(opened, scenario, parameters["seed"])

@@ -65,6 +65,8 @@ class Experiment:
     tune: int = 0
     recipe: dict[str, Any] = field(default_factory=dict)
     labels: str | None = None  # where the data is items by themselves: the file with what is known
+    absent: str | None = None  # what entries are that it does not mention, and those it calls uncertain (data.Meaning)
+    uncertain: str | None = None
     skip_bad: bool = False  # go on without files that are no pictures
     size: int | None = None  # side of pictures in files; None: what the backbone wants
     naive: bool = True  # whether the naive rows run along

@@ -48,14 +48,21 @@ class ProtocolError(PartlyError):
     """Something that would make a comparison dishonest."""
 
 
-def open_data(name: str, labels: str | None = None, skip_bad: bool = False, size: int | None = None) -> Dataset:
+def open_data(
+    name: str,
+    labels: str | None = None,
+    skip_bad: bool = False,
+    size: int | None = None,
+    absent: str | None = None,
+    uncertain: str | None = None,
+) -> Dataset:
     """A data set that has a test part: one that comes with it, or items with a file of labels, of which those that it
     says, else a share, are set aside."""
-    if data.is_whole(name):
-        return data.read(name, skip_bad=skip_bad, size=size)
-    if labels is None:
+    by_itself = data.is_whole(name)
+    if labels is None and not by_itself:
         raise DataError(f"{name}: items by themselves need a file with their labels (--labels).")
-    whole = data.read(name, labels, skip_bad=skip_bad, size=size)
+    of = None if by_itself else labels
+    whole = data.read(name, of, skip_bad=skip_bad, size=size, absent=absent, uncertain=uncertain)
     if whole.test is not None:
         return whole
     train, test = held_out(len(whole.labels), TEST_SHARE, 0, "test")

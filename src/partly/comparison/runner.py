@@ -23,6 +23,8 @@ from partly.comparison.view import Live
 from partly.data import Dataset
 from partly.files import locked
 
+How = tuple[str | None, bool, str | None, str | None]  # labels, skip_bad, absent and uncertain of an experiment
+
 
 def run(experiment: Experiment, out: Path, workers: int | None = None, progress: bool = True) -> list[lines.Line]:
     """Run what is not there yet; returns every line of the experiment. The file is `<out>/<name>.jsonl`."""
@@ -31,7 +33,7 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
         there = {lines.key_of(line): line for line in lines.read(path)}
         lines.check(list(there.values()))
         lines.check_present(list(there.values()))
-        opened = partial(_opened, labels=experiment.labels, skip_bad=experiment.skip_bad)
+        opened = partial(_opened, how=_how(experiment))
         wanted = {_key(cell, opened(cell.data, size=cell.size)): cell for cell in experiment.cells()}
         todo = [cell for key, cell in wanted.items() if key not in there]
         with Live(len(wanted), [there[key] for key in wanted if key in there], progress) as live:
@@ -58,9 +60,8 @@ def _finished(todo: list[Cell], experiment: Experiment, workers: int) -> Iterato
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(workers, len(todo)), context, initializer=_start_worker)
     try:
-        how = (experiment.labels, experiment.skip_bad)
         with _without_script():  # the processes start here
-            futures: list[Future[lines.Line]] = [pool.submit(_work, cell, *how) for cell in todo]
+            futures: list[Future[lines.Line]] = [pool.submit(_work, cell, _how(experiment)) for cell in todo]
         for future in as_completed(futures):
             yield future.result()
     finally:
@@ -94,9 +95,13 @@ def _leave_with(sentinel: Any) -> None:
     os._exit(1)
 
 
-def _work(cell: Cell, labels: str | None, skip_bad: bool) -> lines.Line:
+def _how(experiment: Experiment) -> How:
+    return experiment.labels, experiment.skip_bad, experiment.absent, experiment.uncertain
+
+
+def _work(cell: Cell, how: How) -> lines.Line:
     _blind(cell.method, json.dumps(cell.settings))  # outside of the cell's time, as is all that is loaded on first use
-    return run_cell(cell, _opened(cell.data, labels=labels, skip_bad=skip_bad, size=cell.size))
+    return run_cell(cell, _opened(cell.data, how=how, size=cell.size))
 
 
 @cache
@@ -105,8 +110,9 @@ def _blind(method: str, settings: str) -> None:
 
 
 @cache
-def _opened(name: str, *, labels: str | None, skip_bad: bool, size: int | None) -> Dataset:
-    return open_data(name, labels, skip_bad, size)
+def _opened(name: str, *, how: How, size: int | None) -> Dataset:
+    labels, skip_bad, absent, uncertain = how
+    return open_data(name, labels, skip_bad, size, absent, uncertain)
 
 
 def _key(cell: Cell, data: Dataset) -> str:
