@@ -550,14 +550,17 @@ def explain(
     label: Annotated[str, typer.Argument(help="The name of a label.")],
     data: Annotated[str | None, typer.Option(help="Where its data is now, or other items.")] = None,
     labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="Reasons of each kind, at most.")] = 5,
     as_json: Json = False,
 ) -> None:
     """Say why a run gives an entry its probability: features, known neighbours, the method's own reasons."""
     from partly.commands.explain import explain as job
     from partly.commands.explain import page
+    from partly.data import Meaning
 
-    found = job(run, item, label, data, labels, count)
+    found = job(run, item, label, data, labels, Meaning(absent, uncertain), count)
     if not _print_json(found, as_json):
         print(page(found))
 
@@ -567,6 +570,8 @@ def doctor(
     labels: Annotated[str, typer.Argument(help="A file of labels, or a data set by itself.")],
     data: Annotated[str | None, typer.Argument(help="The items of these labels, as for `partly train`.")] = None,
     method: Annotated[str, typer.Option(help="What makes out-of-fold scores; see `partly methods`.")] = "auto",
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     skip_bad: SkipBad = False,
     seed: Seed = 0,
     as_json: Json = False,
@@ -574,8 +579,10 @@ def doctor(
     """Say what is known of labels, how it is missing, what is wrong with it, and what to do about it."""
     from partly.commands.doctor import doctor as job
     from partly.commands.doctor import page
+    from partly.data import Meaning
 
-    found = job(labels, data, method=method, skip_bad=skip_bad, seed=seed)
+    meaning = Meaning(absent, uncertain)
+    found = job(labels, data, method=method, skip_bad=skip_bad, meaning=meaning, seed=seed)
     if not _print_json(found, as_json):
         print(page(found))
 

@@ -16,13 +16,20 @@ SHOWN = 30  # labels in the table
 
 
 def doctor(
-    labels: str, data: str | None = None, *, method: str = "auto", skip_bad: bool = False, seed: int = 0
+    labels: str,
+    data: str | None = None,
+    *,
+    method: str = "auto",
+    skip_bad: bool = False,
+    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    seed: int = 0,
 ) -> dict[str, Any]:
     """Findings as plain data. labels: a file of labels, or a data set by itself; data: the items."""
     try:
         if data is None and not files.is_whole(labels):
-            return examined(Patient(files.read_labels(labels)))
-        opened = files.read(labels if data is None else data, None if data is None else labels, skip_bad=skip_bad)
+            return examined(Patient(files.read_labels(labels, **vars(meaning))))
+        where = (labels, None) if data is None else (data, labels)
+        opened = files.read(*where, skip_bad=skip_bad, **vars(meaning))
     except PartlyError:
         odd = encodings.strange(encodings.of_table(Path(labels))) if Path(labels).suffix.lower() in SUFFIXES else None
         if odd is None:

@@ -7,17 +7,17 @@ from typing import Any
 
 from partly import files
 from partly.commands.opening import hidden, open_data
-from partly.data import Dataset
+from partly.data import Dataset, Meaning
 from partly.errors import DataError, did_you_mean
 from partly.run import load, reasons
 
 SOURCE = "data.json"  # in a run folder: which data it was trained on, as the command named it
 
 
-def remember(run: Path, data: str, labels: Path | None, scenario: str | None, seed: int) -> None:
-    """Keep in a run folder where its data lies."""
+def remember(run: Path, data: str, labels: Path | None, meaning: Meaning, scenario: str | None, seed: int) -> None:
+    """Keep in a run folder where its data lies, and what it means."""
     places = {"data": _whole(data), "labels": None if labels is None else _whole(str(labels))}
-    files.write_sealed(run / SOURCE, places | {"scenario": scenario, "seed": seed})
+    files.write_sealed(run / SOURCE, places | vars(meaning) | {"scenario": scenario, "seed": seed})
 
 
 def _whole(name: str) -> str:
@@ -25,12 +25,18 @@ def _whole(name: str) -> str:
 
 
 def explain(
-    run: Path, item: str, label: str, data: str | None = None, labels: Path | None = None, most: int = 5
+    run: Path,
+    item: str,
+    label: str,
+    data: str | None = None,
+    labels: Path | None = None,
+    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
+    most: int = 5,
 ) -> dict[str, Any]:
     """Reasons for an entry, by the item's id and the label's name. data, labels: where the run folder does not say, or
     where it has moved."""
     fitted = load(run)
-    opened = _opened(run, data, labels)
+    opened = _opened(run, data, labels, meaning)
     part = next((part for part in (opened, opened.test) if part is not None and item in part.labels.ids), None)
     if part is None:
         raise DataError(f"{run}: there is no item {item!r} in its data.{did_you_mean(item, opened.labels.ids)}")
@@ -40,13 +46,16 @@ def explain(
     return reasons(fitted, part.items, part.labels, position, fitted.names.index(label), most)
 
 
-def _opened(run: Path, data: str | None, labels: Path | None) -> Dataset:
+def _opened(run: Path, data: str | None, labels: Path | None, meaning: Meaning) -> Dataset:
     if data is not None:
-        return open_data(data, labels)
+        return open_data(data, labels, meaning=meaning)
     if not (run / SOURCE).exists():
         raise DataError(f"{run}: does not say which data it was trained on. Give --data and --labels.")
     said = files.read_sealed(run / SOURCE)
-    opened = open_data(said["data"], labels or (None if said["labels"] is None else Path(said["labels"])))
+    if labels is None:
+        meaning = Meaning(said["absent"], said["uncertain"])
+        labels = None if said["labels"] is None else Path(said["labels"])
+    opened = open_data(said["data"], labels, meaning=meaning)
     return hidden(opened, said["scenario"], said["seed"])
 
 

@@ -71,7 +71,7 @@ def train(
     model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)
     if not here().first:
         return {}
-    remember(run, data, labels, scenario, model.seed)
+    remember(run, data, labels, meaning, scenario, model.seed)
     say(f"{model.method_}: {model.reason_}")
     for words in model.calibration_.told(model.label_names_) if model.calibration_ is not None else ():
         say(words)

@@ -87,8 +87,8 @@ def read_cells(
 def write(labels: Labels, path: Path) -> None:
     if ID in labels.names or is_long((ID, *labels.names)):
         raise DataError(
-            f"{path}: no wide file can have a label named {ID!r}, or none but 'label' and 'value': it could not be told "
-            "from others. Write form='long'."
+            f"{path}: no wide file can have a label named {ID!r}, or none but 'label' and 'value': it could not be "
+            "told from others. Write form='long'."
         )
     write_cells(labels, path, ID)
 
