@@ -282,7 +282,7 @@ def kill_at(call: int) -> None:
             count()
             return super().write(content[len(content) // 2 :])
 
-    files.open = dying(lambda path, mode: (Dying if mode == "xb" else open)(path, mode))  # type: ignore[attr-defined]
+    files.open = dying(lambda path, mode, **how: (Dying if mode == "xb" else open)(path, mode, **how))  # type: ignore[attr-defined]
     os.fsync = dying(lambda _: None)  # type: ignore[assignment]
     os.replace = dying(os.replace)
     Path.unlink = dying(Path.unlink)  # type: ignore[method-assign]

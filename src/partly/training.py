@@ -20,6 +20,7 @@ from scipy.special import expit
 from torch import Tensor
 
 from partly import checkpoint, metrics
+from partly.checkpoint import Home
 from partly.clock import Clock, seed_for
 from partly.errors import DataError, PartlyError, Stopped, listing
 from partly.items import Items, at_once, streamed
@@ -87,7 +88,8 @@ def train(
     Where the pool is spread over several processes, all of them call this, and stop and save at the same step.
     """
     group = pool.group
-    progress = Progress() if folder is None else _resume(folder, method, clock, group)
+    home = None if folder is None else Home.of(folder)
+    progress = Progress() if home is None else _resume(home.folder, method, clock, group)
     method.notes, clock.scores = progress.notes, progress.scores
     started = time.monotonic() - progress.seconds
     saved = time.monotonic()
@@ -100,8 +102,8 @@ def train(
                     watch(clock, logs)
                 # Asked once: a signal between two questions would be heard and not saved for.
                 stopping, due = group.asked(stop(), group.first and time.monotonic() - saved >= save_seconds)
-                if folder is not None and (stopping or due):
-                    _save_together(folder, method, clock, progress, group)
+                if home is not None and (stopping or due):
+                    _save_together(home, method, clock, progress, group)
                     saved = time.monotonic()
                 if stopping:
                     raise Stopped(f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}.")
@@ -112,13 +114,15 @@ def train(
             method.load_state_dict(progress.best)
         progress.best, progress.finished = None, True
         group.agree(method.state())
-        if folder is not None and group.first:
-            _save_finished(folder, method, clock, progress, keep_entries)
+        if home is not None and group.first:
+            _save_finished(home, method, clock, progress, keep_entries)
     method.eval()  # for good: what is trained only predicts
     return progress
 
 
-def _save_finished(folder: Path, method: Method, clock: Clock, progress: Progress, keep_entries: bool) -> None:
+def _save_finished(home: Home, method: Method, clock: Clock, progress: Progress, keep_entries: bool) -> None:
+    home.check()
+    folder = home.folder
     some, observed = method.beliefs(slice(0, 0)), method.task.observed
     beliefs = None
     if some is not None and observed is not None:
@@ -275,11 +279,12 @@ def _resume(folder: Path, method: Method, clock: Clock, group: Group) -> Progres
     return Progress(**record["progress"], best=best or None)
 
 
-def _save_together(folder: Path, method: Method, clock: Clock, progress: Progress, group: Group) -> None:
+def _save_together(home: Home, method: Method, clock: Clock, progress: Progress, group: Group) -> None:
     """Each process has all of the state, so the first can write it; what they no longer agree on is never saved."""
     group.agree(method.state())
     if group.first:
-        save(folder, method, clock, progress)
+        home.check()
+        save(home.folder, method, clock, progress)
 
 
 def save(

@@ -11,7 +11,7 @@ from typing import Any
 
 from partly.comparison.protocol import PROTOCOL, ProtocolError
 from partly.errors import DataError
-from partly.files import write_file
+from partly.files import disk_errors, no_link, plain, read_json, write_file
 
 Line = dict[str, Any]
 KEY = ("data", "scenario", "method", "head", "optimizer", "seed", "settings", "recipe", "validation", "tune")
@@ -29,12 +29,16 @@ def read(path: Path) -> list[Line]:
     if not path.exists():
         return []
     lines = []
-    *whole, _ = path.read_bytes().split(b"\n")
+    try:
+        with plain(path) as file:
+            *whole, _ = file.read().split(b"\n")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from None
     for number, text in enumerate(whole, 1):
         try:
-            line = json.loads(text)
+            line = read_json(text)
             key_of(line)
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"{path}:{number}: not a result line ({error!r}). Move the file away, or take this line out of it."
             ) from None
@@ -44,7 +48,7 @@ def read(path: Path) -> list[Line]:
 
 def append(path: Path, line: Line) -> None:
     """Add a line and force it to disk. What a crash left of an earlier one is cut off first."""
-    with open(path, "ab+") as file:
+    with disk_errors(path.parent), open(path, "ab+", opener=no_link) as file:
         end = file.seek(0, os.SEEK_END)
         if end:
             file.seek(0)

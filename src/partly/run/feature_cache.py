@@ -102,6 +102,8 @@ def _compute(made: Featured, folder: Path, save_seconds: float) -> None:
 def _mapped(folder: Path, shape: tuple[int, int]) -> npt.NDArray[Any]:
     """The matrix in its file: the one that was begun, where it is of this shape, else a new one."""
     path = folder / ARRAY
+    if path.is_symlink():
+        raise CheckpointError(f"{path}: is a link, through which nothing is written. Remove it and start again.")
     with files.disk_errors(folder):
         begun = path.exists() and done(folder) > 0
         kind: Any = {"mode": "r+"} if begun else {"mode": "w+", "dtype": np.dtype(np.float32), "shape": shape}

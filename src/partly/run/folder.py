@@ -169,7 +169,10 @@ def read_out_of_fold(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
     path = folder / f"{OUT_OF_FOLD}.npy"
     if not path.with_suffix(".json").exists():
         return None
-    if not path.is_file() or files.sha256_of(path) != files.read_sealed(path.with_suffix(".json"))["array_sha256"]:
+    said = files.read_sealed(path.with_suffix(".json"))
+    if said.get("run") != checkpoint.run_of(folder):
+        raise CheckpointError(f"{path}: belongs to another run than run.json. Restore it from a copy.")
+    if not path.is_file() or files.sha256_of(path) != said.get("array_sha256"):
         raise CheckpointError(f"{path}: missing or damaged (its checksum does not match). Restore it from a copy.")
     logits: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
     return logits
