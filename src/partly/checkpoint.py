@@ -82,14 +82,14 @@ class Home:
 
 def save(folder: Path, tensors: Mapping[str, Tensor], record: dict[str, Any]) -> None:
     """Save as the newest checkpoint, then drop the oldest."""
-    number = 1 + max(map(_number, _records(folder)), default=0)
+    number = 1 + max(map(_number, records(folder)), default=0)
     stem = folder / f"{PREFIX}{number:06d}"
     with disk_errors(folder):
         digest = _write_tensors(stem.with_suffix(".safetensors"), tensors)
         record = {"format": FORMAT, "run": run_of(folder), "tensors_sha256": digest, **record}
         with replacing(stem.with_suffix(".json")) as file:
             file.write(_sealed(json.dumps(record, indent=1).encode()))
-        for old in _records(folder)[:-KEEP]:
+        for old in records(folder)[:-KEEP]:
             old.unlink()
             old.with_suffix(".safetensors").unlink(missing_ok=True)
 
@@ -98,7 +98,7 @@ def load(folder: Path) -> tuple[Tensors, dict[str, Any], list[str]] | None:
     """The newest checkpoint that is whole: tensors, record, what was wrong with newer ones. None where none is."""
     problems: list[str] = []
     run = run_of(folder)
-    for path in reversed(_records(folder)):
+    for path in reversed(records(folder)):
         try:
             return *_read(path, run), problems
         except CheckpointError as error:
@@ -117,14 +117,14 @@ def clean(folder: Path) -> None:
     for path in leftovers(folder):
         path.unlink()
     run = run_of(folder)
-    for path in _records(folder):
+    for path in records(folder):
         try:
             _read(path, run)
         except CheckpointError:
             for part in (path, path.with_suffix(".safetensors")):
                 if part.exists():
                     part.rename(part.with_name(f"damaged-{part.name}"))
-    whole = {path.stem for path in _records(folder)}
+    whole = {path.stem for path in records(folder)}
     for path in folder.glob(f"{PREFIX}*.safetensors"):
         if _number(path) and path.stem not in whole:
             path.unlink()
@@ -138,6 +138,11 @@ class Tensors(Mapping[str, Tensor]):
         with safe_open(path, framework="pt") as file:
             opened: Any = file
             self._names = list(opened.keys())
+
+    @property
+    def nbytes(self) -> int:
+        """Of all of them, about."""
+        return self._path.stat().st_size
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._names:
@@ -179,9 +184,17 @@ def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     return sha.hexdigest()
 
 
-def _records(folder: Path) -> list[Path]:
+def records(folder: Path) -> list[Path]:
     """The records there are, oldest first."""
     return sorted((path for path in folder.glob(f"{PREFIX}*.json") if _number(path)), key=_number)
+
+
+def check(path: Path) -> None:
+    """Refuse a checkpoint that is not whole, or of another run, by its record."""
+    try:
+        _read(path, run_of(path.parent))
+    except CheckpointError as error:
+        raise CheckpointError(f"{path.parent}: {error}") from None
 
 
 def _number(path: Path) -> int:

@@ -22,7 +22,7 @@ from torch import Tensor
 from partly import checkpoint, metrics
 from partly.checkpoint import Home
 from partly.clock import Clock, seed_for
-from partly.errors import DataError, PartlyError, Stopped, listing
+from partly.errors import CheckpointError, DataError, PartlyError, Stopped, listing
 from partly.items import Items, at_once, streamed
 from partly.labels import Labels
 from partly.method import Method
@@ -32,6 +32,7 @@ from partly.processes.group import Group
 
 SAVE_SECONDS = 20.0
 BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
+MAYBE = ("best_epoch", "best_score")  # of progress: numbers, where there are any
 Watch = Callable[[Clock, dict[str, float]], None]
 
 
@@ -234,6 +235,12 @@ def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float
 
 
 def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: Validation | None, group: Group) -> None:
+    lost = undefined(method)
+    if lost:
+        raise PartlyError(
+            f"The weights are not finite any more after epoch {clock.epoch + 1} ({', '.join(lost[:3])}): training has "
+            "diverged. Lower lr, or look for extreme values among the features."
+        )
     line: dict[str, Any] = {"epoch": clock.epoch + 1}
     line |= {name: total / max(clock.step, 1) for name, total in progress.sums.items()}
     if validation is not None:
@@ -250,6 +257,11 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
     progress.history.append(line)
     progress.sums = {}
     clock.next_epoch()
+
+
+def undefined(method: Method) -> list[str]:
+    """The weights that are not finite numbers, by name."""
+    return [name for name, tensor in method.state_dict().items() if not tensor.isfinite().all()]
 
 
 def _predict_together(method: Method, items: Items, group: Group) -> npt.NDArray[np.float32]:
@@ -273,10 +285,27 @@ def _resume(folder: Path, method: Method, clock: Clock, group: Group) -> Progres
     tensors, record, problems = found
     if problems:
         warnings.warn(f"{folder}: went on from an older checkpoint: {'; '.join(problems)}", stacklevel=3)
+    best = {k.removeprefix("best."): tensors[k].clone() for k in tensors if k.startswith("best.")}
+    progress = progress_of(folder, record, best or None)
     method.load_state(tensors)
     clock.epoch, clock.step = record["epoch"], record["step"]
-    best = {k.removeprefix("best."): tensors[k].clone() for k in tensors if k.startswith("best.")}
-    return Progress(**record["progress"], best=best or None)
+    return progress
+
+
+def progress_of(folder: Path, record: dict[str, Any], best: dict[str, Tensor] | None = None) -> Progress:
+    """How far the run of a checkpoint had come, where its record says so."""
+    said, usual = record.get("progress"), vars(Progress())
+    kinds = {name: type(value) for name, value in usual.items() if name not in ("best", *MAYBE)}
+    numbers = all(type(record.get(name)) is int and record[name] >= 0 for name in ("epoch", "step"))
+    if not numbers or not isinstance(said, dict) or not said.keys() <= usual.keys() - {"best"}:
+        raise CheckpointError(f"{folder}: the record of the checkpoint is none of a run. Restore it from a copy.")
+    wrong = [name for name, kind in kinds.items() if not isinstance(said.get(name, usual[name]), kind)]
+    wrong += [name for name in MAYBE if not isinstance(said.get(name), int | float | None)]
+    if wrong:
+        raise CheckpointError(
+            f"{folder}: the record of the checkpoint says what cannot be: {', '.join(wrong)}. Restore it from a copy."
+        )
+    return Progress(**said, best=best)
 
 
 def _save_together(home: Home, method: Method, clock: Clock, progress: Progress, group: Group) -> None:

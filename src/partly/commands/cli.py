@@ -195,6 +195,16 @@ def export(
 
 
 @app.command()
+def verify(run: Annotated[Path, typer.Argument(help="A run folder, or a model that was saved.")]) -> None:
+    """Read a run folder again, every file of it, and say whether it is whole: damage is found, tampering is not."""
+    from partly.run import verify as job
+
+    for line in job(run):
+        print(line)
+    _say(f"{run}: whole")
+
+
+@app.command()
 def evaluate(
     scores: Annotated[Path, typer.Argument(help="Probabilities, as `partly predict` writes them.")],
     labels: Annotated[str, typer.Argument(help="Labels (.csv, .parquet, .npz), or DATA whose test part is meant.")],

@@ -20,6 +20,7 @@ from partly.run.folder import (
 )
 from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
+from partly.run.verifying import verify
 
 __all__ = [
     "MEMORY_SHARE",
@@ -48,6 +49,7 @@ __all__ = [
     "read_out_of_fold",
     "save",
     "state_of",
+    "verify",
     "within_budget",
     "write_measured",
 ]

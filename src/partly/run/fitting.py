@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from partly import checkpoint, files, training
 from partly.checkpoint import IDS
 from partly.clock import Clock, seed_for
-from partly.errors import CheckpointError, DataError, SettingError, listing
+from partly.errors import CheckpointError, DataError, PartlyError, SettingError, listing
 from partly.items import Absent, Items, Origin, origin_of, shown_as
 from partly.labels import Labels
 from partly.method import Method
@@ -29,7 +29,7 @@ from partly.pool import Pool
 from partly.processes.group import Group, here
 from partly.processes.launched import launched
 from partly.run.folder import claim, decides, describe, digest, finished, read_beliefs, read_ids, read_out_of_fold
-from partly.run.memory import check_memory
+from partly.run.memory import Ceiling, check_memory
 from partly.run.recipe import Recipe
 from partly.training import Progress, Validation, Watch
 
@@ -164,6 +164,7 @@ def fit(
         validation.items.statistics  # noqa: B018, refuses what is not finite, in the pass that makes their digest
     # Before the folder is claimed: a recipe may be refused here.
     method = recipe.build(items, labels.shape[1], labels).to(device)
+    check_memory(recipe, items, labels, validation, copies=(folder is None) + (start is not None), method=method)
     group = _spread_over(recipe, method)
     description = describe(recipe, items, labels, validation)
     if start is not None:
@@ -254,20 +255,34 @@ def load(folder: Path, **given: Part) -> Fitted:
     """The finished model in a run folder; `given`: the caller's own backbone or head, of which it holds the weights."""
     description, tensors, record = finished(folder)
     for part, own in given.items():
-        stands_for(description["recipe"][part] or "none", own, part)
-    recipe, data = Recipe(**description["recipe"]), description["data"]
-    count, *shape = data["shape"]
-    names = None if description["features"] is None else tuple(description["features"])
-    origin = Origin.read(data["made_of"]) if "made_of" in data else None
-    method = recipe.build(Absent(data["kind"], tuple(shape), count, names, origin), len(description["labels"]))
-    try:
+        stands_for(description["recipe"].get(part) or "none", own, part)
+    progress = training.progress_of(folder, record)
+    with _doubted(folder), Ceiling(folder, tensors):
+        recipe, data = Recipe(**description["recipe"]), description["data"]
+        count, *shape = data["shape"]
+        names = None if description["features"] is None else tuple(description["features"])
+        origin = Origin.read(data["made_of"]) if "made_of" in data else None
+        method = recipe.build(Absent(data["kind"], tuple(shape), count, names, origin), len(description["labels"]))
         method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
-    except RuntimeError as error:  # of torch, where layers are not those that were saved
-        raise CheckpointError(f"{folder}: the weights do not fit what was given for them. {error}") from None
-    method.finish()
-    progress = Progress(**record["progress"])
-    method.notes = progress.notes
+        method.finish()
+        method.notes = progress.notes
+    lost = training.undefined(method)
+    if lost:
+        raise CheckpointError(f"{folder}: weights of the model are not finite: {', '.join(lost[:5])}.")
     return Fitted(recipe, method, progress, description, folder)
+
+
+@contextmanager
+def _doubted(folder: Path) -> Iterator[None]:
+    """A folder of anybody's making can fail in a dozen ways (an unknown name, a setting, layers of other sizes): all of
+    them mean that this is no model."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except Exception as error:
+        told = str(error) if isinstance(error, PartlyError) else f"{type(error).__name__}: {error}"
+        raise CheckpointError(f"{folder}: cannot be loaded, its parts do not fit together. {told}") from error
 
 
 def save(fitted: Fitted, folder: Path) -> None:

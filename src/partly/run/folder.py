@@ -21,12 +21,13 @@ from torch import Tensor
 import partly
 from partly import checkpoint, files
 from partly.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
-from partly.errors import CheckpointError
+from partly.errors import CheckpointError, listing
 from partly.items import Items, origin_of
 from partly.labels import Labels
 from partly.networks.own_parts import OWN
+from partly.run import schema
 from partly.run.recipe import Recipe
-from partly.training import Validation
+from partly.training import Validation, progress_of
 
 SCORES = "scores.json"
 
@@ -95,7 +96,7 @@ def origin() -> dict[str, Any]:
 
 def read_description(folder: Path) -> dict[str, Any]:
     """The description in run.json, if it is what was written."""
-    path = folder / "run.json"
+    path = folder / checkpoint.RUN
     if not path.exists():
         raise CheckpointError(f"{folder}: no run here (there is no run.json).")
     description = files.read_sealed(path)
@@ -104,6 +105,9 @@ def read_description(folder: Path) -> dict[str, Any]:
             f"{folder}: a run of format {description.get('format')}; this version reads format {checkpoint.FORMAT}. "
             "Train it again, or use the version that wrote it."
         )
+    found = schema.problems(description)
+    if found:
+        raise CheckpointError(f"{path}: cannot be{listing(found, len(found), 20)}\nRestore it from a copy.")
     return description
 
 
@@ -117,8 +121,8 @@ def digest(tensor: Tensor) -> str:
 
 def claim(folder: Path, description: dict[str, Any]) -> None:
     """Write run.json in a new folder; in a used one, make sure that it is the same run."""
-    if not (folder / "run.json").exists():
-        files.write_sealed(folder / "run.json", description)
+    if not (folder / checkpoint.RUN).exists():
+        files.write_sealed(folder / checkpoint.RUN, description)
         return
     as_read = json.loads(json.dumps(description))  # tuples become lists
     here, there = (decides(part) for part in (as_read, read_description(folder)))
@@ -197,13 +201,13 @@ def read_measured(folder: Path) -> dict[str, Any] | None:
     return files.read_sealed(folder / SCORES) if (folder / SCORES).exists() else None
 
 
-def finished(folder: Path) -> tuple[dict[str, Any], Mapping[str, Tensor], dict[str, Any]]:
+def finished(folder: Path) -> tuple[dict[str, Any], checkpoint.Tensors, dict[str, Any]]:
     """Description, tensors and record of a finished run."""
     description = read_description(folder)
     if description.get("kind") == "per-label":
         raise CheckpointError(f"{folder}: here is a model of one estimator per label. partly.PerLabel.load reads it.")
     found = checkpoint.load(folder)
-    if found is None or not found[1]["progress"]["finished"]:
+    if found is None or not progress_of(folder, found[1]).finished:
         damage = "".join(f"\n  {problem}" for problem in (found[2] if found else ()))
         raise CheckpointError(f"{folder}: training has not finished. Start the same command again to go on.{damage}")
     if found[2]:
