@@ -102,21 +102,24 @@ def train(
                 if watch:
                     watch(clock, logs)
                 # Asked once: a signal between two questions would be heard and not saved for.
-                stopping, due = group.asked(stop(), group.first and time.monotonic() - saved >= save_seconds)
+                stopping, due = group.asked(bool(stop()), group.first and time.monotonic() - saved >= save_seconds)
                 if home is not None and (stopping or due):
                     _save_together(home, method, clock, progress, group)
                     saved = time.monotonic()
                 if stopping:
-                    raise Stopped(f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}.")
+                    words = f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}."
+                    raise Stopped(words, stop() or signal.SIGINT)
             _close_epoch(method, clock, progress, validation, group)
-    if not progress.finished:
-        method.become_average()
-        if progress.best is not None:
-            method.load_state_dict(progress.best)
-        progress.best, progress.finished = None, True
-        group.agree(method.state())
-        if home is not None and group.first:
-            _save_finished(home, method, clock, progress, keep_entries)
+        if not progress.finished:
+            method.become_average()
+            if progress.best is not None:
+                method.load_state_dict(progress.best)
+            progress.best, progress.finished = None, True
+            group.agree(method.state())
+            if home is not None and group.first:
+                _save_finished(home, method, clock, progress, keep_entries)
+            if number := stop():  # it has waited for what was saved last
+                raise Stopped(f"Stopped after the last step; the finished model is in {folder}.", number)
     method.eval()  # for good: what is trained only predicts
     return progress
 
@@ -335,15 +338,15 @@ def save(
 
 
 @contextmanager
-def _stop_requests(wanted: bool) -> Iterator[Callable[[], bool]]:
-    """Turn SIGINT and SIGTERM into a question that the loop asks between steps."""
+def _stop_requests(wanted: bool) -> Iterator[Callable[[], int]]:
+    """Turn SIGINT and SIGTERM into a question that the loop asks between steps: which of them came; 0 for none."""
     asked: list[int] = []
     if not wanted or threading.current_thread() is not threading.main_thread():
-        yield lambda: False
+        yield lambda: 0
         return
     old = {s: signal.signal(s, lambda number, _: asked.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: bool(asked)
+        yield lambda: asked[0] if asked else 0
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)

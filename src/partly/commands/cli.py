@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -444,7 +445,8 @@ def _print_recipes(as_json: bool) -> None:
 
 
 def main() -> None:
-    """The entry point: errors of ours are one message, not a traceback."""
+    """The entry point: errors of ours are one message, not a traceback; a signal ends it with the code of its own."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         if launched().count > 1 and sys.argv[1:2] != ["train"]:
             raise SettingError("Only `partly train` works with several processes. Start other commands by themselves.")
@@ -454,7 +456,11 @@ def main() -> None:
         sys.exit(2)
     except Stopped as stopped:
         print(f"partly: {stopped} Start the same command again to go on.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(stopped.code)
+    except SystemExit as left:
+        if type(left.__context__).__name__ == "Abort":  # what typer makes of Ctrl-C
+            sys.exit(128 + signal.SIGINT)
+        raise
 
 
 def _say(text: str) -> None:

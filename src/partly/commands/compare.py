@@ -18,10 +18,18 @@ def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None 
     else:
         names = list(methods.discover()) if asked["methods"] == ["all"] else asked["methods"]
         experiment = Experiment(tuple(data.split(",")), **asked | {"methods": names})
-    lines = runner.run(experiment, out, workers)
+    failed = None
+    try:
+        lines = runner.run(experiment, out, workers)
+    except runner.Incomplete as error:
+        if not error.lines:
+            raise
+        lines, failed = error.lines, error
     say(areas.markdown(lines) if experiment.queries else score_tables.markdown(lines, over=experiment.over))
     for number, group in enumerate(areas.groups(lines).values()):
         write_file(out / f"{experiment.name}-{number}.svg", areas.picture(group))
     path = out / f"{experiment.name}.html"
     overview.write(lines, path, title=experiment.title or experiment.name, over=experiment.over)
+    if failed is not None:
+        raise failed  # after all that can be said
     return path

@@ -24,8 +24,25 @@ def key_of(line: Line) -> str:
     return json.dumps({name: line[name] for name in (*KEY, "data_digest")} | more, sort_keys=True)
 
 
+def named(line: Line) -> str:
+    """A cell in words."""
+    return ", ".join(str(line[name]) for name in ("data", "scenario", "method", "head")) + f", seed {line['seed']}"
+
+
 def read(path: Path) -> list[Line]:
-    """The lines of a file. A last line without its end was cut off by a crash and does not count."""
+    """The lines of finished cells in a file."""
+    return [line for line in _read(path) if "failed" not in line]
+
+
+def read_failed(path: Path) -> list[Line]:
+    """The lines of cells that failed, and have not been run since."""
+    every = _read(path)
+    done = {key_of(line) for line in every if "failed" not in line}
+    return list({key_of(line): line for line in every if "failed" in line and key_of(line) not in done}.values())
+
+
+def _read(path: Path) -> list[Line]:
+    """A last line without its end was cut off by a crash and does not count."""
     if not path.exists():
         return []
     lines = []
