@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +44,10 @@ Count = Annotated[int, typer.Option("-n", "--count", help="Questions, at most; o
 Scenario = Annotated[
     str | None,
     typer.Option(help="Play partly known labels: uniform:0.1, single-positive, positives:0.25, propensity, ..."),
+]
+SafeCsv = Annotated[
+    bool,
+    typer.Option("--safe-csv", help="In .csv files, put ' before cells that a spreadsheet would run as a formula."),
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 
@@ -172,13 +177,15 @@ def predict(
     beliefs: Annotated[
         bool, typer.Option("--beliefs", help="Instead: what the method believes of the entries it was trained on.")
     ] = False,
+    safe_csv: SafeCsv = False,
 ) -> None:
     """Write the probability of every label for every item (of the test part, where DATA has one)."""
     from partly.commands import predict as job
 
     if (data is None) != beliefs:
         raise SettingError("Give DATA to be scored, or --beliefs for the items that the run was trained on.")
-    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad)
+    with _for_spreadsheets(safe_csv):
+        count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad)
     _say(f"{count} items scored: {out}")
 
 
@@ -234,12 +241,14 @@ def simulate(
         str, typer.Option(help="uniform:0.1, single-positive, positives:0.25, propensity, dense:0.1, ...")
     ],
     out: Annotated[Path, typer.Option(help="The partly known labels: .csv, .parquet or .npz.")],
+    safe_csv: SafeCsv = False,
     seed: Seed = 0,
 ) -> None:
     """Hide labels as a scenario says, and write what is left."""
     from partly.commands.simulate import simulate as job
 
-    _say(repr(job(data, scenario, out, seed)))
+    with _for_spreadsheets(safe_csv):
+        _say(repr(job(data, scenario, out, seed)))
 
 
 @app.command()
@@ -319,23 +328,25 @@ def query(
     count: Count = 100,
     setting: Annotated[list[str] | None, typer.Option(help="A setting of the query: name=value. Repeatable.")] = None,
     skip_bad: SkipBad = False,
+    safe_csv: SafeCsv = False,
     seed: Seed = 0,
 ) -> None:
     """Write the unknown entries that are most worth asking people about."""
     from partly.commands.query import query as job
 
-    found = job(
-        run,
-        data,
-        out,
-        labels=labels,
-        hierarchy=hierarchy,
-        query=query,
-        count=count,
-        settings=parse_settings(setting or []),
-        seed=seed,
-        skip_bad=skip_bad,
-    )
+    with _for_spreadsheets(safe_csv):
+        found = job(
+            run,
+            data,
+            out,
+            labels=labels,
+            hierarchy=hierarchy,
+            query=query,
+            count=count,
+            settings=parse_settings(setting or []),
+            seed=seed,
+            skip_bad=skip_bad,
+        )
     _say(f"{found} questions: {out}")
 
 
@@ -461,6 +472,12 @@ def main() -> None:
         if type(left.__context__).__name__ == "Abort":  # what typer makes of Ctrl-C
             sys.exit(128 + signal.SIGINT)
         raise
+
+
+def _for_spreadsheets(wanted: bool) -> AbstractContextManager[None]:
+    from partly.data import for_spreadsheets
+
+    return for_spreadsheets(wanted)
 
 
 def _say(text: str) -> None:

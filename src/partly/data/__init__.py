@@ -24,6 +24,7 @@ from partly.data.parents import read_hierarchy
 from partly.data.paths import plain_file, suffix_of
 from partly.data.scores import Scores, read_scores, write_scores
 from partly.data.splits import read_split
+from partly.data.tables import for_spreadsheets
 from partly.errors import DataError, SettingError
 from partly.files import PathLike
 from partly.labels import Labels
@@ -32,6 +33,7 @@ from partly.labels.names import checked_names
 __all__ = [
     "Dataset",
     "Scores",
+    "for_spreadsheets",
     "held_out",
     "is_whole",
     "read",

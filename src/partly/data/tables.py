@@ -8,9 +8,11 @@ whole one and counts no lines, so it only sees files that passed.
 from __future__ import annotations
 
 import csv
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -20,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
@@ -119,9 +122,60 @@ def write_table(path: Path, schema: Any, batches: Iterator[Any]) -> None:
     # Fractions hardly ever repeat, and to look for those that do takes more than half of the time.
     words = not any(pa.types.is_floating(one.type) for one in schema)
     writer = arrow_csv.CSVWriter if path.suffix.lower() == ".csv" else partial(pq.ParquetWriter, use_dictionary=words)
-    with writing(path) as file, writer(file, schema) as table:
+    plain = path.suffix.lower() != ".csv"
+    cells = Formulas(path)
+    written = schema if plain else cells.header(schema)
+    with writing(path) as file, writer(file, written) as table:
         for batch in batches:
-            table.write_batch(batch)
+            table.write_batch(batch if plain else cells.batch(batch, written))
+    cells.warn()
+
+
+@contextmanager
+def for_spreadsheets(wanted: bool = True) -> Iterator[None]:
+    """While it lasts, cells of CSV files that a spreadsheet would take for a formula are written with ' before them. It
+    then shows them as they are; read back, the ' is part of the name."""
+    before = _SAFE.set(wanted)
+    try:
+        yield
+    finally:
+        _SAFE.reset(before)
+
+
+_SAFE: ContextVar[bool] = ContextVar("safe", default=False)
+FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that a spreadsheet runs
+NUMBER = r"^[+-]?[0-9]*[.]?[0-9]+([eE][+-]?[0-9]+)?$"  # and which of them are numbers, that do nothing
+
+
+class Formulas:
+    """The cells of one CSV file that a spreadsheet would run: made harmless where that is wanted, else warned of."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.safe, self.count, self.first = path, _SAFE.get(), 0, ""
+
+    def header(self, schema: Any) -> Any:
+        return pa.schema([field.with_name(self._column(pa.array([field.name]))[0].as_py()) for field in schema])
+
+    def batch(self, batch: Any, schema: Any) -> Any:
+        words = (self._column(column) if pa.types.is_string(column.type) else column for column in batch.columns)
+        return pa.record_batch(list(words), schema)
+
+    def _column(self, column: Any) -> Any:
+        runs = pc.and_(pc.match_substring_regex(column, FORMULA), pc.invert(pc.match_substring_regex(column, NUMBER)))
+        found = column.filter(runs.fill_null(False))
+        if not len(found):
+            return column
+        self.count, self.first = self.count + len(found), self.first or found[0].as_py()
+        return pc.if_else(runs, pc.binary_join_element_wise("'", column, ""), column) if self.safe else column
+
+    def warn(self) -> None:
+        if self.count and not self.safe:
+            warnings.warn(
+                f"{self.path}: {self.count} cells begin as formulas do ({self.first!r:.60}): a spreadsheet "
+                "that opens it may run them. Where the names are not your own, write with --safe-csv (in Python: with "
+                "partly.data.for_spreadsheets()), or as .parquet.",
+                stacklevel=2,
+            )
 
 
 class Placed(Protocol):

@@ -18,7 +18,7 @@ from partly.run.folder import (
     state_of,
     write_measured,
 )
-from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory
+from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory, weight_memory
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
 from partly.run.verifying import verify
 
@@ -50,6 +50,7 @@ __all__ = [
     "save",
     "state_of",
     "verify",
+    "weight_memory",
     "within_budget",
     "write_measured",
 ]

@@ -113,9 +113,12 @@ def read_description(folder: Path) -> dict[str, Any]:
 
 def digest(tensor: Tensor) -> str:
     """SHA-256 of values, shape and type."""
-    array = tensor.cpu().contiguous().numpy()
-    sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
-    sha.update(array.reshape(-1).view(np.uint8).data)
+    plain = tensor.detach().cpu().contiguous()
+    kind = (
+        str(plain.dtype) if plain.dtype == torch.bfloat16 else torch.empty(0, dtype=plain.dtype).numpy().dtype.str
+    )  # NumPy has no bfloat16
+    sha = hashlib.sha256(f"{kind}{tuple(plain.shape)}".encode())
+    sha.update(plain.reshape(-1).view(torch.uint8).numpy().data)
     return sha.hexdigest()
 
 
