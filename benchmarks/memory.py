@@ -4,8 +4,9 @@
 
 A row per method with per-entry state: bytes declared by `run.entry_memory` and `run.weight_memory`, and the measured
 growth of the resident memory, from a warm process (a small run of the same kind comes first) to the peak of a run with
-a validation part and a run folder. `--positives`: only yes is known; `--width`: features, and so weights. `--sparse` trains a linear head on CSR features of 200,000 x 50,000 at 0.1 %; `--answers` takes 100 answers
-to 1,000,000 x 5,000 labels at 0.5 % known.
+a validation part and a run folder. `--positives`: only yes is known; `--width`: features, and so weights.
+`--sparse` trains a linear head on CSR features of 200,000 x 50,000 at 0.1 %; `--answers` takes 100 answers to
+1,000,000 x 5,000 labels at 0.5 % known.
 """
 
 from __future__ import annotations
