@@ -18,7 +18,7 @@ from partly.run.folder import (
     state_of,
     write_measured,
 )
-from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory, weight_memory
+from partly.run.memory import MEMORY_SHARE, available, check_memory, entry_memory, weight_memory
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
 from partly.run.verifying import verify
 
@@ -27,6 +27,7 @@ __all__ = [
     "Fitted",
     "Recipe",
     "activation",
+    "available",
     "backbones_of",
     "check_folds",
     "check_memory",
