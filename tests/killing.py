@@ -65,7 +65,7 @@ class Job:
 
 
 def training(method: str) -> Job:
-    recipe = run.Recipe(method, "linear", epochs=2, batch_size=8)
+    recipe = run.Recipe(method, "linear", epochs=2, batch_size=16)
 
     def work(folder: Path) -> None:
         run.fit(recipe, as_items(X), KNOWN, folder=folder, save_seconds=0.0)
@@ -218,6 +218,7 @@ def main() -> int:
     torch.set_num_threads(1)  # threads do not survive a fork
     fork = multiprocessing.get_context("fork")
     workers.multiprocessing.get_context = lambda _: fork  # type: ignore[attr-defined]
+    os.fsync = lambda _: None  # type: ignore[assignment]  # a kill is no power cut, and disks are slow
     rng, wrong, kills, done = random.Random(options.seed), [], 0, 0
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="partly-kills-") as name:
