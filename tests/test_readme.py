@@ -30,6 +30,7 @@ def test_the_python_examples_run(page: str, block: str, tmp_path: Path) -> None:
 def test_the_python_example_of_the_readme_is_short_and_there() -> None:
     (first, *_) = [values for values in PYTHON if values.id == "README.md-1"]
     assert len([line for line in first.values[1].splitlines() if line.strip()]) <= 20
+    assert re.search(r"model\.save\(.*, overwrite=True\)", first.values[1])  # so that it can be run again
 
 
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:

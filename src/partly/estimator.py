@@ -121,8 +121,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from items X and labels Y.
 
         X: features [N, D] (an array, a table or a SciPy sparse matrix), pictures [N, H, W, C] of uint8, a list or
-        column of texts, or `partly.items`. Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. validation: (X,
-        Y) that choose the best epoch; without it the last epoch is kept.
+        column of texts, or `partly.items`. Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. Where both
+        have ids (the index of a table, `Labels.ids`) rows are matched by these, else by position. validation: (X, Y)
+        that choose the best epoch; without it the last epoch is kept.
         """
         x, labels, recipe = self.prepare(X, Y)
         held_out = None if validation is None else self._held_out(validation, labels.names)
@@ -138,7 +139,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
         x = self.first_stage(self._items(X, reset=True))
-        labels = paired(len(x), Y)
+        labels = paired(len(x), Y, beside=X)
         if not labels.known_per_item().any():
             raise LabelError(
                 f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
@@ -220,7 +221,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
-        said = None if known is None else paired(len(x), known, self.label_names_, "known")
+        said = None if known is None else paired(len(x), known, self.label_names_, "known", X)
         return self.fitted_.logits(x, said)
 
     def predict_proba(self, X: Any, known: Any = None) -> npt.NDArray[np.float32]:
@@ -236,13 +237,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
-        return metrics.evaluate(self.predict_proba(X), y)["mAP"]
+        return metrics.scorer("mAP")(self, X, y)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the model into a new folder: safetensors and JSON, no pickle; not what it believes of training
-        entries."""
+        entries. overwrite: replace a model that was saved there before."""
         check_is_fitted(self, "fitted_")
-        run.save(self.fitted_, Path(path))
+        run.save(self.fitted_, Path(path), overwrite)
 
     @classmethod
     def load(cls, path: str | Path, *, backbone: Part | None = None, head: Part | None = None) -> Classifier:
@@ -272,13 +273,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
         x = self.first_stage(self._items(validation[0], reset=False))
-        return Validation(x, paired(len(x), validation[1], names, "validation"))
+        return Validation(x, paired(len(x), validation[1], names, "validation", validation[0]))
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
         X = items.untied(X)
         if items.is_items(X):
-            x: Items = X
+            x: Items = X if reset else items.in_order(X, self._feature_names())
             if not reset and items.is_decoded(X) and self._item_kind == "pictures":
                 x = X.sized(self._item_shape[-1])
         elif items.are_pictures(X):
@@ -304,11 +305,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"X has {np.ndim(X)} dimensions; the model was trained on items of {list(self._item_shape)}."
             )
         try:
+            X = X if reset else items.table_in_order(X, self._feature_names())
             array = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr")
         except ValueError as error:
-            raise DataError(str(error)) from None
-        names = None if not hasattr(self, "feature_names_in_") else tuple(map(str, self.feature_names_in_))
+            raise DataError(items.words_in(X) or str(error)) from None
+        names = self._feature_names()
         return items.sparse_features(array, "X", names) if sp.issparse(array) else items.features(array, "X", names)
+
+    def _feature_names(self) -> tuple[str, ...] | None:
+        return tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
 
     def __sklearn_tags__(self) -> Any:
         return multi_label(super().__sklearn_tags__())

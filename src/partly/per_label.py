@@ -3,6 +3,7 @@ does the rest."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,7 +24,7 @@ from partly.labels import Labels
 from partly.labels.pairing import paired
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
 from partly.report.bar import watcher
-from partly.run import claim, label_files
+from partly.run import claim, label_files, making_room
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,7 +72,8 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.trusted = trusted
 
     def fit(self, X: Any, Y: Any, pseudo_labels: Any = None, scores: Any = None) -> Self:
-        """Learn from items X and labels Y (`Labels`, or an array with 1 yes, 0 no and NaN unknown).
+        """Learn from items X and labels Y (`Labels`, or an array with 1 yes, 0 no and NaN unknown); where both have ids
+        (the index of a table, `Labels.ids`) rows are matched by these, else by position.
 
         pseudo_labels: what another model says of unknown entries, [N, L] in [0, 1] or NaN where it says nothing; 0.7 is
         a yes of weight 0.7 and a no of weight 0.3. What is known stays as it is. scores: of another model, [N, L]; each
@@ -80,7 +82,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_parameters(self.estimator, self.unknown, self.weight_unknown, self.bags, self.seed)
         x = self._items(X, reset=True, numbers=scores is not None)
-        labels = paired(count_of(x), Y)
+        labels = paired(count_of(x), Y, beside=X)
         told = Told.checked(self.weight_unknown, pseudo_labels, scores, labels.shape)
         told.refuse_hopeless(labels, self.unknown)
         folder = None if self.run_dir is None else Path(self.run_dir)
@@ -164,17 +166,16 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none."""
-        return metrics.evaluate(self.predict_proba(X), y)["mAP"]
+        return metrics.scorer("mAP")(self, X, y)
 
     # ---------------------------------------------------------------- saving
 
-    def save(self, path: str | Path) -> None:
-        """Write the model into a new folder: a skops archive a label, and JSON; no pickle."""
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the model into a new folder: a skops archive a label, and JSON; no pickle. overwrite: replace a model
+        that was saved there before."""
         check_is_fitted(self, "fitted_")
         folder = Path(path)
-        with files.locked(folder):
-            if (folder / "run.json").exists():
-                raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
+        with making_room(folder, overwrite, label_files.SAVED), files.locked(folder):
             files.write_sealed(folder / "run.json", self._description)  # first: what follows says that it belongs to it
             label_files.write_whole(folder / label_files.ESTIMATOR, one_label.pack(self.estimator))
             for label, (name, fitted) in enumerate(zip(self.label_names_, self.fitted_, strict=True)):
@@ -217,9 +218,10 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Checked items, as estimators take them. `numbers`: nothing but a matrix will do."""
         if reset:
             self._remember(None, None)
+        names = getattr(self, "feature_names_in_", None)
         if items.is_items(X):
-            X = items.standardised(X, torch.zeros(()), torch.ones(()))  # as they are, all of them
-            X = X.reshape(len(X), -1) if X.ndim > 2 else X
+            return self._matrix(items.in_order(X, None if names is None else tuple(names)), reset)
+        X = items.table_in_order(X, names)
         try:
             if numbers or numbers_wanted(X):
                 how = {"dtype": "numeric", "ensure_all_finite": False, "accept_sparse": "csr"}
@@ -228,6 +230,16 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except ValueError as error:
             raise DataError(str(error)) from None
         return X
+
+    def _matrix(self, X: items.Items, reset: bool) -> Any:
+        """Items as they are, all of them, as a matrix. The names of their features are known to us alone."""
+        width = math.prod(X.shape)
+        if reset:
+            self._remember(width, None if X.names is None else list(X.names))
+        elif width != self.n_features_in_:
+            raise DataError(f"X has {width} features, but PerLabel is expecting {self.n_features_in_}.")
+        x = items.standardised(X, torch.zeros(()), torch.ones(()))
+        return x.reshape(len(x), -1) if x.ndim > 2 else x
 
     def _remember(self, width: int | None, names: list[str] | None) -> None:
         for name in ("n_features_in_", "feature_names_in_"):

@@ -25,6 +25,7 @@ from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, PartlyError, Stopped, listing
 from partly.items import Items, at_once, streamed
 from partly.labels import Labels
+from partly.losses.door import trusted
 from partly.method import Method
 from partly.networks import predicting
 from partly.pool import Pool
@@ -94,7 +95,7 @@ def train(
     method.notes, clock.scores = progress.notes, progress.scores
     started = time.monotonic() - progress.seconds
     saved = time.monotonic()
-    with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]):
+    with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]), trusted():
         while clock.epoch < clock.epochs and not progress.finished:
             for logs in _epoch(method, pool, clock):
                 _add(progress.sums, logs)

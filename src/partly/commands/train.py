@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partly.commands.opening import Say, hidden, open_data, some
+from partly.commands.opening import Say, hidden, of_use, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
 from partly.data import Dataset, held_out
 from partly.errors import SettingError
@@ -17,6 +17,7 @@ from partly.estimator import Classifier
 from partly.items import origin_of
 from partly.processes.group import here
 from partly.report import page
+from partly.report.words import LOW, learned_from_yes
 from partly.run import available, backbones_of, entry_memory, write_measured
 from partly.training import Validation
 
@@ -43,7 +44,10 @@ def train(
     processes all train, and the first one reports.
     """
     with here().in_turn():  # the first looks at every picture, the others find what it has seen
-        opened = hidden(open_data(data, labels, skip_bad=skip_bad, size=size), scenario, parameters["seed"])
+        opened = open_data(data, labels, skip_bad=skip_bad, size=size)
+    listed = len(opened.labels)
+    opened, unlisted = of_use(opened, parameters.get("method", "auto"), say)
+    opened = hidden(opened, scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
     if evidence and opened.items.kind != "pictures":
         raise SettingError(f"--evidence shows where in pictures it is; the items of {data} are {opened.items.kind}.")
@@ -56,7 +60,8 @@ def train(
     if hold_out is None:
         settled = opened.test is not None and model.prepare(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
-    fit, hold = held_out(len(opened.labels), hold_out, model.seed)
+    fit, hold = held_out(listed, hold_out, model.seed)
+    fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
     validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
     say(_needed(model, opened, fit, hold))
     model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)
@@ -67,7 +72,10 @@ def train(
         say("No evidence is shown: the backbone makes no map of where in a picture something is.")
         evidence = False
     made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold, evidence=evidence)
+    made = replace(made, note=unlisted)
     page.write(made, run / "report.html")
+    if learned_from_yes(made.runs[0]):
+        say(f"{model.method_}: {LOW}")
     write_measured(run, measured(made, opened, hold))
     return scores(made)
 

@@ -16,7 +16,7 @@ from partly.data import digits, scenes
 from partly.errors import SettingError, did_you_mean
 
 AUTO = "auto"  # the method, and its head
-FULL = "full"  # the scenario in which nothing is hidden
+FULL = "full"  # the scenario in which nothing is hidden: of somebody's own data, what is known as it is
 NAIVE = ("assume-negative", "bce")  # rows that run along
 VALIDATIONS = ("complete", "partial")
 # What an experiment may fix for all its cells.

@@ -29,6 +29,7 @@ from partly.active import Loop, simulation
 from partly.clock import seed_for
 from partly.comparison.plan import AUTO, FULL, Cell, plan_of
 from partly.data import Dataset, held_out
+from partly.data.dataset import grown
 from partly.errors import DataError, PartlyError
 from partly.estimator import Classifier
 from partly.items import Arrays, Items
@@ -58,7 +59,8 @@ def open_data(name: str, labels: str | None = None, skip_bad: bool = False, size
     if whole.test is not None:
         return whole
     train, test = held_out(len(whole.labels), TEST_SHARE, 0, "test")
-    return replace(whole[train], test=whole[test])
+    wider = None if whole.wider is None else whole.wider[np.append(train, whole.unlisted)]
+    return replace(whole[train], test=whole[test], wider=wider)
 
 
 class TestPart:
@@ -123,6 +125,9 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
     validation = Validation(data.items[hold], chooses[hold])
     # By known yes: where entries are known by chance, every label has about as many known entries as any other.
     items, labels = data.items[fit], observed[fit]
+    if data.wider is not None and methods.find(cell.method).learns_from_unknown:
+        items = data.wider.items[np.append(fit, data.unlisted)]
+        labels = grown(labels, map(data.wider.labels.id_at, data.unlisted.tolist()))
     test = TestPart(data, labels.counts()[0])
     models = [run.fit(recipe, items, labels, validation=validation) for recipe in candidates(cell, items, labels)]
     best = max(models, key=_validation_score)

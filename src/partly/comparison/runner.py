@@ -65,6 +65,12 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
     return [there[key] for key in wanted]
 
 
+def unlisted(experiment: Experiment) -> int:
+    """How many items there are of which a file of labels says nothing at all."""
+    how = {"labels": experiment.labels, "skip_bad": experiment.skip_bad, "size": experiment.size}
+    return sum(len(_opened(name, **how).unlisted) for name in experiment.data)
+
+
 def _finished(todo: list[Cell], experiment: Experiment, count: int) -> Iterator[lines.Line]:
     """The lines of these cells as they come. Always in processes of one thread each, however many there are, so that
     neither the number of workers nor an interruption changes a bit."""

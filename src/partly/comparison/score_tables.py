@@ -61,7 +61,7 @@ def sections(blocks: Sequence[Block]) -> list[tuple[str, list[Block]]]:
     """Blocks by scenario and kind of validation."""
     words = {"complete": "", "partial": ", validated on partly known labels", "none": ", after the last answers"}
     found = sorted(blocks, key=lambda block: (block.validation, block.scenario))
-    grouped = groupby(found, key=lambda block: block.scenario + words[block.validation])
+    grouped = groupby(found, key=lambda block: verdict.titled(block.scenario) + words[block.validation])
     return [(heading, list(group)) for heading, group in grouped]
 
 
@@ -87,7 +87,7 @@ def _verdict(ours: Sequence[Verdict], styles: Mapping[str, Look], draw: Draw | N
         parts += ["Validated on labels as partly known as those of training:", ""]
     parts += [f"{_said(overall, scenarios)} {verdict.method(overall)}", ""]
     if draw:
-        address = draw(f"ranks {overall.validation}", pictures.ranks(overall.ranking, styles))
+        address = draw(f"ranks {overall.validation}", pictures.ranks(overall.ranking, styles).svg)
         parts += [f"![Mean ranks; a bar joins methods that cannot be told apart]({address})", ""]
     return parts + [f"- {_said(one)}" for one in scenarios] + [""] * bool(scenarios)
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from types import ModuleType
 from typing import Any, TypeVar
 
 Job = TypeVar("Job")
@@ -79,9 +82,22 @@ def results(jobs: Sequence[Job], work: Callable[[Job], Any], count: int) -> Iter
 def _started(context: Any, work: Callable[[Any], Any]) -> _Worker:
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work), daemon=True)
-    process.start()
+    with _without_script():
+        process.start()
     theirs.close()
     return _Worker(process, ours)
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Processes that start within this do not run the caller's script again, as Python would have them do: they need
+    nothing of it, and one without `if __name__ == "__main__"` would compare again in each of them."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:

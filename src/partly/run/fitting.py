@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from partly import checkpoint, files, training
 from partly.checkpoint import IDS
 from partly.clock import Clock, seed_for
-from partly.errors import CheckpointError, DataError, PartlyError, SettingError, listing
-from partly.items import Absent, Items, Origin, origin_of, shown_as
+from partly.errors import CheckpointError, DataError, PartlyError, SettingError
+from partly.items import Absent, Items, Origin, in_order, origin_of, shown_as
 from partly.labels import Labels
 from partly.method import Method
 from partly.networks import Network
@@ -28,7 +28,18 @@ from partly.networks.own_parts import Part, stands_for
 from partly.pool import Pool
 from partly.processes.group import Group, here
 from partly.processes.launched import launched
-from partly.run.folder import claim, decides, describe, digest, finished, read_beliefs, read_ids, read_out_of_fold
+from partly.run.folder import (
+    SAVED,
+    claim,
+    decides,
+    describe,
+    digest,
+    finished,
+    making_room,
+    read_beliefs,
+    read_ids,
+    read_out_of_fold,
+)
 from partly.run.memory import Ceiling, check_memory
 from partly.run.recipe import Recipe
 from partly.training import Progress, Validation, Watch
@@ -86,6 +97,7 @@ class Fitted:
         origin, items = origin_of(self.method.task.items), self.shown(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
             return Featured(items, self.body, origin, self.method.task.items.shape[0])
+        items = in_order(items, self.method.task.items.names)
         self._check_items(items)
         return items
 
@@ -101,15 +113,6 @@ class Fitted:
         if here != there:
             raise DataError(
                 f"The model was trained on {there[0]} of {list(there[1])}; these are {here[0]} of {list(here[1])}."
-            )
-        names, others = self.method.task.items.names, items.names
-        if names is not None and others is not None and names != others:
-            pairs = enumerate(zip(names, others, strict=True))
-            differ = [f"column {j}: {a!r} in training, {b!r} here" for j, (a, b) in pairs if a != b]
-            raise DataError(
-                "The features are not those of training, or in another order"
-                + listing(differ, len(differ))
-                + "\nGive them under the same names, in the same order."
             )
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
@@ -285,13 +288,14 @@ def _doubted(folder: Path) -> Iterator[None]:
         raise CheckpointError(f"{folder}: cannot be loaded, its parts do not fit together. {told}") from error
 
 
-def save(fitted: Fitted, folder: Path) -> None:
+def save(fitted: Fitted, folder: Path, overwrite: bool = False) -> None:
     """Write a finished model into a folder of its own, in the form that `load` reads: the model, and nothing that was
-    there to train it, nor what it believes of the training entries. Of several processes only the first writes."""
+    there to train it, nor what it believes of the training entries; `overwrite`: in the place of another saved model.
+    Of several processes only the first writes."""
     if not launched().first:
         return
-    with files.locked(folder):
-        if (folder / "run.json").exists() or checkpoint.load(folder) is not None:
+    with making_room(folder, overwrite, SAVED), files.locked(folder):
+        if checkpoint.load(folder) is not None:
             raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
         files.write_sealed(folder / "run.json", fitted.description)
         training.save(folder, fitted.method, Clock(fitted.recipe.seed, fitted.recipe.epochs), fitted.progress)

@@ -6,9 +6,11 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from partly.run.recipe import Recipe
 from partly.training import Validation, progress_of
 
 SCORES = "scores.json"
+SAVED = ("run.json", "checkpoint-*", ".lock")  # what a saved model consists of
 
 
 def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> dict[str, Any]:
@@ -136,6 +139,36 @@ def claim(folder: Path, description: dict[str, Any]) -> None:
             f"{folder} holds another run; these differ:{lines}\n"
             "Use another folder, or the same data and settings to go on."
         )
+
+
+@contextmanager
+def making_room(folder: Path, overwrite: bool, kinds: Sequence[str]) -> Iterator[None]:
+    """Within this a model may be saved into a folder that has no run. One that was saved there before is put aside,
+    where that is asked for, and is back if the new one cannot be written. Only a folder that holds nothing else
+    (`kinds` of files) is put aside: the folder of a training has a history and a report that would be lost."""
+    if not (folder / "run.json").exists():
+        yield
+        return
+    if not overwrite:
+        raise CheckpointError(
+            f"{folder}: there is a run in this folder already. Choose another one, or replace it: overwrite=True."
+        )
+    more = sorted(path.name for path in folder.iterdir() if not any(path.match(kind) for kind in kinds))
+    if more:
+        raise CheckpointError(
+            f"{folder}: holds more than a saved model and is not overwritten: {', '.join(more[:5])}. Take another one."
+        )
+    aside = folder.with_name(f".{folder.name}.before")
+    with files.locked(folder):
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        aside.rename(folder)
+        raise
+    shutil.rmtree(aside)
 
 
 def decides(description: dict[str, Any]) -> dict[str, Any]:

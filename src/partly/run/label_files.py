@@ -22,6 +22,7 @@ from partly.run.folder import origin, read_description
 
 KIND = "per-label"
 ESTIMATOR = "estimator.skops"  # unfitted, as it was given
+SAVED = ("run.json", ESTIMATOR, "label-*", ".lock")  # what a saved model consists of
 
 
 def recipe_of(estimator: Any, packed: bytes, told: Told, own: dict[str, Any]) -> dict[str, Any]:

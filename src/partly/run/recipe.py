@@ -12,7 +12,7 @@ from typing import Any
 from partly import auto, methods, networks
 from partly.catalogue import Info
 from partly.clock import Clock
-from partly.errors import SettingError
+from partly.errors import SettingError, within
 from partly.items import Items, SparseRows, is_decoded
 from partly.labels import Labels
 from partly.method import Method, Task
@@ -25,6 +25,7 @@ from partly.run import presets
 # What a caller may leave open.
 NUMERIC = ("epochs", "batch_size", "lr", "weight_decay")
 SETTINGS = ("settings", "head_settings", "backbone_settings", "schedule_settings")
+MOST_LR = 100.0  # a step beyond this teaches nothing, and ends in NaN
 OPEN = (*NUMERIC, *SETTINGS, "backbone", "augment", "optimizer", "schedule", "recipe")
 NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe may be: type, least, in words
     "epochs": (Integral, 1, "a whole number, 1 or more"),
@@ -72,6 +73,7 @@ class Recipe:
                 raise SettingError(f"{name} = {value!r} must be {words}.")
             # JSON knows plain numbers only, and a NumPy 3 would seed otherwise than a plain one.
             object.__setattr__(self, name, int(value) if kind is Integral else float(value))
+        within(0, MOST_LR, lr=self.lr)
         self._spell_out()
         optimisers.check(self.optimizer)
         schedules.find(self.schedule).make(Clock(0), self.lr, **self.schedule_settings)  # refuses what cannot be
