@@ -355,6 +355,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
+        X = items.untied(X)
         if items.is_items(X):
             x: Items = X if reset else items.in_order(X, self._feature_names())
             if not reset and items.is_decoded(X) and self._item_kind == "pictures":

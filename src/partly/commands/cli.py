@@ -7,9 +7,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr
+from contextlib import AbstractContextManager, redirect_stderr
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -103,6 +104,10 @@ Count = Annotated[int, typer.Option("-n", "--count", help="Questions, at most; o
 Scenario = Annotated[
     str | None,
     typer.Option(help="Play partly known labels: uniform:0.1, single-positive, positives:0.25, propensity, ..."),
+]
+SafeCsv = Annotated[
+    bool,
+    typer.Option("--safe-csv", help="In .csv files, put ' before cells that a spreadsheet would run as a formula."),
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Method = Annotated[
@@ -272,6 +277,7 @@ def predict(
     calls: Annotated[
         bool, typer.Option("--calls", help="Instead of probabilities: 1 (yes) or 0 (no), by the run's thresholds.")
     ] = False,
+    safe_csv: SafeCsv = False,
     as_json: Json = False,
 ) -> None:
     """Write the probability of every label for every item (of the test part, where DATA has one)."""
@@ -283,7 +289,8 @@ def predict(
     if beliefs and calls:
         raise SettingError("Give --beliefs or --calls: beliefs are not called yes or no.")
     meaning = Meaning(absent, uncertain)
-    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad, meaning, calls)
+    with _for_spreadsheets(safe_csv):
+        count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad, meaning, calls)
     _say(f"{count} items scored: {out}")
     _print_json({"items": count, "out": out}, as_json)
 
@@ -301,6 +308,16 @@ def export(
 
     job(run, onnx, model_card, overwrite=overwrite, say=_say)
     _print_json({"onnx": onnx, "model_card": model_card}, as_json)
+
+
+@app.command()
+def verify(run: Annotated[Path, typer.Argument(help="A run folder, or a model that was saved.")]) -> None:
+    """Read a run folder again, every file of it, and say whether it is whole: damage is found, tampering is not."""
+    from partly.run import verify as job
+
+    for line in job(run):
+        print(line)
+    _say(f"{run}: whole")
 
 
 @app.command()
@@ -339,6 +356,7 @@ def simulate(
         str, typer.Option(help="uniform:0.1, single-positive, positives:0.25, propensity, dense:0.1, ...")
     ],
     out: Annotated[Path, typer.Option(help="The partly known labels: .csv, .parquet or .npz.")],
+    safe_csv: SafeCsv = False,
     seed: Seed = 0,
     as_json: Json = False,
     absent: Absent = None,
@@ -348,7 +366,8 @@ def simulate(
     from partly.commands.simulate import simulate as job
     from partly.data import Meaning
 
-    observed = job(data, scenario, out, seed, Meaning(absent, uncertain))
+    with _for_spreadsheets(safe_csv):
+        observed = job(data, scenario, out, seed, Meaning(absent, uncertain))
     _say(repr(observed))
     _print_json(observed.summary() | {"out": out}, as_json)
 
@@ -442,6 +461,7 @@ def query(
     count: Count = 100,
     query_setting: QuerySetting = None,
     skip_bad: SkipBad = False,
+    safe_csv: SafeCsv = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -449,19 +469,20 @@ def query(
     from partly.commands.query import query as job
     from partly.data import Meaning
 
-    found = job(
-        run,
-        data,
-        out,
-        labels=labels,
-        meaning=Meaning(absent, uncertain),
-        hierarchy=hierarchy,
-        query=query,
-        count=count,
-        settings=parse_settings(query_setting or []),
-        seed=seed,
-        skip_bad=skip_bad,
-    )
+    with _for_spreadsheets(safe_csv):
+        found = job(
+            run,
+            data,
+            out,
+            labels=labels,
+            meaning=Meaning(absent, uncertain),
+            hierarchy=hierarchy,
+            query=query,
+            count=count,
+            settings=parse_settings(query_setting or []),
+            seed=seed,
+            skip_bad=skip_bad,
+        )
     _say(f"{found} questions: {out}")
     _print_json({"questions": found, "out": out}, as_json)
 
@@ -647,7 +668,8 @@ def _print_recipes(as_json: bool) -> None:
 
 
 def main() -> None:
-    """The entry point: errors of ours are one message, not a traceback."""
+    """The entry point: errors of ours are one message, not a traceback; a signal ends it with the code of its own."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         if launched().count > 1 and sys.argv[1:2] != ["train"]:
             raise SettingError("Only `partly train` works with several processes. Start other commands by themselves.")
@@ -657,7 +679,17 @@ def main() -> None:
         sys.exit(2)
     except Stopped as stopped:
         print(f"partly: {stopped} Start the same command again to go on.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(stopped.code)
+    except SystemExit as left:
+        if type(left.__context__).__name__ == "Abort":  # what typer makes of Ctrl-C
+            sys.exit(128 + signal.SIGINT)
+        raise
+
+
+def _for_spreadsheets(wanted: bool) -> AbstractContextManager[None]:
+    from partly.data import for_spreadsheets
+
+    return for_spreadsheets(wanted)
 
 
 def _say(text: str) -> None:

@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from partly.commands.explain import remember
 from partly.commands.opening import Say, hidden, of_use, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
-from partly.data import Meaning, held_out
+from partly.data import Dataset, Meaning, held_out
 from partly.errors import SettingError
 from partly.estimator import Classifier
 from partly.items import origin_of
 from partly.processes.group import here
 from partly.report import page
 from partly.report.words import LOW, learned_from_yes
-from partly.run import backbones_of, write_measured
+from partly.run import available, backbones_of, entry_memory, write_measured
+from partly.training import Validation
 
 HOLD_OUT = 0.2
 
@@ -68,6 +70,7 @@ def train(
     fit, hold = held_out(listed, hold_out, model.seed)
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
     validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
+    say(_needed(model, opened, fit, hold))
     model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)
     if not here().first:
         return {}
@@ -85,3 +88,11 @@ def train(
         say(f"{model.method_}: {LOW}")
     write_measured(run, measured(made, opened, hold))
     return scores(made)
+
+
+def _needed(model: Classifier, opened: Dataset, fit: npt.NDArray[np.int64], hold: npt.NDArray[np.int64]) -> str:
+    """What training will take for entries, said before it starts."""
+    items, labels, recipe = model.prepare(opened.items[fit], opened.labels[fit])
+    validation = Validation(opened.items[hold], opened.labels[hold]) if len(hold) else None
+    needed, (there, who) = entry_memory(recipe, items, labels, validation), available()
+    return f"Needs about {needed / 2**20:.1f} MiB for entries; there are {there / 2**30:.1f} GiB ({who})."

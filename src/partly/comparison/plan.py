@@ -93,6 +93,11 @@ class Experiment:
                     raise SettingError(f"There is no {what} {word!r}.{did_you_mean(word, known)}")
         for query in self.queries:
             self._asks(query)
+        if not isinstance(self.name, str) or self.name != Path(self.name).name or not self.name or "\0" in self.name:
+            raise SettingError(
+                f"name = {self.name!r} names the files with the results, in the folder --out: it must be a plain name, "
+                "without / and not empty. Say where they go with --out."
+            )
         if self.queries and self.tune:
             raise SettingError("tune needs a validation part, and cells that ask questions have none. Leave it out.")
         if self.asks and not self.queries:

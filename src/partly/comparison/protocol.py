@@ -111,6 +111,17 @@ def run_cell(cell: Cell, data: Dataset) -> dict[str, Any]:
     }
 
 
+def failed_cell(cell: Cell, data: Dataset, reason: str) -> dict[str, Any]:
+    """The line of a cell that came to nothing."""
+    return {
+        **cell.key(),
+        "data_digest": data.digest,
+        "failed": reason,
+        "partly": partly.__version__,
+        "protocol": PROTOCOL,
+    }
+
+
 def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
     observed = mask(cell, data)
     # With coarse labels the few items that are wholly known matter most: validation takes others while there are some.

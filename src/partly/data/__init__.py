@@ -20,7 +20,7 @@ from partly.data.parents import read_hierarchy
 from partly.data.paths import kind_of, plain_file, suffix_of
 from partly.data.scores import Scores, read_scores, write_scores
 from partly.data.splits import read_split
-from partly.data.tables import is_table
+from partly.data.tables import for_spreadsheets, is_table
 from partly.errors import DataError, SettingError
 from partly.files import PathLike
 from partly.items import Absent
@@ -31,6 +31,7 @@ __all__ = [
     "Dataset",
     "Meaning",
     "Scores",
+    "for_spreadsheets",
     "held_out",
     "is_whole",
     "read",

@@ -10,9 +10,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -22,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
@@ -142,10 +145,61 @@ def write_table(path: Path, schema: Any, batches: Iterator[Any]) -> None:
         ".parquet": partial(pq.ParquetWriter, use_dictionary=words),
         ".jsonl": _JsonWriter,
     }
+    plain = kind_of(path) in writers  # and no spreadsheet opens it as a table of formulas
     writer = writers.get(kind_of(path), partial(arrow_csv.CSVWriter, write_options=options))
-    with packing(path) as file, writer(file, schema) as table:
+    cells = Formulas(path)
+    written = schema if plain else cells.header(schema)
+    with packing(path) as file, writer(file, written) as table:
         for batch in batches:
-            table.write_batch(batch)
+            table.write_batch(batch if plain else cells.batch(batch, written))
+    cells.warn()
+
+
+@contextmanager
+def for_spreadsheets(wanted: bool = True) -> Iterator[None]:
+    """While it lasts, cells of CSV files that a spreadsheet would take for a formula are written with ' before them. It
+    then shows them as they are; read back, the ' is part of the name."""
+    before = _SAFE.set(wanted)
+    try:
+        yield
+    finally:
+        _SAFE.reset(before)
+
+
+_SAFE: ContextVar[bool] = ContextVar("safe", default=False)
+FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that a spreadsheet runs
+NUMBER = r"^[+-]?[0-9]*[.]?[0-9]+([eE][+-]?[0-9]+)?$"  # and which of them are numbers, that do nothing
+
+
+class Formulas:
+    """The cells of one CSV file that a spreadsheet would run: made harmless where that is wanted, else warned of."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.safe, self.count, self.first = path, _SAFE.get(), 0, ""
+
+    def header(self, schema: Any) -> Any:
+        return pa.schema([field.with_name(self._column(pa.array([field.name]))[0].as_py()) for field in schema])
+
+    def batch(self, batch: Any, schema: Any) -> Any:
+        words = (self._column(column) if pa.types.is_string(column.type) else column for column in batch.columns)
+        return pa.record_batch(list(words), schema)
+
+    def _column(self, column: Any) -> Any:
+        runs = pc.and_(pc.match_substring_regex(column, FORMULA), pc.invert(pc.match_substring_regex(column, NUMBER)))
+        found = column.filter(runs.fill_null(False))
+        if not len(found):
+            return column
+        self.count, self.first = self.count + len(found), self.first or found[0].as_py()
+        return pc.if_else(runs, pc.binary_join_element_wise("'", column, ""), column) if self.safe else column
+
+    def warn(self) -> None:
+        if self.count and not self.safe:
+            warnings.warn(
+                f"{self.path}: {self.count} cells begin as formulas do ({self.first!r:.60}): a spreadsheet "
+                "that opens it may run them. Where the names are not your own, write with --safe-csv (in Python: with "
+                "partly.data.for_spreadsheets()), or as .parquet.",
+                stacklevel=2,
+            )
 
 
 class _JsonWriter:

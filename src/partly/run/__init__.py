@@ -20,15 +20,17 @@ from partly.run.folder import (
     state_of,
     write_measured,
 )
-from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory
+from partly.run.memory import MEMORY_SHARE, available, check_memory, entry_memory, weight_memory
 from partly.run.reasons import reasons
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
+from partly.run.verifying import verify
 
 __all__ = [
     "MEMORY_SHARE",
     "Fitted",
     "Recipe",
     "activation",
+    "available",
     "backbones_of",
     "calibrate",
     "check_folds",
@@ -54,6 +56,8 @@ __all__ = [
     "reasons",
     "save",
     "state_of",
+    "verify",
+    "weight_memory",
     "within_budget",
     "write_measured",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from partly import checkpoint, files, training
 from partly.calling import Calibration
 from partly.checkpoint import IDS
 from partly.clock import Clock
-from partly.errors import CheckpointError, DataError, SettingError
+from partly.errors import CheckpointError, DataError, PartlyError, SettingError
 from partly.items import Absent, Items, Origin, in_order, origin_of, shown_as
 from partly.labels import Labels
 from partly.labels.weights import Weights
@@ -44,7 +44,7 @@ from partly.run.folder import (
     read_out_of_fold,
     write_calibration,
 )
-from partly.run.memory import check_memory
+from partly.run.memory import Ceiling, check_memory
 from partly.run.recipe import Recipe
 from partly.training import Progress, Validation, Watch
 
@@ -197,6 +197,7 @@ def fit(
     # Before the folder is claimed: a recipe may be refused here.
     method = recipe.build(items, labels.shape[1], labels).to(device)
     _check_weighs(recipe, method, weights)
+    check_memory(recipe, items, labels, validation, copies=(folder is None) + (start is not None), method=method)
     group = _spread_over(recipe, method)
     description = describe(recipe, items, labels, validation, weights)
     if start is not None:
@@ -266,20 +267,21 @@ def load(folder: Path, **given: Part) -> Fitted:
     """The finished model in a run folder; `given`: the caller's own backbone or head, of which it holds the weights."""
     description, tensors, record = finished(folder)
     for part, own in given.items():
-        stands_for(description["recipe"][part] or "none", own, part)
-    recipe, data = Recipe(**description["recipe"]), description["data"]
-    count, *shape = data["shape"]
-    names = None if description["features"] is None else tuple(description["features"])
-    origin = Origin.read(data["made_of"]) if "made_of" in data else None
-    absent, labels = Absent(data["kind"], tuple(shape), count, names, origin), tuple(description["labels"])
-    method = recipe.build(absent, len(labels), names=labels)
-    try:
+        stands_for(description["recipe"].get(part) or "none", own, part)
+    progress = training.progress_of(folder, record)
+    with _doubted(folder), Ceiling(folder, tensors):
+        recipe, data = Recipe(**description["recipe"]), description["data"]
+        count, *shape = data["shape"]
+        names = None if description["features"] is None else tuple(description["features"])
+        origin = Origin.read(data["made_of"]) if "made_of" in data else None
+        absent, labels = Absent(data["kind"], tuple(shape), count, names, origin), tuple(description["labels"])
+        method = recipe.build(absent, len(labels), names=labels)
         method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
-    except RuntimeError as error:  # of torch, where layers are not those that were saved
-        raise CheckpointError(f"{folder}: the weights do not fit what was given for them. {error}") from None
-    method.finish()
-    progress = Progress(**record["progress"])
-    method.notes = progress.notes
+        method.finish()
+        method.notes = progress.notes
+    lost = training.undefined(method)
+    if lost:
+        raise CheckpointError(f"{folder}: weights of the model are not finite: {', '.join(lost[:5])}.")
     return Fitted(recipe, method, progress, description, folder, calibration=read_calibration(folder))
 
 
@@ -290,6 +292,19 @@ def calibrate(fitted: Fitted, calibration: Calibration | None) -> None:
     if fitted.folder is not None and here().first:
         write_calibration(fitted.folder, calibration)
     here().wait()
+
+
+@contextmanager
+def _doubted(folder: Path) -> Iterator[None]:
+    """A folder of anybody's making can fail in a dozen ways (an unknown name, a setting, layers of other sizes): all of
+    them mean that this is no model."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except Exception as error:
+        told = str(error) if isinstance(error, PartlyError) else f"{type(error).__name__}: {error}"
+        raise CheckpointError(f"{folder}: cannot be loaded, its parts do not fit together. {told}") from error
 
 
 def save(fitted: Fitted, folder: Path, overwrite: bool = False) -> None:
