@@ -82,7 +82,7 @@ def test_the_same_cell_gives_the_same_line_but_for_time_and_memory(source):
 
 def test_with_coarse_labels_no_wholly_known_item_goes_to_validation(source, monkeypatch):
     learned = []
-    monkeypatch.setattr(run, "fit", lambda recipe, items, labels, validation: learned.append((labels, validation)))
+    monkeypatch.setattr(run, "fit", lambda recipe, items, labels, validation, **_: learned.append((labels, validation)))
     data = replace(source, hierarchy=Hierarchy(dict.fromkeys(source.labels.names, "all")))
     for seed, scenario in product(range(5), ("coarse-only:0.02", "coarse_only:0.02")):
         asked = cell(scenario=scenario, seed=seed, validation="partial")
@@ -141,9 +141,9 @@ def test_the_mask_is_the_same_for_all_methods_and_another_for_another_seed_or_sc
 def test_validation_is_split_off_the_training_part(source, monkeypatch, kind):
     seen = {}
 
-    def fit(recipe, items, labels, validation=None):
+    def fit(recipe, items, labels, validation=None, **how):
         seen.update(x=numbers(items), y=labels, validation=validation)
-        return original(recipe, items, labels, validation=validation)
+        return original(recipe, items, labels, validation=validation, **how)
 
     original = run.fit
     monkeypatch.setattr(run, "fit", fit)
@@ -165,7 +165,7 @@ def test_validation_is_split_off_the_training_part(source, monkeypatch, kind):
 def test_the_test_part_changes_nothing_but_the_scores(source):
     one, other = run_cell(cell(tune=3), source), run_cell(cell(tune=3), replace(source, test=flipped(source.test)))
     differ = {name for name in one if one[name] != other[name]} - set(TIMING)
-    assert differ == {"data_digest", "test"}
+    assert differ == {"data_digest", "test", "last"}
 
 
 def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
@@ -175,7 +175,9 @@ def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
     with pytest.raises(ProtocolError, match="before the epoch was chosen"):
         test.scores(fitted)
     fitted.progress.finished = True
-    assert 0 < test.scores(fitted)["mAP"] <= 1
+    best, last = test.scores(fitted)
+    assert 0 < best["mAP"] <= 1
+    assert last == best  # nobody asked to keep the last epoch
     with pytest.raises(ProtocolError, match="twice"):
         test.scores(fitted)
 

@@ -196,7 +196,9 @@ def read_experiment(path: Path) -> Experiment:
             raise SettingError(f"{path}: unknown entry {name!r}.{did_you_mean(name, known)}")
     try:
         table["parts"] = [_placed(part, path.parent) for part in table.get("parts", [])]
-        empty = {"data": (), "methods": (), "scenarios": ()}  # a part may say what they are
+        empty = dict.fromkeys(
+            ("data", "methods", "scenarios") if table["parts"] else (), ()
+        )  # each part may say what they are
         return Experiment(**{"name": path.stem, **empty, **_placed(table, path.parent)})
     except (TypeError, AttributeError) as error:
         raise SettingError(f"{path}: {error}") from None

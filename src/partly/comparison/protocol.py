@@ -28,7 +28,7 @@ import partly
 from partly import data, methods, metrics, run, scenarios
 from partly.active import Loop, simulation
 from partly.clock import seed_for
-from partly.comparison import beside
+from partly.comparison import hidden_entries
 from partly.comparison.plan import AUTO, FULL, Cell, cut_of, plan_of
 from partly.data import Dataset, held_out
 from partly.errors import DataError, PartlyError
@@ -135,12 +135,12 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
         fit = fit[observed.known_per_item()[fit] > 0]
     # By known yes: where entries are known by chance, every label has about as many known entries as any other.
     items, labels = data.items[fit], observed[fit]
-    test = TestPart(data, labels.counts()[0])
     how: dict[str, Any] = {"validation": validation, "keep_last": True}
     models = [run.fit(recipe, items, labels, **how) for recipe in candidates(cell, items, labels)]
     best = max(models, key=_validation_score)
+    shown = hidden_entries.shown(best, items, labels, data.labels[fit])
+    test = TestPart(data, labels.counts()[0])
     found = _tested(best, test, best.recipe, observed, sum(model.progress.seconds for model in models))
-    shown = beside.shown(best, items, labels, data.labels[fit])
     return found | ({"beside": _plain(shown)} if shown else {})
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
+from partly.comparison import baselines, gains, papers, verdict
 from partly.comparison import charts as pictures
-from partly.comparison import gains, papers, verdict
 from partly.comparison.blocks import Block, Row, gather
 from partly.comparison.lines import Line
 from partly.comparison.statistics import Mean
@@ -45,7 +45,8 @@ def markdown(lines: Sequence[Line], level: int = 2, draw: Draw | None = None, ov
             address = draw(heading, pictures.scenario(group, order, styles))
             parts += [f"![mAP of every method at {escaped(heading)}]({address})", ""]
         for block in group:
-            parts += [f"**{escaped(block.title)}**", "", *_table(block), ""]
+            reason = baselines.withheld(block)
+            parts += [f"**{escaped(block.title)}**", "", *([reason] if reason else _table(block)), ""]
     parts += [NOTES, ""]
     found = gains.gains(blocks, over) if over else []
     if found:
