@@ -142,7 +142,12 @@ class Claim:
             for metric, place in product(metrics, places)
         ]
         tuned = "".join(f", {word}" for word in row.split(", ")[1:] if word.startswith("tuned "))
-        other = {"head": head, "optimizer": optimizer or "adamw", "experiment": self.experiment, "data": data}
+        other: dict[str, Any] = {
+            "head": head,
+            "optimizer": optimizer or "adamw",
+            "experiment": self.experiment,
+            "data": data,
+        }
         other |= {name: value for name, value in self.against.items() if name not in ("scenarios", "metric")}
         scenarios = self.against.get("scenarios", self.scenarios)
         own = [
@@ -206,7 +211,9 @@ def _claim(entry: dict[str, Any], words: Mapping[str, str]) -> Claim:
     for name in entry:
         if name not in known:
             raise DataError(f"claims.toml: {entry.get('id')}: no entry {name!r}.{did_you_mean(name, known)}")
-    made = {k: ((v,) if isinstance(v, str) else tuple(v)) if k in LISTS else v for k, v in entry.items()}
+    made: dict[str, Any] = {
+        k: ((v,) if isinstance(v, str) else tuple(v)) if k in LISTS else v for k, v in entry.items()
+    }
     made["differs"] = tuple(words.get(one, one) for one in made.get("differs", ()))
     return Claim(**made)
 
