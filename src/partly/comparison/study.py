@@ -131,7 +131,7 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
 def asked_by(experiment: Experiment) -> bool:
     """Whether an experiment is a study: `bce` alone, and ways to annotate."""
     ways = {text.partition(":")[0] for text in experiment.scenarios}
-    return experiment.methods == ("bce",) and not experiment.naive and ways <= {*WAYS, *SINGLE}
+    return experiment.methods == ("bce",) and not experiment.naive and bool(ways) and ways <= {*WAYS, *SINGLE}
 
 
 def gather(

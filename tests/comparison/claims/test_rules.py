@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.comparison.making import Line, line, lines
 
+from comparison.making import Line, line, lines
 from partly import methods
 from partly.comparison import lines as result_lines
 from partly.comparison.claims import cells, rules, stated

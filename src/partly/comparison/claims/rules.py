@@ -1,11 +1,12 @@
 """How a claim is decided: holds, does not hold, or undecided, and why. The rules are these, and nothing else.
 
 A comparison *holds* where the difference, paired over seeds, is more than chance in the claimed direction, corrected
-(Holm) for all comparisons that are decided on the same lines. Of several settings of a method the one that validation
-scores highest is tested. It *does not hold* where every setting, the paper's own and ours, is shown to gain less than a
-tenth of what the paper reports (less than nothing, where it reports no figures), and the baseline was checked. Both
-need seeds enough, and a baseline that is not weaker than tuned scikit-learn on the same entries. All else is
-*undecided*.
+(Bonferroni) for the number of claims that are decided on the same lines; not for the comparisons of one claim, which
+needs them all. Of several settings of a method the one that validation scores highest is tested. It *does not hold*
+where every setting, the paper's own and ours, is shown to gain less than a tenth of what the paper reports (less than
+nothing, where it reports no figures), corrected (Holm) for all comparisons on the same lines, since one is enough; and
+the baseline was checked. Both need seeds enough, and a baseline that is not weaker than tuned scikit-learn on the same
+entries. All else is *undecided*.
 
 A claim holds where all its comparisons do, and does not hold where one of them does not.
 """
@@ -56,7 +57,7 @@ class Decision:
     theirs: float | None  # what the paper reports, as a share
     verdict: str = OPEN
     why: str = ""
-    among: int = 1  # comparisons on the same lines
+    among: int = 1  # claims that are decided on the same lines
 
     @property
     def best(self) -> Setting:
@@ -85,14 +86,15 @@ class Decided:
 def decide(claims: Iterable[Claim], cells: Cells) -> list[Decided]:
     """Every claim, in the order given."""
     measured = [(claim, [_measure(claim, one, cells) for one in claim.comparisons()]) for claim in claims]
-    families: dict[tuple[str, ...], list[Decision]] = {}
-    for one in (one for _, found in measured for one in found if one.best.found):
-        families.setdefault(one.comparison.place, []).append(one)
+    families: dict[tuple[str, ...], list[tuple[str, Decision]]] = {}
+    for claim, one in ((claim, one) for claim, found in measured for one in found if one.best.found):
+        families.setdefault(one.comparison.place, []).append((claim.id, one))
     decided: dict[int, Decision] = {}
     for family in families.values():
-        fits, fails = holm([one.best.fits for one in family]), holm([one.fails for one in family])
-        for one, fit, fail in zip(family, fits, fails, strict=True):
-            decided[id(one)] = _decide(replace(one, among=len(family)), fit <= 1 - LEVEL, fail <= 1 - LEVEL)
+        among = len({name for name, _ in family})
+        for (_, one), fail in zip(family, holm([one.fails for _, one in family]), strict=True):
+            fits = among * one.best.fits <= 1 - LEVEL
+            decided[id(one)] = _decide(replace(one, among=among), fits, fail <= 1 - LEVEL)
     return [_claim(claim, [decided.get(id(one), one) for one in found]) for claim, found in measured]
 
 
@@ -175,7 +177,7 @@ def _decide(one: Decision, fits: bool, fails: bool) -> Decision:
         return replace(one, verdict=HOLDS, why="")
     if not fails:
         alone = min(best.fits, one.fails) <= 1 - LEVEL
-        words = f"clear only by itself: not among the {one.among} comparisons on the same lines"
+        words = f"clear only by itself: not among the {one.among} claims on the same lines"
         return replace(one, why=words if alone else "the interval spans 0")
     absent = [setting.row for setting in one.settings if setting.found is None]
     if absent:

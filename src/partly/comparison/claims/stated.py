@@ -101,7 +101,7 @@ class Claim:
     a: tuple[str, ...] = ()  # rows of the method, the paper's own setting first; 'sgd: row' for both sides under SGD
     b: tuple[str, ...] = ()  # it is to be above each of them; as many steps, and as large a search, as a
     paired: bool = False  # the first of b is for the first of a, and so on
-    against: Mapping[str, Any] = field(default_factory=dict)  # in what the cells of b are not those of a
+    against: dict[str, Any] = field(default_factory=dict)  # in what the cells of b are not those of a
     fill: tuple[str, ...] = ()  # for '{}' in rows, by scenario
     within: float = 0.0  # of 'near': how far apart at most, in points
     figures: Mapping[str, Any] = field(default_factory=dict)  # table, dataset; a, b, setting, b_setting where not clear
@@ -129,6 +129,7 @@ class Claim:
         self, a: str, b: str, data: str, head: str, metrics: Sequence[str], places: Sequence[int]
     ) -> tuple[Steps, Steps]:
         optimizer, _, row = a.rpartition(": ")
+        optimizer = optimizer or "adamw"
         cells = [
             Where(
                 self.experiment,
@@ -136,25 +137,19 @@ class Claim:
                 self.scenarios[place],
                 self._named(row, place),
                 head,
-                optimizer or "adamw",
+                optimizer,
                 metric,
             )
             for metric, place in product(metrics, places)
         ]
         tuned = "".join(f", {word}" for word in row.split(", ")[1:] if word.startswith("tuned "))
-        other: dict[str, Any] = {
-            "head": head,
-            "optimizer": optimizer or "adamw",
-            "experiment": self.experiment,
-            "data": data,
-        }
-        other |= {name: value for name, value in self.against.items() if name not in ("scenarios", "metric")}
-        scenarios = self.against.get("scenarios", self.scenarios)
+        other = {"experiment": self.experiment, "data": data, "head": head, "optimizer": optimizer} | self.against
+        scenarios, score = other.pop("scenarios", self.scenarios), other.pop("metric", "")
         own = [
             Where(
                 scenario=scenarios[place],
                 row=self._named(b, place) + tuned,
-                metric=self.against.get("metric", metric),
+                metric=score or metric,
                 **other,
             )
             for metric, place in product(metrics, places)

@@ -12,16 +12,18 @@ from partly.comparison.claims.stated import Claim
 from partly.comparison.score_tables import escaped
 from partly.comparison.statistics import Mean
 
+VERBS = {"above": "above", "below": "below", "near": "near", "trend": "over"}
 SIGNS = {HOLDS: "+", FAILS: "-", OPEN: "?"}
 RULES = (
-    "**Holds**: the difference, paired over seeds, is more than chance in the claimed direction (Student's t at 5 %, "
-    "with Holm's correction for all comparisons that are decided on the same lines), in every comparison of the claim. "
-    "Of several settings of a method, validation chooses the one that is tested. **Does not hold**: in one comparison "
-    "or more, every setting, the paper's own and ours, is shown to gain less than a tenth of what the paper reports "
-    "(less than nothing, where it gives no figures). Neither is said with fewer than 3 seeds (5 where two rows are "
-    "within a point), nor where the baseline of the race is more than 0.5 points of mAP below tuned scikit-learn on "
-    "the same entries. **Undecided**: all else, with the reason. Claims that two rows are near each other hold where "
-    "the whole interval is inside of the stated distance."
+    "**Holds**: the difference, paired over seeds, is more than chance in the claimed direction (Student's t at 5 "
+    "%, corrected for the number of claims that are decided on the same lines), in every comparison of the claim. "
+    "Of several settings of a method, validation chooses the one that is tested. **Does not hold**: in one "
+    "comparison or more, every setting, the paper's own and ours, is shown to gain less than a tenth of what the "
+    "paper reports (less than nothing, where it gives no figures), with Holm's correction for all comparisons on "
+    "the same lines. Neither is said with fewer than 3 seeds (5 where two rows are within a point), nor where the "
+    "baseline of the race is more than 0.5 points of mAP below tuned scikit-learn on the same entries. "
+    "**Undecided**: all else, with the reason. Claims that two rows are near each other hold where the whole "
+    "interval is inside of the stated distance."
 )
 
 
@@ -32,7 +34,7 @@ def terminal(found: Iterable[Decided]) -> str:
         text += ["", papers.CITATIONS[paper]]
         for one in group:
             text += ["", *_stated(one.claim), f"    {summary(one)}"]
-            text += [f"      {SIGNS[each.verdict]} {_sentence(each)}" for each in one.decisions]
+            text += [f"      {SIGNS[each.verdict]} {_sentence(each, one.claim.kind)}" for each in one.decisions]
             text += [f"    differs: {words}" for words in one.claim.differs]
     return "\n".join(text).strip()
 
@@ -84,7 +86,7 @@ def _plain(one: Decision) -> dict[str, Any]:
         "settings": [_setting(setting) for setting in one.settings],
         "chosen": one.best.row,
         "against": [f"{step.row}, {step.head}, {step.scenario}" for step in b],
-        "comparisons_on_the_same_lines": one.among,
+        "claims_on_the_same_lines": one.among,
         "paper": one.theirs,
     }
 
@@ -104,16 +106,16 @@ def _stated(claim: Claim) -> list[str]:
     return [f"{claim.id} ({claim.where})", f"    {claim.says}"]
 
 
-def _sentence(one: Decision) -> str:
-    """One comparison in a line."""
+def _sentence(one: Decision, kind: str) -> str:
+    """One comparison in a line; effects are in the claimed direction."""
     others = [each for each in one.settings if each is not one.best and each.found]
-    parts = [f"{place(one)}: {points(one.best.found)}"]
+    parts = [f"{_place(one, kind)}: {points(one.best.found)}"]
     parts += [f"with {each.row} {points(each.found)}" for each in others]
     parts += [f"paper {100 * one.theirs:+.1f}"] if one.theirs is not None else []
     return ", ".join(parts) + (f" [{one.why}]" if one.why else "")
 
 
-def place(one: Decision) -> str:
+def _place(one: Decision, kind: str) -> str:
     """Where, and who against whom."""
     a, b = one.comparison.sides[0]
     first, last = a[0], a[-1]
@@ -122,7 +124,7 @@ def place(one: Decision) -> str:
     at = f"{first.data}, {steps[0]} to {steps[1]}" if len(a) > 1 else f"{first.data}, {first.scenario}"
     unlike = ("row", "scenario", "head", "optimizer", "metric", "experiment", "data")
     other = [str(getattr(b[0], name)) for name in unlike if b and getattr(b[0], name) != getattr(first, name)]
-    return f"{at}{score}: {one.best.row}" + (f" against {', '.join(other) or b[0].row}" if b else "")
+    return f"{at}{score}: {one.best.row}" + (f" {VERBS[kind]} {', '.join(other) or b[0].row}" if b else "")
 
 
 def points(found: Mean | None) -> str:
@@ -138,13 +140,14 @@ def points(found: Mean | None) -> str:
 
 def markdown(found: Sequence[Decided]) -> str:
     """Counts first, then a table a paper, then the comparisons behind the verdicts of those that were run."""
-    parts = [_counts(found), "", RULES, ""]
+    parts = [counts(found), "", RULES, ""]
     for paper, group in groupby(found, key=lambda one: one.claim.paper):
         parts += [f"## {paper}", "", papers.CITATIONS[paper], "", *_table(list(group)), ""]
     return "\n".join(parts)
 
 
-def _counts(found: Sequence[Decided]) -> str:
+def counts(found: Sequence[Decided]) -> str:
+    """A table: how many claims of each paper hold, do not, and are undecided."""
     titles = ("paper", "claims", "hold", "do not hold", "undecided", "of these, without cells here")
     lines = [f"| {' | '.join(titles)} |", "|---" + "|---:" * 5 + "|"]
     papers_of = list(dict.fromkeys(one.claim.paper for one in found))
