@@ -14,7 +14,7 @@ import pytest
 
 import partly
 from comparison.making import write_split
-from partly import Dataset, methods, run, scenarios
+from partly import Dataset, methods, metrics, run, scenarios
 from partly.comparison import protocol
 from partly.comparison.lines import KEY, TIMING
 from partly.comparison.plan import Cell
@@ -117,6 +117,45 @@ def test_labels_are_grouped_by_their_known_yes_in_training(source):
     counts = [int((observed[:, j] == 1).sum()) for j in range(4)]
     groups = [ap[j] for j in sorted(range(4), key=lambda j: counts[j])]
     assert [line["test"][f"mAP group {n}"] for n in range(1, 6)] == [*groups, None]  # four labels, five groups
+
+
+def test_the_last_epoch_is_scored_beside_the_best(source):
+    line = run_cell(cell(method="em", head="mlp", recipe=RECIPE | {"lr": 1.0, "epochs": 6}), source)
+    assert line["best_epoch"] < 6
+    fit, _ = held_out(len(source.labels), protocol.HOLD_OUT, 0)
+    observed = scenarios.uniform(source.labels, 0.5, 0)[fit]
+    last = run.fit(run.Recipe(**line["ran"]), source.items[fit], observed)  # without validation the last epoch is kept
+    assert line["last"]["mAP"] == metrics.evaluate(last.predict(source.test.items), source.test.labels)["mAP"]
+    assert line["last"]["mAP"] != line["test"]["mAP"]
+    assert set(line["last"]) == set(line["test"])
+    solved = run_cell(cell(), source)
+    assert solved["last"] == solved["test"]
+
+
+def test_items_of_which_nothing_is_known_can_be_left_out(source, monkeypatch):
+    learned = []
+    monkeypatch.setattr(run, "fit", lambda recipe, items, labels, **_: learned.append((items, labels)))
+    for known_only in (False, True):
+        with pytest.raises(AttributeError):  # there is no model
+            run_cell(cell(scenario="dense:0.3", known_only=known_only), source)
+    (everything, _), (items, labels) = learned
+    fit = held_out(len(source.labels), protocol.HOLD_OUT, 0)[0]
+    some = fit[scenarios.dense(source.labels, 0.3, 0).known_per_item()[fit] > 0]
+    assert len(everything) == len(fit) > len(items) == len(some) > 0
+    assert (numbers(items) == numbers(source.items[some])).all()
+    assert labels == source.labels[some]
+
+
+def test_a_data_set_can_be_cut_to_some_items_which_are_always_the_same(tmp_path):
+    path = str(write_split(tmp_path / "tiny.npz"))
+    whole, large, small = (open_data(path + cut) for cut in ("", ":60", ":20"))
+    assert (len(whole.labels), len(large.labels), len(small.labels)) == (120, 60, 20)
+    rows = [{row.tobytes() for row in numbers(part.items)} for part in (small, large, whole)]
+    assert rows[0] < rows[1] < rows[2]
+    assert open_data(path + ":60").digest == large.digest != whole.digest
+    assert (numbers(small.test.items) == numbers(whole.test.items)).all()
+    with pytest.raises(DataError, match="cannot be cut to 121 training items, it has 120"):
+        open_data(path + ":121")
 
 
 def test_an_undefined_score_is_null(source):

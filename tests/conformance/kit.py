@@ -586,8 +586,8 @@ def check_finite_for_extreme_logits(info: MethodInfo) -> None:
 class _Loud(Task):
     """Networks whose first logits are in the ten thousands."""
 
-    def network(self, role: str = "network", logits: bool = True) -> Network:
-        network = super().network(role, logits)
+    def network(self, role: str = "network", logits: bool = True, at_random: bool = True) -> Network:
+        network = super().network(role, logits, at_random)
         with torch.no_grad():
             for parameter in network.head.parameters():
                 parameter *= 1e5

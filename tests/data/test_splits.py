@@ -49,3 +49,10 @@ def test_other_words_are_refused_with_their_line(tmp_path: Path, items: Path) ->
     assert read_labels(tmp_path / "labels.csv").names == ("a",)
     with pytest.raises(DataError, match=r"not train or test: 1\n  .*labels.csv:3: 'dev'"):
         read(items, tmp_path / "labels.csv")
+
+
+def test_where_all_are_to_learn_from_there_is_no_test_part(tmp_path: Path, items: Path) -> None:
+    (tmp_path / "labels.csv").write_text("item,split,a\n2,train,1\n0,train,0\n")
+    data = read(items, tmp_path / "labels.csv")
+    assert data.test is None
+    assert data.labels.ids == ("2", "0")

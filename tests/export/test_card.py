@@ -94,3 +94,14 @@ def test_words_of_anybody_stay_in_their_cell() -> None:
     assert inline("a|b\n<b>*x*") == "a\\|b \\<b\\>\\*x\\*"
     assert some([f"n{i}" for i in range(12)]).endswith("n8, n9 and 2 more")
     assert json.loads(json.dumps(some(["one"]))) == "one"
+
+
+def test_a_model_of_features_that_were_made_of_pictures_takes_pictures(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 256, (12, 16, 16, 3), dtype=np.uint8)
+    model = Classifier("bce", "linear", backbone="small-conv", backbone_settings={"freeze": "all"}, progress=False)
+    model.fit(x, rng.integers(0, 2, (12, 2)))
+    export.model_card(model, tmp_path / "card.md")
+    card = (tmp_path / "card.md").read_text()
+    assert "A multi-label classifier of pictures for 2 labels" in card
+    assert "- 12 items: features of" in card

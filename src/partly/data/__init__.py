@@ -87,8 +87,8 @@ def _labelled(data: Dataset, path: PathLike, labels: PathLike) -> Dataset:
         known = arranged(known, data.truth.names, str(labels))
     data = replace(data[positions(known.ids, data.labels.ids, path, "item")], labels=known)
     to_test = read_split(Path(labels)) if data.test is None else None
-    if to_test is None:
-        return data
+    if to_test is None or not to_test.any():
+        return data  # nothing is set aside to test on
     test, train = data[np.flatnonzero(to_test)], data[np.flatnonzero(~to_test)]
     return replace(train, test=test)
 

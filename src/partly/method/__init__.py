@@ -5,7 +5,7 @@ how one step changes them. All that must survive a crash is a parameter, a buffe
 or an optimiser of the method. Parameters and buffers are the model; the rest is there to train, and lives beside it.
 """
 
-from partly.method.contract import Method
+from partly.method.base import Method
 from partly.method.loss_method import LossMethod
 from partly.method.task import Task
 

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from partly.clock import Clock
-from partly.method.contract import Method
+from partly.method.base import Method
 from partly.method.task import Task
 from partly.pool import Batch
 
