@@ -11,7 +11,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from partly.comparison import areas, blocks, claims, gap_map, lines, score_tables, study, verdict
+from partly.comparison import areas, blocks, claims, gap_map, lines, regimes, score_tables, study, verdict
 from partly.comparison.claims import words
 from partly.comparison.lines import Line
 from partly.comparison.plan import Experiment, read_experiment
@@ -19,6 +19,7 @@ from partly.comparison.protocol import PROTOCOL
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST = 300  # lines of a page
+REGIMES = ("assume-negative", "down-weight", "em", "entropy-minimization", "focal")
 INTRO = """\
 # Results
 
@@ -38,6 +39,13 @@ defaults of each method; above 100 is better than the plain learner with all lab
 choose for themselves and have no head; the others have the head that most methods ran with.
 
 ![Share of the gap closed by method, set and scenario](results/gap.svg)
+"""
+DRAWN = """\
+## What losses do with an unknown entry
+
+The gradient by its logit, over its probability: taking it for no pushes the harder, the surer the network is of a yes.
+
+![Gradient of losses for an unknown entry, over its probability](results/regimes.svg)
 """
 CLAIMS = """\
 # Claims of the papers
@@ -59,6 +67,7 @@ def pages(root: Path) -> dict[str, bytes]:
     decided = claims.decide(root / "results") if found else []
     races = {name: blocks.gather(ours) for name, ours in found.items() if not experiments[name].queries}
     picture = gap_map.gather([block for ours in races.values() for block in ours])
+    made["results/regimes.svg"] = regimes.picture(REGIMES)
     if picture.columns:
         made["results/gap.svg"] = gap_map.draw(picture)
     made["results.md"] = _summary(experiments, races, bool(picture.columns), decided).encode()
@@ -77,7 +86,7 @@ def _summary(
         ours = verdict.verdicts(races[name]) if races.get(name) else []
         said = [verdict.headline(one[0], str, score_tables.bold) for one in ours[:1]]
         parts += [f"- [{experiment.title or name}](results/{name}.md). {' '.join(said)}"]
-    return "\n".join([*parts, "", "## Claims", "", words.counts(decided), ""])
+    return "\n".join([*parts, "", "## Claims", "", words.counts(decided), "", DRAWN])
 
 
 def _page(experiment: Experiment, ours: list[Line], made: dict[str, bytes]) -> bytes:

@@ -39,7 +39,7 @@ def test_pages_are_written_once_and_old_ones_go(results, root):
     (root / "docs" / "results" / "old.svg").touch()
     assert results.main(root) == 0
     docs = root / "docs"
-    assert sorted(path.name for path in (docs / "results").iterdir()) == ["gap.svg", "small.md"]
+    assert sorted(path.name for path in (docs / "results").iterdir()) == ["gap.svg", "regimes.svg", "small.md"]
     assert (docs / "results" / "small.md").read_text().startswith("# A small one\n\nWhy.\n\nRun by `partly compare exp")
     summary = (docs / "results.md").read_text()
     assert "(results/gap.svg)" in summary
