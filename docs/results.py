@@ -1,4 +1,5 @@
-"""Write docs/results.md, the pages in docs/results/ and docs/claims.md from the committed lines, results/*.jsonl.
+"""Write docs/results.md, the pages in docs/results/ and docs/claims.md from the committed lines, results/*.jsonl;
+and fill in the tables of claims in docs/findings.md.
 
 python docs/results.py            write them
 python docs/results.py --check    say which of them are not what the lines give, and fail where there are any
@@ -71,8 +72,22 @@ def pages(root: Path) -> dict[str, bytes]:
     if picture.columns:
         made["results/gap.svg"] = gap_map.draw(picture)
     made["results.md"] = _summary(experiments, races, bool(picture.columns), decided).encode()
+    findings = root / "docs" / "findings.md"
+    if findings.exists():
+        made["findings.md"] = filled(findings.read_text("utf-8"), decided).encode()
     made["claims.md"] = f"{CLAIMS}\n{words.markdown(decided)}".encode()
     return made
+
+
+def filled(text: str, decided: list[claims.Decided]) -> str:
+    """A page in which each `<!-- claims: id id -->` up to `<!-- end of claims -->` holds the table of these claims."""
+    by_id = {one.claim.id: one for one in decided}
+
+    def table(match: re.Match[str]) -> str:
+        found = [by_id[name] for name in match[1].split()]
+        return f"<!-- claims: {match[1]} -->\n{words.list_of(found)}\n<!-- end of claims -->"
+
+    return re.sub(r"<!-- claims: (.*?) -->\n.*?<!-- end of claims -->", table, text, flags=re.S)
 
 
 def _summary(

@@ -48,6 +48,19 @@ def test_pages_are_written_once_and_old_ones_go(results, root):
     assert results.main(root, check=True) == 0
 
 
+def test_tables_of_claims_are_filled_in(results, root):
+    page = "Before.\n\n<!-- claims: em-above-an-voc cls-nus -->\nold\n<!-- end of claims -->\n\nAfter.\n"
+    (root / "docs" / "findings.md").write_text(page)
+    results.main(root)
+    text = (root / "docs" / "findings.md").read_text()
+    assert "old" not in text
+    assert text.startswith("Before.\n\n<!-- claims: em-above-an-voc cls-nus -->\n| claim |")
+    assert "| undecided: not run |" in text
+    assert "| undecided: the data is not here: NUS-WIDE |" in text
+    assert text.endswith("\n<!-- end of claims -->\n\nAfter.\n")
+    assert results.main(root, check=True) == 0
+
+
 def test_a_stale_page_is_noticed(results, root, capsys):
     results.main(root)
     (root / "docs" / "claims.md").write_text("Everything holds.")

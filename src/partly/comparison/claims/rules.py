@@ -104,7 +104,7 @@ def _measure(claim: Claim, comparison: Comparison, cells: Cells) -> Decision:
     limit = claim.within / 100 if claim.kind == "near" else max(0.0, TENTH * (theirs or 0.0))
     settings = [_setting(claim.kind, a, b, limit, cells) for a, b in comparison.sides]
     ran = [one for one in settings if one.found or ", tuned " not in one.row]
-    missing = [str(one) for side in comparison.sides[0] for one in side if not cells.scores(one)]
+    missing = [f"{one.row} ({one.experiment})" for side in comparison.sides[0] for one in side if not cells.scores(one)]
     why = f"not run: {missing[0]}" if missing else "not run: no seed is common to both sides"
     return Decision(comparison, tuple(ran or settings), theirs, why=why)
 
@@ -177,7 +177,7 @@ def _decide(one: Decision, fits: bool, fails: bool) -> Decision:
         return replace(one, verdict=HOLDS, why="")
     if not fails:
         alone = min(best.fits, one.fails) <= 1 - LEVEL
-        words = f"clear only by itself: not among the {one.among} claims on the same lines"
+        words = "clear only by itself, not after the correction for what else is decided on the same lines"
         return replace(one, why=words if alone else "the interval spans 0")
     absent = [setting.row for setting in one.settings if setting.found is None]
     if absent:

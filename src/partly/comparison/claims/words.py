@@ -169,6 +169,18 @@ def _table(found: Sequence[Decided]) -> list[str]:
     return lines
 
 
+def list_of(found: Sequence[Decided]) -> str:
+    """Some claims as a table: what is said, and what came out."""
+    lines = ["| claim | here | effect in points |", "|---|---|---|"]
+    for one in found:
+        effects = "<br>".join(_effects(one.decisions))
+        lines.append(
+            f"| {escaped(one.claim.says)} ({one.claim.paper}, {escaped(one.claim.where)}) "
+            f"| {escaped(summary(one))} | {effects} |"
+        )
+    return "\n".join(lines)
+
+
 def _effects(decisions: Sequence[Decision]) -> list[str]:
     """A line a data set and score: the range of the effect over its comparisons, and that of the paper."""
     groups: dict[str, list[Decision]] = {}
