@@ -14,10 +14,13 @@ import numpy.typing as npt
 import torch
 from scipy.stats import wasserstein_distance
 
+from partly import training
+from partly.clock import Clock
 from partly.items import Items
 from partly.labels import Labels
 from partly.methods.curriculum import label_rates
-from partly.run import Fitted
+from partly.pool import Pool
+from partly.run import Fitted, Recipe
 
 MOST = 1 << 18  # hidden entries of a kind whose scores are looked at
 
@@ -29,12 +32,41 @@ def shown(fitted: Fitted, items: Items, observed: Labels, truth: Labels) -> dict
     hidden = np.where(z == 0, right, 0)
     if not hidden.any():
         return {}
-    found: dict[str, float] = {}
+    line: dict[str, float] = {}
     if fitted.beliefs is not None:
-        found |= pseudo_labels(np.asarray(fitted.beliefs), z, hidden)
+        line |= pseudo_labels(np.asarray(fitted.beliefs), z, hidden)
     if items.kind == "features":
-        found["wasserstein"] = distinguished(fitted.predict(items), hidden)
-    return found
+        line["wasserstein"] = distinguished(fitted.predict(items), hidden)
+    return line
+
+
+def over_epochs(recipe: Recipe, items: Items, observed: Labels, truth: Labels) -> list[dict[str, float]]:
+    """The same after every epoch of a run, with how many of the hidden yes are found: the share of them among as many
+    unknown entries with the highest scores ("found": false negatives, where unknown is taken for no). The run knows
+    nothing of the truth, nor of being looked at."""
+    z, right = observed.rows(slice(None)), truth.rows(slice(None))
+    hidden = np.where(z == 0, right, 0)
+    method = recipe.build(items, observed.shape[1], observed)
+    pool, lines = Pool(items, observed, recipe.batch_size), []
+
+    def watch(clock: Clock, _: dict[str, float]) -> None:
+        if clock.step == clock.steps:
+            scores = training.predict(method, items)
+            line = {"found": found(scores, hidden), "wasserstein": distinguished(scores, hidden)}
+            believed = list(training.believed(method))
+            lines.append(line | (pseudo_labels(np.concatenate(believed), z, hidden) if believed else {}))
+
+    clock = Clock(recipe.seed, recipe.epochs, method.steps(pool), last=pool.last)
+    training.train(method, pool, clock, watch=watch)
+    return lines
+
+
+def found(scores: npt.NDArray[np.float32], hidden: npt.NDArray[np.int8]) -> float:
+    """Of the unknown entries with the highest scores [N, L], as many as there are hidden yes, the share that are; NaN
+    where there are none."""
+    right = hidden[hidden != 0][np.argsort(-scores[hidden != 0], kind="stable")]
+    count = int(np.sum(right == 1))
+    return float(np.mean(right[:count] == 1)) if count else float("nan")
 
 
 def pseudo_labels(beliefs: npt.NDArray[Any], z: npt.NDArray[np.int8], hidden: npt.NDArray[np.int8]) -> dict[str, float]:
