@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from partly.comparison import areas, blocks, claims, gap_map, lines, regimes, score_tables, study, verdict
-from partly.comparison.claims import words
+from partly.comparison.claims import cells, rules, words
 from partly.comparison.lines import Line
 from partly.comparison.plan import Experiment, read_experiment
 from partly.comparison.protocol import PROTOCOL
@@ -65,7 +65,7 @@ def pages(root: Path) -> dict[str, bytes]:
     made: dict[str, bytes] = {}
     for name, ours in found.items():
         made[f"results/{name}.md"] = _page(experiments[name], ours, made)
-    decided = claims.decide(root / "results") if found else []
+    decided = rules.decide(claims.read(), cells.Cells(found))
     races = {name: blocks.gather(ours) for name, ours in found.items() if not experiments[name].queries}
     picture = gap_map.gather([block for ours in races.values() for block in ours])
     made["results/regimes.svg"] = regimes.picture(REGIMES)

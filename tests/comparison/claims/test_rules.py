@@ -186,11 +186,12 @@ def test_other_places_of_a_line_are_read() -> None:
     assert decided.decisions[0].best.found.value == pytest.approx(0.1)
 
 
-def test_cells_that_are_not_told_apart_are_refused() -> None:
-    twice = rows({"bce": BASE, "em": HIGH}, recipe={"epochs": 5}) + rows({"em": HIGH}, recipe={"epochs": 9})
+def test_cells_are_told_apart_by_what_the_experiment_fixed() -> None:
+    found = rows({"bce": BASE, "em": HIGH}) + rows({"em": [0.1, 0.1, 0.1]}, recipe={"epochs": 9})
+    assert one(found).verdict == HOLDS
+    assert one(found, a=("bce",), b=("em",), against={"recipe": {"epochs": 9}}).verdict == HOLDS
     with pytest.raises(ProtocolError, match="same seed"):
-        one(twice)
-    assert one(twice, a=("bce",), b=("em",), kind="below", against={"epochs": 9}).verdict == HOLDS
+        one(found + rows({"em": HIGH}, size=64))
 
 
 def test_lines_of_other_protocols_do_not_count(tmp_path: Any) -> None:

@@ -17,7 +17,7 @@ from partly.comparison.protocol import PROTOCOL, ProtocolError
 from partly.comparison.statistics import Scores
 from partly.errors import DataError
 
-Key = tuple[str, str, str, str, str, str]
+Key = tuple[str, ...]
 
 
 def read(folder: Path) -> dict[str, list[Line]]:
@@ -40,7 +40,14 @@ class Cells:
         self._found: dict[Key, list[Line]] = {}
         for name, lines in experiments.items():
             for line in lines:
-                where = (name, line["data"], line["scenario"], line["head"], line["optimizer"])
+                where = (
+                    name,
+                    line["data"],
+                    line["scenario"],
+                    line["head"],
+                    line["optimizer"],
+                    json.dumps(line["recipe"]),
+                )
                 self._found.setdefault((*where, _row_of(line)), []).append(line)
 
     def scores(self, where: Where) -> Scores:
@@ -57,18 +64,19 @@ class Cells:
 
     def naive(self, where: Where) -> list[Scores]:
         """Test mAP of the naive rows of the same race, tuned or not."""
-        race = (where.experiment, where.data, where.scenario, where.head, where.optimizer)
+        race = _race(where)
         rows = [lines for key, lines in self._found.items() if key[:-1] == race and lines[0]["method"] in NAIVE]
         return [{line["seed"]: line["test"]["mAP"] for line in lines} for lines in rows]
 
     def _of(self, where: Where) -> list[Line]:
-        key = (where.experiment, where.data, where.scenario, where.head, where.optimizer, _row(where.row))
-        lines = self._found.get(key, [])
-        if where.epochs is not None:
-            lines = [line for line in lines if line["recipe"].get("epochs") == where.epochs]
+        lines = self._found.get((*_race(where), _row(where.row)), [])
         if len({line["seed"] for line in lines}) < len(lines):
             raise ProtocolError(f"{where}: several result lines of the same seed; they are not to be told apart.")
         return lines
+
+
+def _race(where: Where) -> Key:
+    return where.experiment, where.data, where.scenario, where.head, where.optimizer, where.recipe
 
 
 @cache

@@ -7,6 +7,7 @@ by their key in papers.csv, and what here is not as in the paper.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -49,7 +50,7 @@ class Where:
     head: str
     optimizer: str
     metric: str  # 'mAP' on the test part, or with its place in the line: 'last: mAP', 'areas: P@1'
-    epochs: int | None = None  # asked for by the experiment; None: whatever they were
+    recipe: str = "{}"  # what the experiment fixed, as JSON
 
     def __str__(self) -> str:
         return f"{self.row} ({self.experiment}: {self.data}, {self.scenario}, {self.head}, {self.optimizer})"
@@ -145,6 +146,7 @@ class Claim:
         tuned = "".join(f", {word}" for word in row.split(", ")[1:] if word.startswith("tuned "))
         other = {"experiment": self.experiment, "data": data, "head": head, "optimizer": optimizer} | self.against
         scenarios, score = other.pop("scenarios", self.scenarios), other.pop("metric", "")
+        other["recipe"] = json.dumps(other.get("recipe", {}))
         own = [
             Where(
                 scenario=scenarios[place],
