@@ -122,9 +122,9 @@ def _place(one: Decision, kind: str) -> str:
     steps = (first.scenario, last.scenario) if first.scenario != last.scenario else (first.metric, last.metric)
     score = "" if len(a) > 1 and first.metric != last.metric else f", {first.metric}"
     at = f"{first.data}, {steps[0]} to {steps[1]}" if len(a) > 1 else f"{first.data}, {first.scenario}"
-    unlike = ("row", "scenario", "head", "optimizer", "metric", "experiment", "data")
+    unlike = ("scenario", "head", "optimizer", "metric", "experiment", "data")
     other = [str(getattr(b[0], name)) for name in unlike if b and getattr(b[0], name) != getattr(first, name)]
-    return f"{at}{score}: {one.best.row}" + (f" {VERBS[kind]} {', '.join(other) or b[0].row}" if b else "")
+    return f"{at}{score}: {one.best.row}" + (f" {VERBS[kind]} {', '.join([b[0].row, *other])}" if b else "")
 
 
 def points(found: Mean | None) -> str:
