@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import torch
@@ -29,7 +30,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from partly import Classifier, Labels, PartlyError, estimator, metrics
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, Stopped
-from scikit_learn_checks import EXPECTED_FAILURES
+from scikit_learn_checks import EXPECTED_FAILURES, SHAPE
 
 Floats = npt.NDArray[np.float64]
 N, D, L = 40, 5, 3
@@ -59,7 +60,9 @@ def model(**more: Any) -> Classifier:
 # -------------------------------------------------------------------- scikit-learn's own checks
 
 
-@parametrize_with_checks([model()], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+@parametrize_with_checks(
+    [model()], expected_failed_checks=lambda _: EXPECTED_FAILURES | {"check_classifiers_one_label": SHAPE}
+)
 def test_scikit_learn_checks(estimator: Classifier, check: Callable[[Classifier], None]) -> None:
     check(estimator)
 
@@ -233,17 +236,27 @@ def test_small_data_has_a_defined_result() -> None:
 # -------------------------------------------------------------------- tables with names
 
 
-def test_the_columns_of_a_table_are_checked_by_name(tmp_path: Path) -> None:
+def test_the_columns_of_a_table_are_matched_by_name(tmp_path: Path) -> None:
     table = pd.DataFrame(X, columns=list("abcde"))
     fitted = model().fit(table, Y, validation=(table, Y))
     assert fitted.feature_names_in_.tolist() == list("abcde")
     fitted.save(tmp_path)
     for known in (fitted, Classifier.load(tmp_path)):
         assert (known.predict_proba(table) == fitted.predict_proba(table)).all()
-        with pytest.raises(DataError, match="feature names should match"):
-            known.predict(table[list("edcba")])
+        for other in (table[list("edcba")], pa.Table.from_pandas(table[list("edcba")])):
+            assert (known.predict_proba(other) == fitted.predict_proba(table)).all()
+        with pytest.raises(DataError, match=r"missing, 1:\n  'b'\nnot in training, 1:\n  'B'\nGive all"):
+            known.predict(table.rename(columns={"b": "B"}))
+        with pytest.raises(DataError, match="missing, 1:\n  'c'\nGive all"):
+            known.predict(table.drop(columns="c"))
         with pytest.warns(UserWarning, match="does not have valid feature names"):
             known.predict(X)
+
+
+def test_validation_in_another_order_of_columns_is_the_same() -> None:
+    table = pd.DataFrame(X, columns=list("abcde"))
+    one, other = (model(epochs=2).fit(table, Y, validation=(t, Y)) for t in (table, table[list("cabed")]))
+    assert one.fitted_.progress.best_score == other.fitted_.progress.best_score is not None
 
 
 def test_a_table_of_labels_gives_them_their_names() -> None:
@@ -251,7 +264,60 @@ def test_a_table_of_labels_gives_them_their_names() -> None:
     assert fitted.label_names_ == ("cat", "dog", "cow")
 
 
+# -------------------------------------------------------------------- tables with ids
+
+
+def test_items_and_labels_are_matched_by_id() -> None:
+    """In `fit`, as validation, as what is known, and in `score`; a shuffled table is the same table."""
+    ids = [f"i{i}" for i in range(N)]
+    table, said = pd.DataFrame(X, ids), pd.DataFrame(Y, ids)
+    turned = said.sample(frac=1, random_state=0)
+    expected = model().fit(X, Y, validation=(X, Y))
+    for other in (turned, Labels.from_nan(turned)):
+        found = model().fit(table, other, validation=(table, other))
+        assert (found.predict_proba(table) == expected.predict_proba(X)).all()
+        assert found.fitted_.progress.best_score == expected.fitted_.progress.best_score
+        assert found.score(table, other) == expected.score(X, Y)
+    head = {"head": "label-transformer", "epochs": 1}
+    asked = model(**head).fit(table, turned)
+    assert (asked.predict_proba(table, known=turned) == asked.predict_proba(X, known=Y)).all()
+
+
+def test_position_counts_where_one_side_has_no_ids() -> None:
+    expected = model().fit(X, Y).predict_proba(X)
+    odd = pd.DataFrame(Y, np.arange(N) * 2 + 1)  # rows that are left of a larger table
+    for x, y in ((X, odd), (pd.DataFrame(X), odd), (pd.DataFrame(X, odd.index), Y), (pd.DataFrame(X, odd.index), odd)):
+        assert (model().fit(x, y).predict_proba(X) == expected).all()
+
+
+def test_ids_that_cannot_be_matched_are_refused() -> None:
+    ids = [f"i{i}" for i in range(N)]
+    table = pd.DataFrame(X, ids)
+    for other in (Labels.from_nan(Y, ids=[*ids[1:], "x"]), pd.DataFrame(Y, [*ids[1:], "x"])):
+        with pytest.raises(LabelError, match=r"cannot be matched: 1 of the 40 items of X are not in Y\n  'i0'\n"):
+            model().fit(table, other)
+        with pytest.raises(LabelError, match="1 of the 40 items of X are not in validation"):
+            model().fit(table, Labels.from_nan(Y, ids=ids), validation=(table, other))
+    with pytest.raises(LabelError, match="some are in X twice"):
+        model().fit(pd.DataFrame(X, ids[:-1] + ids[:1]), pd.DataFrame(Y, ids))
+
+
+def test_a_plain_range_beside_the_same_numbers_in_another_order_is_not_guessed() -> None:
+    """Shuffled rows, or rows that were numbered anew: nobody can tell."""
+    turned = pd.DataFrame(Y).sample(frac=1, random_state=0)
+    with pytest.raises(LabelError, match=r"the same number: Y.sort_index\(\); if of the same place: Y.reset_index"):
+        model().fit(pd.DataFrame(X), turned)
+    with pytest.raises(LabelError, match=r"If of the same number: X.sort_index\(\)"):
+        model().fit(pd.DataFrame(X).loc[turned.index], pd.DataFrame(Y))
+
+
 # -------------------------------------------------------------------- refused: X
+
+
+def test_columns_of_words_are_named() -> None:
+    table = pd.DataFrame(X, columns=list("abcde")).assign(colour="red", b=["1.5"] * (N - 1) + ["big"])
+    with pytest.raises(DataError, match=r"X: columns that are not numbers: 2\n  'b': 'big'\n  'colour': 'red'\nLeave"):
+        model().fit(table, Y)
 
 
 def test_features_that_are_not_finite_are_listed() -> None:
@@ -345,7 +411,9 @@ def test_scoring_and_saving_before_fitting_are_refused(tmp_path: Path) -> None:
         ),
         (np.where(np.isnan(Y), -100, Y), r"-100(?s:.*)Labels\.from_nan \(1 yes, 0 no, NaN unknown\)"),
         (np.where(np.isnan(Y), 0.5, Y), r"0\.5(?s:.*)Labels\.from_positives"),
-        (Y[:, 0], "1 dimension"),
+        (np.arange(N) % 3, "Only binary classification is supported, label by label"),
+        (np.linspace(-3, 3, N), "continuous target"),
+        (np.where(np.isnan(Y), np.nan, 0.7), r"soft labels.*sample_weight=numpy.nan_to_num"),
         (Y[:, :, None], "3 dimension"),
         (Y[:-1], "X has 40 items and Y 39"),
         (Y[:, :0], "no labels"),
@@ -406,6 +474,7 @@ def test_validation_of_which_nothing_is_known_leaves_the_last_epoch() -> None:
         ({"settings": {"gamma": "2"}}, "partial-bce: setting gamma = '2' should be of type float"),
         ({"settings": "gamma=2"}, "settings = 'gamma=2' must be a dictionary"),
         ({"lr": 0}, "lr = 0 must be a number above 0"),
+        ({"lr": 1e9}, "lr = 1000000000.0: should be from 0 to 100."),
         ({"lr": -1.0}, "lr = -1.0 must be a number above 0"),
         ({"epochs": 0}, "epochs = 0 must be a whole number, 1 or more"),
         ({"epochs": 1.5}, "epochs = 1.5 must be a whole number, 1 or more"),
@@ -511,8 +580,34 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
     assert (Classifier.load(tmp_path / "again").predict_proba(X) == fitted.predict_proba(X)).all()
     with pytest.raises(CheckpointError, match="there is a run in this folder already"):
         loaded.save(tmp_path / "model")
+    other = model(seed=4).fit(X, Y)
+    other.save(tmp_path / "model", overwrite=True)
+    assert (Classifier.load(tmp_path / "model").predict_proba(X) == other.predict_proba(X)).all()
+    assert {path.name for path in tmp_path.iterdir()} == {"model", "again"}
     with pytest.raises(DataError, match="expecting 5 features"):
         loaded.predict(X[:, :3])
+
+
+def test_what_was_saved_stays_where_the_new_model_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = model().fit(X, Y)
+    fitted.save(tmp_path / "model")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise CheckpointError("disk full")
+
+    monkeypatch.setattr("partly.training.save", full)
+    with pytest.raises(CheckpointError, match="disk full"):
+        fitted.save(tmp_path / "model", overwrite=True)
+    assert (Classifier.load(tmp_path / "model").predict_proba(X) == fitted.predict_proba(X)).all()
+
+
+def test_the_folder_of_a_training_is_not_overwritten(tmp_path: Path) -> None:
+    fitted = model(run_dir=tmp_path / "run").fit(X, Y)
+    with pytest.raises(CheckpointError, match=r"holds more than a saved model and is not overwritten: history\.json"):
+        fitted.save(tmp_path / "run", overwrite=True)
+    assert (tmp_path / "run" / "history.json").exists()
 
 
 def test_a_finished_run_is_a_model(tmp_path: Path) -> None:

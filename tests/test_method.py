@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from partly import losses, training
+from partly import losses, methods, training
 from partly.clock import Clock
 from partly.errors import SettingError
 from partly.items import Absent, absent, as_items
@@ -21,6 +23,7 @@ from partly.pool import Batch, Pool
 X = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
 Z = torch.tensor([[1, -1], [0, 1], [-1, 0]] * 3, dtype=torch.int8)
 BATCH = Batch(X, Z, torch.arange(9))
+LABELS = Path(__file__).parents[1] / "docs" / "labels.md"
 TASK = Task(as_items(X), labels=2, head="linear", observed=Labels.from_ternary(Z.numpy()))
 
 
@@ -389,3 +392,15 @@ def test_an_epoch_is_an_update_a_batch() -> None:
     pool = Pool(as_items(X), Labels.from_ternary(Z.numpy()), batch_size=4)
     assert [logs["loss"] for logs in Counting(TASK).epoch(pool, Clock(0, steps=3))] == [4, 4, 1]
     assert [logs["loss"] for logs in Counting(TASK).epoch(pool, Clock(0, steps=3, step=2))] == [1]
+
+
+def test_who_takes_unknown_for_no_does_not_learn_from_items_of_which_nothing_is_known() -> None:
+    """They would be items without any label, which nobody said."""
+    every = methods.discover()
+    learn = {name for name, info in every.items() if info.learns_from_unknown}
+    assert {"em", "role", "curriculum", "refine"} <= learn
+    for_no = {name for name, info in every.items() if "taken for" in info.words()["summary"]}
+    assert {"assume-negative", "large-loss", "one-class"} <= for_no
+    assert not learn & for_no
+    documented = re.search(r"learns from what is unknown as such \((.*?)\)", LABELS.read_text(), re.S)
+    assert set(re.findall(r"`([a-z-]+)`", documented[1])) == learn

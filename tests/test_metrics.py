@@ -8,6 +8,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import torch
@@ -461,3 +462,12 @@ def test_each_label_may_have_its_own_threshold(sparse: bool) -> None:
 def test_thresholds_that_are_not_one_a_label_are_refused(wrong: np.ndarray) -> None:
     with pytest.raises(SettingError, match="a finite number, or one for each label"):
         metrics.evaluate(np.ones((3, 5)), np.ones((3, 5)), wrong)
+
+
+def test_a_table_of_scores_is_matched_with_labels_by_id():
+    scores = np.random.default_rng(0).random((6, 3))
+    known = Labels.from_nan(np.array([[1.0, 0, np.nan]] * 3 + [[0, 1, 1]] * 3), ids=list("abcdef"))
+    turned = pd.DataFrame(scores, list("abcdef")).loc[list("fbdace")]
+    assert evaluate(turned, known) == evaluate(scores, known)
+    with pytest.raises(LabelError, match="cannot be matched: 1 of the 6 items"):
+        evaluate(turned.rename(index={"f": "g"}), known)

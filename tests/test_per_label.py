@@ -35,7 +35,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from partly import Classifier, Labels, PerLabel, metrics
 from partly.clock import seed_for
 from partly.errors import CheckpointError, DataError, LabelError, PartlyError, SettingError, Stopped
-from partly.items import as_items
+from partly.items import as_items, features
 from scikit_learn_checks import EXPECTED_FAILURES
 
 Floats = npt.NDArray[np.float64]
@@ -197,6 +197,14 @@ def test_weights_are_missed_only_where_they_are_needed() -> None:
         model(KNeighborsClassifier(), unknown="no", weight_unknown=0.5).fit(X, Y)
 
 
+def test_items_and_labels_are_matched_by_id() -> None:
+    ids = [f"i{i}" for i in range(N)]
+    table, turned = pd.DataFrame(X, ids, list("abcde")), pd.DataFrame(Y, ids).sample(frac=1, random_state=0)
+    found, expected = model().fit(table, turned), model().fit(X, Y)
+    np.testing.assert_allclose(found.predict_proba(table), expected.predict_proba(X), rtol=1e-9)
+    assert found.score(table, turned) == pytest.approx(expected.score(X, Y))
+
+
 def test_items_of_every_form_give_the_same() -> None:
     x = X.astype(np.float32).astype(float)
     expected = model().fit(x, Y).predict_proba(x)
@@ -206,8 +214,15 @@ def test_items_of_every_form_give_the_same() -> None:
     fitted = model().fit(table, Labels.from_nan(Y))
     np.testing.assert_allclose(fitted.predict_proba(table), expected, rtol=1e-9)
     assert list(fitted.feature_names_in_) == list("abcde")
-    with pytest.raises(DataError, match="feature names"):
-        fitted.predict(table[list("edcba")])
+    np.testing.assert_array_equal(fitted.predict(table[list("edcba")]), fitted.predict(table))
+    with pytest.raises(DataError, match="missing, 1:\n  'c'\nGive all"):
+        fitted.predict(table.drop(columns="c"))
+    named = features(x, names=tuple("abcde"))
+    fitted = model().fit(named, Y)
+    turned = features(x[:, ::-1], names=tuple("edcba"))
+    np.testing.assert_array_equal(fitted.predict(turned), fitted.predict(named))
+    with pytest.raises(DataError, match="X has 4 features, but PerLabel is expecting 5"):
+        fitted.predict(as_items(x[:, :4]))
     pictures = np.random.default_rng(0).integers(0, 256, (N, 16, 16, 3), dtype=np.uint8)
     tree = model(ExtraTreesClassifier(2)).fit(as_items(pictures), Y)
     assert tree.n_features_in_ == 16 * 16 * 3
@@ -308,6 +323,8 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
     assert files[0] == files[1]
     for name in (name for name in files[0] if name != "run.json"):  # the same bytes, but for nothing
         assert (tmp_path / "model" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    loaded.save(tmp_path / "twice")
+    loaded.save(tmp_path / "twice", overwrite=True)
     with pytest.raises(CheckpointError, match="there is a run in this folder already"):
         loaded.save(tmp_path / "model")
     with pytest.raises(CheckpointError, match=r"partly\.PerLabel\.load reads it"):

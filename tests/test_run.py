@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from partly import checkpoint, files, methods, run, training
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError
-from partly.items import Items, as_items, features
+from partly.items import Items, as_items, features, sparse_features
 from partly.labels import Labels
 from partly.method import Method
 
@@ -492,13 +493,16 @@ def test_beliefs_have_the_ids_of_their_items_and_a_checksum(tmp_path: Path) -> N
             loaded.beliefs  # noqa: B018
 
 
-def test_features_under_other_names_or_in_another_order_are_refused() -> None:
+def test_features_are_matched_by_name() -> None:
     x, labels = data()
-    named = features(x.take(slice(None)).numpy(), names=("a", "b", "c", "d"))
+    array = x.take(slice(None)).numpy()
+    named = features(array, names=("a", "b", "c", "d"))
     fitted = run.fit(RECIPE, named, labels)
-    other = features(x.take(slice(None)).numpy(), names=("a", "c", "b", "d"))
-    with pytest.raises(DataError, match=r"another order\n  column 1: 'b' in training, 'c' here"):
-        fitted.predict(other)
+    turned, order = array[:, [2, 0, 1, 3]], ("c", "a", "b", "d")
+    for other in (features(turned, names=order), sparse_features(sp.csr_array(turned), names=order)):
+        assert (fitted.predict(other[4:9]) == fitted.predict(named)[4:9]).all()
+    with pytest.raises(DataError, match=r"missing, 1:\n  'b'\nnot in training, 2:\n  'x'\n  'y'\nGive all of them"):
+        fitted.predict(features(array[:, [0, 0, 1, 2, 3]], names=("a", "x", "c", "d", "y")))
     assert (fitted.predict(x) == fitted.predict(named)).all()  # where nobody says names, position counts
 
 

@@ -1,15 +1,17 @@
 """Classifier: the scikit-learn face. It checks what it is given and calls `partly.run`."""
 
+# Long because half of it are its parameters and what each means.
+
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import torch
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -17,11 +19,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from partly import auto, items, metrics, run
 from partly.errors import DataError, LabelError, SettingError
 from partly.items import Items
-from partly.labels import Labels
+from partly.labels import Hierarchy, Labels
+from partly.labels.frames import checked_kind, framed
+from partly.labels.hierarchy import as_hierarchy
 from partly.labels.pairing import paired
+from partly.labels.weights import checked_weights
 from partly.networks.own_parts import Part
+from partly.processes.devices import device_of
 from partly.processes.launched import launched
 from partly.report.bar import watcher
+from partly.scikit_learn import NO_PARTIAL_FIT, classes_of, multi_label
 from partly.training import Validation
 
 
@@ -55,6 +62,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     average : such as 0.999: an exponential average of the weights over the steps is what is judged, and left behind.
     precision : of networks, while they learn: "auto" (bfloat16 on a GPU that can), "float32" or "bfloat16".
     compile : compile networks, while they learn; needs a C++ compiler.
+    hierarchy : a `Hierarchy`, or {child: parent}. What follows from it is learned from, and no label is scored above
+        its parent, in Python, in files and in an exported graph alike. Each parent needs a column in Y.
 
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
     `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `label_names_`, `classes_`;
@@ -90,6 +99,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         average: float | None = None,
         precision: str = "auto",
         compile: bool = False,
+        hierarchy: Hierarchy | Mapping[str, str] | None = None,
     ) -> None:
         self.method = method
         self.head = head
@@ -116,20 +126,25 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.average = average
         self.precision = precision
         self.compile = compile
+        self.hierarchy = hierarchy
 
-    def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None) -> Self:
+    def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None, sample_weight: Any = None) -> Self:
         """Learn from items X and labels Y.
 
         X: features [N, D] (an array, a table or a SciPy sparse matrix), pictures [N, H, W, C] of uint8, a list or
-        column of texts, or `partly.items`. Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. validation: (X,
-        Y) that choose the best epoch; without it the last epoch is kept.
+        column of texts, or `partly.items`. Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. Where both
+        have ids (the index of a table, `Labels.ids`) rows are matched by these, else by position. validation: (X, Y)
+        that choose the best epoch; without it the last epoch is kept. sample_weight: how much each item [N] or each
+        entry [N, L] counts, 0 or more; only ratios matter. Methods that cannot weigh refuse it.
         """
         x, labels, recipe = self.prepare(X, Y)
+        weights = checked_weights(sample_weight, labels)
         held_out = None if validation is None else self._held_out(validation, labels.names)
         kept = run.entry_memory(recipe, x, labels, held_out, copies=int(self.run_dir is None))
         with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress and launched().first) as watch:
             folder = None if self.run_dir is None else Path(self.run_dir)
             how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
+            how |= {"weights": weights}
             fitted = run.fit(recipe, x, labels, validation=held_out, **how)
             if self.folds is not None and not fitted.crosses:
                 fitted.out_of_fold = run.cross_fit(recipe, x, labels, self.folds, **how)
@@ -138,7 +153,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
         x = self.first_stage(self._items(X, reset=True))
-        labels = paired(len(x), Y)
+        labels = self._deduced(paired(len(x), Y, beside=X))
         if not labels.known_per_item().any():
             raise LabelError(
                 f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
@@ -156,6 +171,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             run.check_folds(self.folds, len(x))
         return x, labels, recipe
 
+    def _deduced(self, labels: Labels) -> Labels:
+        """With all that follows from the hierarchy; contradictions are named."""
+        return labels if self.hierarchy is None else as_hierarchy(self.hierarchy).deduce(labels)
+
     def first_stage(self, x: Items) -> Items:
         """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
         return run.made_once(x, auto.backbone(self._asked(), x), device_of(self.device))
@@ -170,7 +189,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.history_ = fitted.progress.history
         self.best_epoch_ = fitted.progress.best_epoch
         self.label_names_ = fitted.names
-        self.classes_ = [np.array([0, 1])] * len(fitted.names)
+        self.classes_ = classes_of(fitted.names)
         self.reason_ = fitted.method.notes.get("reason", self.reason_)
         self.thresholds_ = fitted.thresholds
         return self
@@ -211,38 +230,55 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "fitted_")
         return self.fitted_.beliefs
 
-    def decision_function(self, X: Any, known: Any = None) -> npt.NDArray[np.float32]:
+    def decision_function(self, X: Any, known: Any = None) -> Any:
         """Logits [N, L].
 
         known: what is known of these items, as Y in `fit`, for a head that makes use of it ("c-tran",
         "label-transformer"). It sharpens the scores of the other entries. Those of known entries are the network's too,
         and mean little: it never learned to score what it is told.
         """
+        return self._shown(self._logits(X, known), X)
+
+    def _logits(self, X: Any, known: Any) -> npt.NDArray[np.float32]:
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
-        said = None if known is None else paired(len(x), known, self.label_names_, "known")
+        said = None if known is None else self._deduced(paired(len(x), known, self.label_names_, "known", X))
         return self.fitted_.logits(x, said)
 
-    def predict_proba(self, X: Any, known: Any = None) -> npt.NDArray[np.float32]:
+    def predict_proba(self, X: Any, known: Any = None) -> Any:
         """Probability of yes [N, L]; for `known` see `decision_function`."""
-        logits = self.decision_function(X, known)
-        probabilities: npt.NDArray[np.float32] = expit(logits, out=logits)
-        return probabilities
+        logits = self._logits(X, known)
+        return self._shown(expit(logits, out=logits), X)
 
-    def predict(self, X: Any, known: Any = None) -> npt.NDArray[np.int64]:
+    def predict(self, X: Any, known: Any = None) -> Any:
         """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but
         with "auto" those of the best expected F1; for `known` see `decision_function`."""
-        return (self.decision_function(X, known) >= logit(self.thresholds_)).astype(np.int64)
+        return self._shown((self._logits(X, known) >= logit(self.thresholds_)).astype(np.int64), X)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """transform="pandas": `predict`, `predict_proba` and `decision_function` give tables with a column per label,
+        under X's index where it has one; "default": arrays. By scikit-learn's own rule this is about `transform`,
+        which a classifier has not, so its global setting and that of a pipeline do not reach it: set it here."""
+        self._sklearn_output_config = {"transform": checked_kind(transform or "default")}  # clones keep it
+        return self
+
+    def _shown(self, values: Any, X: Any) -> Any:
+        kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        return framed(values, kind, self.label_names_, X)
+
+    @property
+    def partial_fit(self) -> Any:
+        raise AttributeError(NO_PARTIAL_FIT)
 
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
-        return metrics.evaluate(self.predict_proba(X), y)["mAP"]
+        return metrics.scorer("mAP")(self, X, y)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the model into a new folder: safetensors and JSON, no pickle; not what it believes of training
-        entries."""
+        entries. overwrite: replace a model that was saved there before."""
         check_is_fitted(self, "fitted_")
-        run.save(self.fitted_, Path(path))
+        run.save(self.fitted_, Path(path), overwrite)
 
     @classmethod
     def load(cls, path: str | Path, *, backbone: Part | None = None, head: Part | None = None) -> Classifier:
@@ -272,12 +308,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
         x = self.first_stage(self._items(validation[0], reset=False))
-        return Validation(x, paired(len(x), validation[1], names, "validation"))
+        labels = paired(len(x), validation[1], names, "validation", validation[0])
+        return Validation(x, self._deduced(labels))
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
         if items.is_items(X):
-            x: Items = X
+            x: Items = X if reset else items.in_order(X, self._feature_names())
             if not reset and items.is_decoded(X) and self._item_kind == "pictures":
                 x = X.sized(self._item_shape[-1])
         elif items.are_pictures(X):
@@ -303,35 +340,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"X has {np.ndim(X)} dimensions; the model was trained on items of {list(self._item_shape)}."
             )
         try:
+            X = X if reset else items.table_in_order(X, self._feature_names())
             array = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr")
         except ValueError as error:
-            raise DataError(str(error)) from None
-        names = None if not hasattr(self, "feature_names_in_") else tuple(map(str, self.feature_names_in_))
+            raise DataError(items.words_in(X) or str(error)) from None
+        names = self._feature_names()
         return items.sparse_features(array, "X", names) if sp.issparse(array) else items.features(array, "X", names)
+
+    def _feature_names(self) -> tuple[str, ...] | None:
+        return tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
 
     def __sklearn_tags__(self) -> Any:
         return multi_label(super().__sklearn_tags__())
-
-
-def multi_label(tags: Any) -> Any:
-    """What scikit-learn is told of a classifier whose Y is items x labels."""
-    tags.classifier_tags.multi_label = True
-    tags.classifier_tags.multi_class = False
-    tags.target_tags.multi_output = True
-    tags.target_tags.single_output = False
-    tags.input_tags.sparse = True
-    return tags
-
-
-def device_of(name: str) -> str:
-    """A device that there is."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    if name == "cuda" and launched().count > 1:
-        name = f"cuda:{launched().local_rank}"  # a GPU for each process of a machine
-    try:
-        torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
-        reason = str(error).splitlines()[0]
-        raise SettingError(f"device = {name!r} cannot be used here ({reason}). 'auto' takes what there is.") from None
-    return name

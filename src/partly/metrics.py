@@ -32,8 +32,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from partly.errors import DataError, SettingError, did_you_mean
-from partly.labels import Labels, scored
+from partly.labels import Labels, as_labels, scored
 from partly.labels.matrix import BLOCK, Matrix, Ternary, blocks
+from partly.labels.pairing import has_index, matched
 
 Scores = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -106,7 +107,7 @@ def both(scores: Any, labels: Any, threshold: Threshold = 0.5) -> tuple[dict[str
     table = _label_table(scores, labels.ternary(), thresholds)
     cp, cr, macro_f1 = (scored.mean(table[key]) for key in ("precision", "recall", "F1"))
     hits, predicted, yes, no = (table[key].sum() for key in ("hits", "predicted", "yes", "no"))
-    op, overall_recall, of1 = map(float, _precision_recall_f1(hits, predicted, yes))
+    op, overall_recall, of1 = map(float, precision_recall_f1(hits, predicted, yes))
     counted = int(np.count_nonzero(~np.isnan(table["AP"])))
     items = _item_table(scores, labels.ternary(), thresholds)
     found = {
@@ -144,7 +145,8 @@ def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
 
 
 def _score(name: str, estimator: Any, items: Any, labels: Any) -> float:
-    return evaluate(estimator.predict_proba(items), labels)[name]
+    scores, known = estimator.predict_proba(items), as_labels(labels, "labels")
+    return evaluate(scores, matched(known, items, "Y", has_index(labels)))[name]
 
 
 # -------------------------------------------------------------------- one label at a time
@@ -158,12 +160,12 @@ def _label_table(scores: Scores, z: Matrix, thresholds: Floats) -> dict[str, npt
         yes[j], no[j] = len(s_yes), len(s_no)
         hits[j] = np.count_nonzero(s_yes >= thresholds[j])
         predicted[j] = hits[j] + np.count_nonzero(s_no >= thresholds[j])
-    precision, recall, f1 = _precision_recall_f1(hits, predicted, yes)
+    precision, recall, f1 = precision_recall_f1(hits, predicted, yes)
     ratios = {"AP": ap, "precision": precision, "recall": recall, "F1": f1}
     return ratios | {"yes": yes, "no": no, "predicted": predicted, "hits": hits}
 
 
-def _precision_recall_f1(hits: Any, predicted: Any, yes: Any) -> tuple[Floats, Floats, Floats]:
+def precision_recall_f1(hits: Any, predicted: Any, yes: Any) -> tuple[Floats, Floats, Floats]:
     """NaN where no yes is known; precision 0 where there is one and nothing is predicted."""
 
     def ratio(above: Any, below: Any) -> Floats:

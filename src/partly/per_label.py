@@ -3,6 +3,7 @@ does the rest."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -17,12 +18,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from partly import files, items, metrics, one_label
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, Stopped
-from partly.estimator import multi_label
 from partly.labels import Labels
+from partly.labels.frames import checked_kind, framed
 from partly.labels.pairing import paired
+from partly.labels.weights import checked_weights
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
 from partly.report.bar import watcher
-from partly.run import claim, label_files
+from partly.run import claim, label_files, making_room
+from partly.scikit_learn import NO_PARTIAL_FIT, classes_of, multi_label
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,18 +72,21 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.progress = progress
         self.trusted = trusted
 
-    def fit(self, X: Any, Y: Any, pseudo_labels: Any = None, scores: Any = None) -> Self:
-        """Learn from items X and labels Y (`Labels`, or an array with 1 yes, 0 no and NaN unknown).
+    def fit(self, X: Any, Y: Any, pseudo_labels: Any = None, scores: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from items X and labels Y (`Labels`, or an array with 1 yes, 0 no and NaN unknown); where both have ids
+        (the index of a table, `Labels.ids`) rows are matched by these, else by position.
 
         pseudo_labels: what another model says of unknown entries, [N, L] in [0, 1] or NaN where it says nothing; 0.7 is
         a yes of weight 0.7 and a no of weight 0.3. What is known stays as it is. scores: of another model, [N, L]; each
         label sees those of the other labels as more features, and `predict_proba` then needs them too. Take scores that
-        were made without having seen the item (out of fold), or they promise too much.
+        were made without having seen the item (out of fold), or they promise too much. sample_weight: as in
+        `Classifier.fit`, for an estimator that takes one.
         """
         check_parameters(self.estimator, self.unknown, self.weight_unknown, self.bags, self.seed)
         x = self._items(X, reset=True, numbers=scores is not None)
-        labels = paired(count_of(x), Y)
-        told = Told.checked(self.weight_unknown, pseudo_labels, scores, labels.shape)
+        labels = paired(count_of(x), Y, beside=X)
+        sample = checked_weights(sample_weight, labels)
+        told = Told.checked(self.weight_unknown, pseudo_labels, scores, labels.shape, sample)
         told.refuse_hopeless(labels, self.unknown)
         folder = None if self.run_dir is None else Path(self.run_dir)
         packed = one_label.pack(self.estimator)
@@ -133,8 +139,11 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # ---------------------------------------------------------------- asking
 
-    def predict_proba(self, X: Any, scores: Any = None) -> Floats:
+    def predict_proba(self, X: Any, scores: Any = None) -> Any:
         """Probability of yes [N, L]; `scores` of these items, if there were any in `fit`."""
+        return self._shown(self._probabilities(X, scores), X)
+
+    def _probabilities(self, X: Any, scores: Any) -> Floats:
         check_is_fitted(self, "fitted_")
         with_scores = self._description["recipe"]["scores_sha256"] is not None
         if with_scores != (scores is not None):
@@ -149,27 +158,39 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             p[:, label] = fitted.probabilities(seen, count)
         return p
 
-    def decision_function(self, X: Any, scores: Any = None) -> Floats:
+    def decision_function(self, X: Any, scores: Any = None) -> Any:
         """Log-odds of yes [N, L]."""
-        return one_label.log_odds(self.predict_proba(X, scores))
+        return self._shown(one_label.log_odds(self._probabilities(X, scores)), X)
 
-    def predict(self, X: Any, scores: Any = None) -> npt.NDArray[np.int64]:
+    def predict(self, X: Any, scores: Any = None) -> Any:
         """1 where the probability of yes is at least 0.5, else 0: [N, L]."""
-        return (self.predict_proba(X, scores) >= 0.5).astype(np.int64)
+        return self._shown((self._probabilities(X, scores) >= 0.5).astype(np.int64), X)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """transform="pandas": predictions are tables with a column per label; see `Classifier.set_output`."""
+        self._sklearn_output_config = {"transform": checked_kind(transform or "default")}  # clones keep it
+        return self
+
+    def _shown(self, values: Any, X: Any) -> Any:
+        kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        return framed(values, kind, self.label_names_, X)
+
+    @property
+    def partial_fit(self) -> Any:
+        raise AttributeError(NO_PARTIAL_FIT)
 
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none."""
-        return metrics.evaluate(self.predict_proba(X), y)["mAP"]
+        return metrics.scorer("mAP")(self, X, y)
 
     # ---------------------------------------------------------------- saving
 
-    def save(self, path: str | Path) -> None:
-        """Write the model into a new folder: a skops archive a label, and JSON; no pickle."""
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the model into a new folder: a skops archive a label, and JSON; no pickle. overwrite: replace a model
+        that was saved there before."""
         check_is_fitted(self, "fitted_")
         folder = Path(path)
-        with files.locked(folder):
-            if (folder / "run.json").exists():
-                raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
+        with making_room(folder, overwrite, label_files.SAVED), files.locked(folder):
             label_files.write_whole(folder / label_files.ESTIMATOR, one_label.pack(self.estimator))
             for label, (name, fitted) in enumerate(zip(self.label_names_, self.fitted_, strict=True)):
                 label_files.write_label(folder, label, name, fitted.packed())
@@ -205,16 +226,17 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _take(self, fitted: tuple[Binary, ...], names: tuple[str, ...]) -> Self:
         self.fitted_, self.label_names_ = fitted, names
-        self.classes_ = [np.array([0, 1])] * len(names)
+        self.classes_ = classes_of(names)
         return self
 
     def _items(self, X: Any, reset: bool, numbers: bool) -> Any:
         """Checked items, as estimators take them. `numbers`: nothing but a matrix will do."""
         if reset:
             self._remember(None, None)
+        names = getattr(self, "feature_names_in_", None)
         if items.is_items(X):
-            X = items.standardised(X, torch.zeros(()), torch.ones(()))  # as they are, all of them
-            X = X.reshape(len(X), -1) if X.ndim > 2 else X
+            return self._matrix(items.in_order(X, None if names is None else tuple(names)), reset)
+        X = items.table_in_order(X, names)
         try:
             if numbers or numbers_wanted(X):
                 how = {"dtype": "numeric", "ensure_all_finite": False, "accept_sparse": "csr"}
@@ -223,6 +245,16 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except ValueError as error:
             raise DataError(str(error)) from None
         return X
+
+    def _matrix(self, X: items.Items, reset: bool) -> Any:
+        """Items as they are, all of them, as a matrix. The names of their features are known to us alone."""
+        width = math.prod(X.shape)
+        if reset:
+            self._remember(width, None if X.names is None else list(X.names))
+        elif width != self.n_features_in_:
+            raise DataError(f"X has {width} features, but PerLabel is expecting {self.n_features_in_}.")
+        x = items.standardised(X, torch.zeros(()), torch.ones(()))
+        return x.reshape(len(x), -1) if x.ndim > 2 else x
 
     def _remember(self, width: int | None, names: list[str] | None) -> None:
         for name in ("n_features_in_", "feature_names_in_"):

@@ -13,13 +13,15 @@ from torch import Tensor
 from partly.clock import Clock, Draw
 from partly.items import Items, streamed
 from partly.labels import Labels
+from partly.labels.weights import Weights
 from partly.processes.group import ALONE, Group
 from partly.processes.share import Share
 
 
 @dataclass(frozen=True)
 class Batch:
-    """x [B, ...], z [B, L] (+1 yes, -1 no, 0 unknown) and the items' positions in the pool, index [B].
+    """x [B, ...], z [B, L] (+1 yes, -1 no, 0 unknown) and the items' positions in the pool, index [B]; where entries
+    count differently, how much, weights [B, L] or [B, 1].
 
     Where several processes train, x is the share of this one, for networks to make something of.
     """
@@ -27,6 +29,13 @@ class Batch:
     x: Tensor | Share
     z: Tensor
     index: Tensor
+    weights: Tensor | None = None
+
+    def weighed(self, losses: Tensor) -> Tensor:
+        """Losses, or weights of them, of entries [B, L] or of items [B], each times its weight where there are any."""
+        if self.weights is None:
+            return losses
+        return losses * (self.weights if losses.ndim == 2 else self.weights[:, 0])
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,7 @@ class Pool:
     batch_size: int = 128
     device: str = "cpu"
     group: Group = ALONE  # the processes that the items of each batch are spread over
+    weights: Weights | None = None  # of items [N, 1] or of entries [N, L], where they count differently
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -71,7 +81,8 @@ class Pool:
         z, own = torch.from_numpy(self.labels.rows(index.numpy())), x.to(self.device)
         alone = self.group.count == 1
         there = own if alone else Share(own, self.group.rows(len(index)), len(index), self.group)
-        return Batch(there, z.to(self.device), index.to(self.device))
+        weights = None if self.weights is None else torch.from_numpy(self.weights[index.numpy()]).to(self.device)
+        return Batch(there, z.to(self.device), index.to(self.device), weights)
 
     def _batches(self, parts: Sequence[Tensor], draw: Draw | None = None) -> Iterator[Batch]:
         yield from map(self._batch, streamed(self.items, list(map(self._own, parts)), draw), parts)

@@ -24,6 +24,7 @@ from partly.clock import Clock, seed_for
 from partly.errors import DataError, PartlyError, Stopped, listing
 from partly.items import Items, at_once, streamed
 from partly.labels import Labels
+from partly.losses.door import trusted
 from partly.method import Method
 from partly.networks import predicting
 from partly.pool import Pool
@@ -94,7 +95,7 @@ def train(
     method.notes, clock.scores = progress.notes, progress.scores
     started = time.monotonic() - progress.seconds
     saved = time.monotonic()
-    with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]):
+    with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]), trusted():
         while clock.epoch < clock.epochs and not progress.finished:
             for logs in _epoch(method, pool, clock):
                 _add(progress.sums, logs)
@@ -151,7 +152,7 @@ def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator
     for start in range(0, count, step):
         part = of(slice(start, min(start + step, count)))
         if part is not None:
-            yield part.cpu().numpy()
+            yield method.coherent(part).cpu().numpy()
 
 
 def predict(
@@ -194,7 +195,7 @@ def _logit_blocks(
     for rows, x in zip(parts, streamed(items, parts), strict=True):
         z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
         with predicting(method), torch.inference_mode():  # not over the yield: who asks may do other things in between
-            found: npt.NDArray[np.float32] = method(x.to(device), *z).float().cpu().numpy()
+            found: npt.NDArray[np.float32] = method.logits(x.to(device), *z).float().cpu().numpy()
         wanted = (rows.stop - rows.start, method.task.labels)
         if found.shape != wanted:
             raise PartlyError(f"A forward gave logits of {list(found.shape)}, not of {list(wanted)}.")

@@ -268,7 +268,10 @@ def test_blank_answers_stay_unknown_and_are_not_asked_again(tmp_path: Path) -> N
     before = asking.labels
     asking.write(tmp_path / "q.csv")
     first = asking.ask()
-    assert asking.read(tmp_path / "q.csv") == 0
+    with pytest.raises(DataError, match="none of the 4 questions is answered, and the round is not over"):
+        asking.read(tmp_path / "q.csv")
+    assert asking.round == loop(tmp_path / "run").round == 0
+    asking.answer([None] * 4)
     assert asking.labels == before
     second = asking.ask()
     entries = [set(zip(q.rows.tolist(), q.columns.tolist(), strict=True)) for q in (first, second)]
@@ -329,6 +332,15 @@ def test_a_refused_loop_claims_no_folder(tmp_path: Path) -> None:
     with pytest.raises(LabelError, match="are yes below a label that is no"):
         loop(tmp_path / "run", hierarchy=wrong)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_query_that_the_method_cannot_be_asked_by_claims_no_folder(tmp_path: Path) -> None:
+    model = Classifier("per-label", progress=False)
+    where = (np.eye(4), np.array([[1, np.nan], [0, 1], [np.nan, 0], [1, np.nan]]), tmp_path / "run")
+    with pytest.raises(SettingError, match="look-ahead needs a method that learns by gradients"):
+        Loop(model, *where, Plan("look-ahead"))
+    assert not (tmp_path / "run").exists()
+    assert len(Loop(model, *where, Plan("uncertainty")).ask())  # the same folder, another way
 
 
 def test_the_folder_has_the_beliefs_of_the_last_round_under_their_ids(tmp_path: Path) -> None:

@@ -8,9 +8,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import numpy as np
 import pytest
+import typer
+from typer.models import OptionInfo
 from typer.testing import CliRunner
 
 import partly
@@ -56,6 +59,49 @@ def test_help_names_every_command_and_needs_no_torch() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(f" {command} " in done.stdout for command in COMMANDS)
     assert done.stdout.strip().endswith("False")
+
+
+def test_version() -> None:
+    assert run("--version") == (0, f"partly {partly.__version__}\n")
+
+
+def test_an_option_means_the_same_in_every_command() -> None:
+    """One type for one spelling, of whatever command; all commands can be quiet, and print JSON."""
+    types: dict[str, set[str]] = {}
+    having: dict[str, set[str]] = {}
+    for command in cli.app.registered_commands:
+        for name, hint in get_type_hints(command.callback, include_extras=True).items():
+            kind, *info = get_args(hint) or (hint,)
+            if info and isinstance(info[-1], OptionInfo):
+                said = [word for word in (info[-1].default, *(info[-1].param_decls or ())) if isinstance(word, str)]
+                for spelling in said or [f"--{name.replace('_', '-')}"]:
+                    types.setdefault(spelling, set()).add(str(kind | None))
+                    having.setdefault(spelling, set()).add(command.callback.__name__)
+    assert {name: kinds for name, kinds in types.items() if len(kinds) > 1} == {}
+    assert having["--json"] >= set(COMMANDS) | {"study", "query", "refine", "features", "export"}
+    group = typer.main.get_command(cli.app)
+    assert all("--quiet" in group.get_command(None, name).params[-1].opts for name in group.list_commands(None))
+
+
+def test_words_are_completed_from_the_folders() -> None:
+    assert cli._files("methods")("partial") == ["partial-bce"]
+    assert set(cli._files("methods")("")) == set(partly.methods())
+    assert set(cli._files("active/queries")("")) == set(partly.queries())
+
+
+def test_json_has_no_nan_and_quiet_says_nothing_but_errors(tables: Path) -> None:
+    assert cli._plain({"a": [float("nan"), (1.5, float("inf"))], "b": Path("x")}) == {
+        "a": [None, [1.5, None]],
+        "b": "x",
+    }
+    words = ("simulate", tables / "truth.csv", "--scenario", "single-positive", "--out", tables / "one.csv")
+    done = CliRunner().invoke(cli.app, [*map(str, words), "--quiet", "--json"], catch_exceptions=False)
+    found = json.loads(done.stdout)
+    assert (found["no"], found["out"]) == (0, str(tables / "one.csv"))
+    assert done.stderr == ""
+    assert "yes" in CliRunner().invoke(cli.app, [*map(str, words)], catch_exceptions=False).stderr
+    done = partly_command("train", "features.csv", "--run", "run", "--quiet", cwd=tables)
+    assert (done.returncode, done.stderr[:22]) == (2, "partly: features.csv: ")
 
 
 def test_methods_lists_what_python_lists() -> None:

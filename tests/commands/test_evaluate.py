@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from partly import Classifier, Labels, metrics
+from partly.commands.cli import app
 from partly.commands.evaluate import evaluate
 from partly.data import write_labels, write_scores
 from partly.errors import SettingError
@@ -29,3 +32,36 @@ def test_thresholds_are_those_of_the_run_in_the_order_of_the_labels(tmp_path: Pa
     Classifier("bce", "linear", epochs=1, progress=False).fit(x, truth).save(tmp_path / "bce")
     with pytest.raises(SettingError, match="bce chooses no thresholds"):
         evaluate(tmp_path / "scores.csv", str(tmp_path / "turned.csv"), run=tmp_path / "bce")
+
+
+@pytest.fixture
+def low(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores that rank and stay below 0.5, of labels without a no, and of one of which nothing is known."""
+    monkeypatch.chdir(tmp_path)
+    write_scores("scores.csv", np.array([[0.2, 0.1], [0.3, 0.1]]), ["x", "y"], ["a", "b"])
+    write_labels(Labels.from_ternary([[1, 0], [1, 0]], names=["a", "b"], ids=["x", "y"]), "labels.csv")
+
+
+def told(*words: str) -> str:
+    done = CliRunner().invoke(app, ["evaluate", "scores.csv", "labels.csv", *words], catch_exceptions=False)
+    return done.output
+
+
+def test_json_has_no_nan(low: None) -> None:
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    found = json.loads(told("--json"), parse_constant=refuse)
+    assert found["mAP"] is None
+    assert found["entries_known"] == 2
+
+
+def test_a_score_of_0_says_why(low: None) -> None:
+    assert "No known yes has a score of 0.5 or more: CF1 and OF1 are 0." in told()
+    assert "No known yes" not in told("--threshold", "0.15")
+
+
+@pytest.mark.parametrize("threshold", ["5", "-0.1", "nan"])
+def test_a_threshold_is_a_probability(low: None, threshold: str) -> None:
+    with pytest.raises(SettingError, match=r"threshold = .*should be from 0 to 1"):
+        told("--threshold", threshold)

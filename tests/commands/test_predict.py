@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from partly import Classifier, Labels, training
 from partly.commands.cli import app
-from partly.data import read, read_labels, read_scores, write_labels
+from partly.data import read, read_labels, read_scores, write, write_labels
 from partly.errors import DataError, SettingError
 from partly.items import as_items
 from partly.run import read_description
@@ -93,11 +93,17 @@ def test_items_without_ids_are_named_by_their_place_in_the_data(run: Path) -> No
     assert sorted(map(int, told.ids)) != list(range(24))
 
 
-def test_columns_in_another_order_are_refused(run: Path) -> None:
-    header, *rows = (line.split(",") for line in Path("features.csv").read_text().splitlines())
-    Path("turned.csv").write_text("\n".join(",".join((i, c, b, a)) for i, a, b, c in (header, *rows)))
-    with pytest.raises(DataError, match="column 0: 'x' in training, 'z' here"):
-        partly("predict", "run", "turned.csv", "--out", "x.csv")
+def test_columns_are_matched_by_name(run: Path) -> None:
+    partly("predict", "run", "features.csv", "--out", "scores.csv")
+    lines = [line.split(",") for line in Path("features.csv").read_text().splitlines()]
+    Path("turned.csv").write_text("\n".join(",".join((i, c, b, a)) for i, a, b, c in lines))
+    write(read("turned.csv"), "turned.parquet")
+    for turned in ("turned.csv", "turned.parquet"):
+        partly("predict", "run", turned, "--out", "other.csv")
+        assert Path("other.csv").read_bytes() == Path("scores.csv").read_bytes()
+    Path("renamed.csv").write_text(Path("features.csv").read_text().replace("y", "Y", 1))
+    with pytest.raises(DataError, match="missing, 1:\n  'y'\nnot in training, 1:\n  'Y'"):
+        partly("predict", "run", "renamed.csv", "--out", "x.csv")
 
 
 def test_no_more_than_a_batch_is_made_or_scored_at_a_time(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

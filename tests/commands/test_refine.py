@@ -71,10 +71,13 @@ def test_people_answer_round_after_round(here: Path) -> None:
         asked += fill(questions)
         answered = questions.read_bytes()
         if number == 1:  # somebody forgets --answers: nothing changes, least of all the answers
-            assert partly(*command).splitlines() == said.splitlines()[-3:]
+            assert partly(*command).splitlines() == said.splitlines()[-4:]
         assert questions.read_bytes() == answered
         said = partly(*command, "--answers", str(questions))
         assert f"round {number}: {asked} answers" in said
+    page = (here / "run" / "report.html").read_text("utf-8")
+    assert "Nothing is left to ask." in page
+    assert f'<td class="number">{number - 1}</td><td class="number">{asked}</td>' in page
     followed = int(re.search(r"(\d+) more followed", said).group(1))
     first = read_hierarchy("parents.csv").deduce(read_labels("labels.csv")).summary()["unknown"]
     assert followed > 0
@@ -91,6 +94,8 @@ def test_a_simulation_beside_random_questions(here: Path) -> None:
     assert "Random questions were best after" in said
     picture = (here / "run" / "progress.svg").read_bytes()
     assert all(word in picture for word in (b"<svg", b"uncertainty", b"random", b"all yes", b"coin"))
+    page = (here / "run" / "report.html").read_text("utf-8")
+    assert all(words in page for words in ("uncertainty: area under the curve of P@1", "recovered", "random", "coin"))
     assert partly(*command).splitlines()[-4:] == said.splitlines()[-4:]  # all there already
     out = here / "q.csv"
     partly("simulate", "data.npz", "--scenario", "coarse-only:0.1", "--out", "observed.csv")
@@ -102,6 +107,12 @@ def test_a_simulation_beside_random_questions(here: Path) -> None:
     assert len(rows) == 6
     scores = [float(row[2]) for row in rows[1:]]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_no_questions_are_no_query(here: Path) -> None:
+    partly("train", "features.csv", "--labels", "labels.csv", "--run", "run", *TRAINING)
+    with pytest.raises(SettingError, match="0 questions: ask for 1 or more"):
+        partly("query", "run", "features.csv", "--labels", "labels.csv", "--out", "q.csv", "-n", "0")
 
 
 def test_what_does_not_go_together(here: Path) -> None:

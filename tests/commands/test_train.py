@@ -104,3 +104,28 @@ def test_a_backbone_learns_as_far_as_it_is_asked_to(pictures: str, tmp_path: Pat
 def _stages(network: nn.Module) -> list[list[Tensor]]:
     backbone = next(part for part in network.modules() if isinstance(part, Backbone))
     return [list(stage.parameters()) for stage in backbone.stages()]
+
+
+@pytest.mark.parametrize(("method", "learned_from"), [("em", 44), ("assume-negative", 24), ("bce", 24)])
+def test_items_without_a_row_in_the_labels(tmp_path: Path, method: str, learned_from: int) -> None:
+    """30 of 50 items have one, of which a fifth chooses the epoch. The others are not taken for items without a label,
+    and are counted on the console and in the report."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(50, 3))
+    rows = [f"i{i},{','.join(map(str, row))}" for i, row in enumerate(x)]
+    (tmp_path / "features.csv").write_text("\n".join(["item,p,q,r", *rows]))
+    tags = [f"i{i},{name}" for i in range(30) for name, yes in zip("abc", x[i] > 0, strict=True) if yes or name == "a"]
+    (tmp_path / "tags.csv").write_text("\n".join(["item,label", *tags]))
+    words = f"--labels {tmp_path / 'tags.csv'} --method {method} --head linear --epochs 1"
+    _, said = trained(str(tmp_path / "features.csv"), tmp_path / "run", words)
+    told = "20 items have no row in the labels, so nothing is known of them; "
+    told += f"{method} learns from them too" if learned_from == 44 else f"{method} learns nothing from such"
+    assert told in said
+    page = (tmp_path / "run" / "report.html").read_text()
+    assert told in page
+    low = "no entry it learned from is known to be no"  # and no threshold was chosen: why CF1 may be 0
+    assert low in said
+    assert low in page
+    description = json.loads((tmp_path / "run" / "run.json").read_text())["data"]
+    assert description["shape"] == [learned_from, 3]
+    assert description["known"]["items_with_nothing_known"] == learned_from - 24

@@ -14,6 +14,7 @@ from partly.comparison.blocks import gather
 from partly.comparison.protocol import ProtocolError
 from partly.comparison.statistics import rank
 from partly.errors import DataError
+from partly.report.layout import SCRIPT
 
 RACE = {
     "full": [0.8, 0.9, 0.85],
@@ -47,6 +48,13 @@ def svgs(html: str) -> list[bytes]:
     return [base64.b64decode(text) for text in re.findall(r"data:image/svg\+xml;base64,([A-Za-z0-9+/=]+)", html)]
 
 
+def test_labels_as_they_are_have_a_verdict():
+    html = page.render(lines({name: RACE[name] for name in ("bce", "partial-bce")}, scenario="full"))
+    words = Text(html).words
+    assert "partial-bce wins with the labels as they are." in words
+    assert "undefined on every test part" not in words
+
+
 def test_the_winner_is_the_first_thing_said():
     html = page.render(lines(RACE), "A title")
     text = Text(html).words
@@ -76,7 +84,8 @@ def test_the_page_needs_nothing_from_outside():
     addresses = [v for _, attrs in Text(html).tags for k, v in attrs.items() if k in ("src", "href")]
     assert addresses
     assert all(address.startswith("data:") for address in addresses)
-    assert not [tag for tag, _ in Text(html).tags if tag in ("script", "link", "iframe")]
+    assert not [tag for tag, _ in Text(html).tags if tag in ("link", "iframe")]
+    assert [tag for tag, _ in Text(html).tags].count("script") == 1
     assert all(attrs.get("alt") for tag, attrs in Text(html).tags if tag == "img")
 
 
@@ -84,8 +93,9 @@ def test_text_from_the_data_stays_text():
     bad = "<script>alert(1)</script>"
     made = lines({"bce": [0.5, 0.6], bad: [0.4, 0.45]}, data=bad, machine=bad)
     html = page.render(made, bad)
-    assert "<script" not in html
+    assert html.count("<script") == html.count(f"<script>{SCRIPT}</script>") == 1
     assert html.count("&lt;script&gt;") > 4
+    assert html.count("\\u003cscript\\u003e") == 2  # in what the pictures say: a rank, a mean
     for svg in svgs(html):
         assert b"<script" not in svg
         ElementTree.fromstring(svg)
@@ -142,25 +152,27 @@ def test_ranks_name_every_method_and_join_those_that_cannot_be_told_apart():
     styles = pictures.looks(blocks)
     told = rank([blocks[0].race])
     assert told.groups == []
-    words = drawn(pictures.ranks(told, styles))
+    words = drawn(pictures.ranks(told, styles).svg)
     for word in ("partial-bce", "assume-negative", "1.00", "3.00", "mean rank"):
         assert word in words
     level = rank([gather(lines({name: values[:1] for name, values in RACE.items()}))[0].race])
     assert level.groups == [(0, 2)]
     bar = b"stroke-width: 4"
-    assert bar in pictures.ranks(level, styles)
-    assert bar not in pictures.ranks(told, styles)
+    assert bar in pictures.ranks(level, styles).svg
+    assert bar not in pictures.ranks(told, styles).svg
+    assert pictures.ranks(told, styles).points[0][2] == "partial-bce: mean rank 1.00"
 
 
 def test_a_panel_shows_methods_and_both_ends():
     (block,) = gather(lines(RACE))
-    svg = pictures.panel(block, ["partial-bce", "bce", "assume-negative"], pictures.looks([block]))
-    words = drawn(svg)
+    panel = pictures.panel(block, ["partial-bce", "bce", "assume-negative"], pictures.looks([block]))
+    svg, words = panel.svg, drawn(panel.svg)
+    assert panel.points[0][2] == "partial-bce: 0.710 ±0.025"
     assert words.index("partial-bce") < words.index("assume-negative")
     assert "0.710 ±0.025" in words
     assert svg.count(b"stroke-dasharray") == 2
     (without,) = gather(lines({"bce": [0.5, 0.6]}))
-    assert b"stroke-dasharray" not in pictures.panel(without, [], pictures.looks([without]))
+    assert b"stroke-dasharray" not in pictures.panel(without, [], pictures.looks([without])).svg
 
 
 def test_a_scenario_in_one_picture_names_its_blocks():

@@ -311,6 +311,23 @@ def test_a_table_with_labels_is_split_the_same_way_every_time(tmp_path):
         open_data(str(tmp_path / "x.csv"))
 
 
+def test_items_that_no_label_names_are_learned_from_by_those_who_can(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    (tmp_path / "x.csv").write_text("item,f\n" + "".join(f"i{k},{rng.random()}\n" for k in range(60)))
+    (tmp_path / "y.csv").write_text("item,a,b\n" + "".join(f"i{k},{k % 2},{k % 3 // 2}\n" for k in range(40)))
+    data, fit, seen = open_data(str(tmp_path / "x.csv"), str(tmp_path / "y.csv")), run.fit, {}
+    assert (len(data.labels), len(data.test.labels), len(data.unlisted)) == (30, 10, 20)
+
+    def watched(recipe, items, labels, **how):
+        seen[recipe.method] = (len(items), int((labels.known_per_item() == 0).sum()))
+        return fit(recipe, items, labels, **how)
+
+    monkeypatch.setattr(run, "fit", watched)
+    for method in ("bce", "em", "assume-negative"):
+        run_cell(cell(data="x.csv", scenario="full", method=method), data)
+    assert seen == {"bce": (24, 0), "em": (44, 20), "assume-negative": (24, 0)}
+
+
 # ---------------------------------------------------------------- methods that peek
 
 START = '''"""Peeks."""

@@ -75,6 +75,19 @@ def test_neither_workers_nor_kills_change_a_number(tmp_path):
 # ---------------------------------------------------------------- what is run, and what is not
 
 
+def test_a_script_needs_no_guard(tmp_path):
+    """Workers do not run it again: it says hello once, and compares once."""
+    write_split(tmp_path / "tiny.npz")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import partly\nprint('hello')\n"
+        "found = partly.compare('tiny.npz', ['bce'], ['full'], heads=['linear'], seeds=1, recipe={'epochs': 1}, "
+        "workers=1, progress=False)\nprint(len(found), 'lines')\n"
+    )
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("hello\n2 lines\n", 0), done.stderr
+
+
 def test_a_cell_that_is_there_is_not_run_again(experiment, here, tmp_path):
     first = runner.run(experiment, tmp_path / "out", progress=False)
     assert len(first) == len(here) == 6  # full, bce, assume-negative; two seeds

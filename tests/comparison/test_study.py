@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from partly.commands import cli
 from partly.comparison import Experiment, lines, score_tables, study
 from partly.comparison.study import Point, Study
 from partly.errors import SettingError
+from partly.report.layout import SCRIPT, bold
 
 FULL = {0: 0.90, 1: 0.91, 2: 0.92}
 
@@ -48,6 +50,20 @@ def test_the_answer_counts_who_is_first() -> None:
     assert "Ahead of uniform: -0.100 at 10%, +0.100 at 50%." in said
 
 
+def test_one_seed_shows_nothing() -> None:
+    rows = {"uniform": 0.530, "dense": 0.212}
+    one = Study("voc", "mlp", tuple(Point(way, 0.1, 0.1, {0: score}) for way, score in rows.items()), FULL)
+    said = study.answer(one)
+    assert said.startswith("One seed shows nothing: **uniform** (some labels of every item) has the highest test mAP")
+    assert "--seeds 5" in said
+    assert not any("≈" in line for line in study.table(one))
+
+
+def test_partly_known_labels_are_no_truth() -> None:
+    pages = [study.markdown([one], 2, lambda *_: "") for one in (made(WORKED), replace(made(WORKED), known=0.25))]
+    assert [("partly known (25% of the entries), so this is no study of a truth" in page) for page in pages] == [0, 1]
+
+
 def test_no_way_is_best_where_seeds_disagree() -> None:
     rows = {"uniform": {0: 0.7, 1: 0.5, 2: 0.6}, "dense": {0: 0.5, 1: 0.7, 2: 0.59}}
     one = Study("voc", "mlp", tuple(Point(way, 0.1, 0.1, scores) for way, scores in rows.items()), FULL)
@@ -78,11 +94,11 @@ def test_the_table() -> None:
 
 def test_the_picture_is_drawn_whatever_is_missing() -> None:
     one = made(WORKED, single=0.8)
-    assert study.draw(one).startswith(b"<svg")
+    assert study.draw(one).svg.startswith(b"<svg")
     assert study.draw(one) == study.draw(one)
     assert study.draw(one) != study.draw(made(WORKED))
     empty = Study("voc", "mlp", (Point("dense", 0.1, 0.1, {}),), {})
-    assert study.draw(empty).startswith(b"<svg")
+    assert study.draw(empty).svg.startswith(b"<svg")
 
 
 def test_lines_become_points_with_the_share_that_is_right(tmp_path: Path) -> None:
@@ -121,7 +137,10 @@ def test_a_study_from_end_to_end_is_not_run_twice(tmp_path: Path, capsys: pytest
     ]  # fmt: skip
     page = (tmp_path / "out" / "study.md").read_text()
     assert study.answer(one) in page
-    assert (tmp_path / "out" / "study-tiny-linear.svg").read_bytes() == study.draw(one)
+    html = (tmp_path / "out" / "study.html").read_text()
+    assert str(bold(study.sentences(one)[0])) in html
+    assert all(f'<td class="number">{bold(cell)}</td>' in html for _, cells in study._rows(one) for cell in cells)
+    assert (tmp_path / "out" / "study-tiny-linear.svg").read_bytes() == study.draw(one).svg
     assert score_tables.markdown(there)  # the same lines as a comparison: one method, no naive row
     written = (tmp_path / "out" / "study.jsonl").read_bytes()
     assert study.study(path, **asked, out=tmp_path / "out") == one
@@ -135,6 +154,14 @@ def test_a_study_from_end_to_end_is_not_run_twice(tmp_path: Path, capsys: pytest
     assert "| 50% |" in capsys.readouterr().out
     assert (tmp_path / "out" / "study.jsonl").read_bytes() == written
     assert "noisy-plus" not in (tmp_path / "out" / "study.md").read_text()
+
+
+def test_text_from_the_data_stays_text_in_the_page() -> None:
+    bad = "</script><script>alert(1)</script>**'\""
+    one = made(WORKED)
+    html = study.html([Study(bad, bad, one.points, one.full)], bad)
+    assert html.count("<script") == html.count(f"<script>{SCRIPT}</script>") == 1
+    assert html.count("&lt;script&gt;") == 4  # title, heading, and data and head below it
 
 
 @pytest.mark.parametrize("shares", ["0.1;0.2", "10", "-0.1"])

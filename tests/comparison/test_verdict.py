@@ -98,10 +98,17 @@ def test_kinds_of_validation_are_told_apart():
     ]
 
 
-def test_full_labels_are_not_a_race():
-    made = lines({"full": [0.9, 0.8], "bce": [0.1, 0.2]}) + lines({"partial-bce": [0.9, 0.9]}, scenario="full")
+def test_labels_as_they_are_are_a_race_where_several_methods_ran_on_them():
+    made = lines({"bce": [0.9, 0.8, 0.85], "assume-negative": [0.1, 0.2, 0.15]}, scenario="full")
     ((one,),) = verdict.verdicts(gather(made))
-    assert one.ranking.names == ("bce",)
+    assert verdict.headline(one, str, str) == "bce wins with the labels as they are."
+    beside = verdict.verdicts(gather(made + lines({"bce": [0.1, 0.2, 0.3], "assume-negative": [0.1, 0.3, 0.2]})))
+    assert [one.scenario for one in beside[0]] == ["", "full", "uniform:0.5"]
+
+
+def test_the_row_that_saw_all_labels_is_no_race_of_its_own():
+    ((one,),) = verdict.verdicts(gather(lines({"full": [0.9, 0.8], "bce": [0.1, 0.2]})))
+    assert (one.scenario, one.ranking.names) == ("uniform:0.5", ("bce",))
 
 
 def test_nothing_defined_no_verdict():

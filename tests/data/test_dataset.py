@@ -186,3 +186,17 @@ def test_labels_beside_a_whole_set_take_its_order_of_names(tmp_path):
     assert data.labels.names == data.truth.names == data.test.labels.names == ("cat", "dog")
     assert data.labels.ternary().tolist() == [[1, 0], [0, -1]]
     assert data.truth.ternary().tolist() == [[1, 1], [1, -1]]
+
+
+def test_items_of_which_the_labels_say_nothing_are_beside_the_others(tmp_path: Path) -> None:
+    """Those that are listed as the labels have them, and in `wider` the others behind them, all unknown."""
+    (tmp_path / "x.csv").write_text("item,f\na,1\nb,2\nc,3\nd,4\n")
+    (tmp_path / "y.csv").write_text("item,cat,split\nd,1,test\nc,0,train\na,,train\n")
+    data = partly.read(tmp_path / "x.csv", labels=tmp_path / "y.csv")
+    assert (data.labels.ids, x_of(data), data.test.labels.ids) == (("c", "a"), [[3.0], [1.0]], ("d",))
+    more = data.widened()
+    assert (more.labels.ids, x_of(more)) == (("c", "a", "b"), [[3.0], [1.0], [2.0]])
+    assert more.labels.ternary().tolist() == [[-1], [0], [0]]
+    assert (data.unlisted.tolist(), len(more.unlisted), more.test) == ([2], 0, data.test)
+    (tmp_path / "y.csv").write_text("item,cat\n" + "".join(f"{i},1\n" for i in "abcd"))
+    assert partly.read(tmp_path / "x.csv", labels=tmp_path / "y.csv").wider is None

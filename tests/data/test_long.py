@@ -28,6 +28,21 @@ def test_entries_in_the_order_of_first_appearance(file):
     assert labels.ternary().tolist() == [[1, 1], [0, -1]]
 
 
+def test_tags_without_values_are_yes(file):
+    """An item without a tag is there, and nothing is known of it; nobody is known not to have a label."""
+    file.write_text("item,label\n007,dog\n7,cat\n007,cat\n8,\n")
+    labels = read_labels(file)
+    assert (labels.ids, labels.names) == (("007", "7", "8"), ("dog", "cat"))
+    assert labels.ternary().tolist() == [[1, 1], [0, 1], [0, 0]]
+
+
+def test_the_only_label_may_be_called_label(file):
+    labels = Labels.from_nan([[1], [0], [np.nan]], names=["label"], ids=["x", "y", "z"])
+    write_labels(labels, file)
+    assert file.read_text().startswith('"item","label"\n')
+    assert read_labels(file) == labels
+
+
 def test_the_header_of_open_images(file):
     file.write_text(
         "ImageID,Source,LabelName,Confidence\na1,verification,/m/01,1\na1,crowdsource-verification,/m/02,0\n"
@@ -141,7 +156,7 @@ def test_labels_that_differ_in_case_only_are_refused(file):
 def test_columns_that_are_missing(file):
     told = refusal(file, "item,cat\nx,1\n", form="long")
     assert told.startswith(
-        f"{file}:1: a long file has the columns item, label, value (or those of Open Images, ImageID"
+        f"{file}:1: a long file has the columns item, label, value (or, of tags, item, label; or those of Open Images"
     )
 
 

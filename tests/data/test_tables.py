@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import partly
 from partly.data import read_labels, tables
 from partly.errors import DataError
 
@@ -203,3 +204,27 @@ def test_a_damaged_parquet_file_never_crashes(tmp_path):
         with pytest.raises(DataError):
             read_labels(path)
     assert good.shape == (50, 1)
+
+
+@pytest.mark.parametrize("separator", [b";", b"\t"])
+def test_other_separators_are_recognised_by_the_header(file, separator):
+    content = GOOD.replace(b",", separator)
+    expected = read_labels(_written(file, GOOD))
+    assert read_labels(_written(file, content)) == expected
+    assert read_labels(_written(file, content.replace(b"cat", b'"cat, small"'))).names == ("cat, small", "dog")
+    assert read_labels(_written(file, GOOD.replace(b"cat", b"cat;kitten"))).names == ("cat;kitten", "dog")
+    name = {b";": "semicolon", b"\t": "tab"}[separator]
+    assert f"A name that holds a {name} needs quotes" in refusal(file, content + separator.join([b"z", b"1"]))
+    assert f"{file}:3: label 'cat': '2'" in refusal(
+        file, content.replace(b"y" + separator + b"0", b"y" + separator + b"2")
+    )
+
+
+def test_features_may_be_separated_by_semicolons(tmp_path):
+    (tmp_path / "x.csv").write_text("item;a;b\nx;1.5;2\ny;3;4\n")
+    assert partly.read(tmp_path / "x.csv").items.take(slice(None)).tolist() == [[1.5, 2.0], [3.0, 4.0]]
+
+
+def _written(path, content: bytes):
+    path.write_bytes(content)
+    return path

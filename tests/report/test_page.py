@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import math
 import re
 from collections.abc import Callable
@@ -23,6 +26,7 @@ from partly.errors import DataError
 from partly.estimator import Classifier
 from partly.items import as_items, texts
 from partly.labels import Labels
+from partly.report import layout, operating_points
 from partly.report import page as report
 from partly.report.page import Examples, Report, RunView
 
@@ -34,7 +38,7 @@ NASTY = (
     "日本",
     "long " * 60,
 )
-VOID = {"meta", "img", "br"}
+VOID = {"meta", "img", "br", "input"}
 
 
 class Page(HTMLParser):
@@ -45,6 +49,7 @@ class Page(HTMLParser):
         self.open: list[str] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
+        self.scripts: list[str] = []
         self.feed(html)
         self.close()
         assert self.open == []
@@ -59,7 +64,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] != "style":
+        if self.open and self.open[-1] == "script":
+            self.scripts.append(data)
+        elif self.open and self.open[-1] != "style":
             self.words.append(data)
 
     @property
@@ -171,9 +178,15 @@ def test_page_is_whole_and_needs_nothing_from_outside(case: Any, tmp_path: Path)
     for name in made.labels.names:
         assert " ".join(name.split()) in page.text
     assert not re.search(r"\bnan\b|None|\bundefined\.", page.text, re.I)
-    bare = re.sub(r"data:image/[a-z+]+;base64,[A-Za-z0-9+/=]+", "", html)
+    bare = re.sub(r"data:image/[a-z+]+;base64,[A-Za-z0-9+/=]+|'sha256-[A-Za-z0-9+/=]+'", "", html)
     assert not re.search(r"https?:|//|@import|url\(|\bnan\b", bare)
-    assert not {"script", "link", "iframe", "object", "u"} & {tag for tag, _ in page.tags}
+    assert not {"link", "iframe", "object", "u"} & {tag for tag, _ in page.tags}
+    *data, script = page.scripts  # counts, which are no script; and the one that the page lets run, by its digest
+    assert script == layout.SCRIPT
+    assert all(json.loads(part).keys() == {"steps", "first", "counts"} for part in data)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in html
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
     pictures = [attributes for tag, attributes in page.tags if tag == "img"]
     assert pictures
     assert all(str(p["src"]).startswith("data:image/") and p["alt"] for p in pictures)
@@ -203,6 +216,38 @@ def test_numbers_are_those_of_the_metrics() -> None:
     for scores in every:
         assert f"{scores['mAP']:.3f}" in page.text
         assert f"{scores['CF1']:.3f}" in page.text
+
+
+def test_pictures_say_their_values_as_text() -> None:
+    page = page_of(nasty)
+    said = [json.loads(str(found["data-points"])) for _, found in page.tags if "data-points" in found]
+    assert said
+    for x, y, words in (point for points in said for point in points):
+        assert 0 <= x <= 1
+        assert 0 <= y <= 1
+        assert words
+    panels = [json.loads(str(found["data-points"])) for _, found in page_of(demo).tags if "data-points" in found]
+    assert [words for *_, words in panels[0]][:2] == ["bce, epoch 1: 1", "bce, epoch 2: 0.5"]
+    made = features()
+    yes, _ = made.labels.counts()
+    ap = metrics.average_precision(made.runs[0].probabilities, made.truth)
+    scatter = json.loads(
+        [str(found["data-points"]) for _, found in page_of(features).tags if "data-points" in found][2]
+    )
+    assert scatter[7][2] == f"label number 7, bce: AP {ap[7]:.3f}, {yes[7]} known yes"
+
+
+def test_the_page_says_what_other_thresholds_give_without_a_script() -> None:
+    made, page = demo(), page_of(demo)
+    for threshold in (0.1, 0.5, 0.9):
+        scores = metrics.evaluate(made.runs[1].probabilities, made.truth, threshold)
+        numbers = " ".join(f"{scores[key]:.3f}" for key in (*operating_points.SUMMED, *operating_points.MEANS))
+        assert f" {threshold} {numbers} " in page.text
+    table = metrics.by_label(made.runs[1].probabilities, made.truth)
+    numbers = " ".join(f"{table[key][3]:.3f}" for key in ("precision", "recall", "F1"))
+    assert f"thing 3 {numbers} {table['predicted'][3]} {table['yes'][3]} {table['no'][3]}" in page.text
+    assert "From which probability on" not in page_of(no_validation).text
+    assert "precision says nothing here" in page_of(only_yes).text
 
 
 def test_label_rows_show_what_was_known_in_training() -> None:
@@ -270,7 +315,7 @@ def test_many_labels_show_extremes_first_and_never_an_undefined_one_as_weakest()
     z[:, 7] = -1
     made = replace(made, truth=Labels.from_ternary(z, names=made.labels.names))
     html = report.render(made)
-    tables = re.findall(r'<table class="labels">.*?</table>', html, re.S)
+    tables = re.findall(r'<table class="labels sortable">.*?</table>', html, re.S)
     assert [table.count('<th scope="row">') for table in tables] == [10, 10, 200]
     assert ["undefined" in table for table in tables] == [False, False, True]
 

@@ -35,10 +35,10 @@ def test_runs_differ_in_more_than_colour() -> None:
 @pytest.mark.parametrize("best", [None, 2])
 def test_svg_is_well_formed_and_follows_the_scheme(best: int | None) -> None:
     look = plots.look(0, False)
-    svg = plots.curves(
+    drawn = plots.curves(
         [plots.Curve(look, [1, 2, 3], [0.1, 0.5, 0.3], best), plots.Curve(plots.look(1, True), [1], [0.2])]
     )
-    text = svg.decode()
+    text = drawn.svg.decode()
     ElementTree.fromstring(text)
     assert "prefers-color-scheme:dark" in text
     assert plots.INK not in text.replace(f"color:{plots.INK}", "")
@@ -55,10 +55,25 @@ def test_the_ring_is_drawn_around_the_best_epoch_only() -> None:
 
 
 def test_scatter_leaves_out_what_is_undefined() -> None:
-    known = np.array([0, 5, 100])
-    with_hole = plots.scatter(known, [(plots.look(0, False), np.array([0.2, np.nan, 0.9]))])
-    without = plots.scatter(known, [(plots.look(0, False), np.array([0.2, 0.5, 0.9]))])
-    assert without.count(b"<use") == with_hole.count(b"<use") + 1
+    names, known = list("abc"), np.array([0, 5, 100])
+    with_hole = plots.scatter(names, known, [(plots.look(0, False), "run", np.array([0.2, np.nan, 0.9]))])
+    without = plots.scatter(names, known, [(plots.look(0, False), "run", np.array([0.2, 0.5, 0.9]))])
+    assert without.svg.count(b"<use") == with_hole.svg.count(b"<use") + 1
+    assert [words for *_, words in with_hole.points] == ["a, AP 0.200, 0 known yes", "c, AP 0.900, 100 known yes"]
+
+
+def test_points_lie_where_the_markers_are_drawn() -> None:
+    drawn = plots.curves([plots.Curve(plots.look(0, False), [1, 2, 3], [0.1, 0.5, 0.3], name="run")])
+    root = ElementTree.fromstring(drawn.svg)
+    width, height = map(float, root.attrib["viewBox"].split()[2:])
+    markers = [
+        (float(use.attrib["x"]) / width, float(use.attrib["y"]) / height)
+        for group in root.iter("{http://www.w3.org/2000/svg}g")
+        if group.attrib.get("clip-path")
+        for use in group.iter("{http://www.w3.org/2000/svg}use")
+    ]
+    assert [words for *_, words in drawn.points] == [f"run, epoch {x}: {y}" for x, y in ((1, 0.1), (2, 0.5), (3, 0.3))]
+    np.testing.assert_allclose([point[:2] for point in drawn.points], markers, atol=1e-3)
 
 
 def test_words_in_a_drawing_are_plain() -> None:

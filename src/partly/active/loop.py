@@ -24,12 +24,13 @@ import numpy.typing as npt
 from torch import Tensor
 
 from partly import files, run
-from partly.active.queries import Questions, choose, find
+from partly.active.queries import Questions, check, choose, find
 from partly.clock import Clock, seed_for
 from partly.data.answers import Answers, read_answers, write_questions
-from partly.errors import CheckpointError, LabelError, SettingError, listing
-from partly.estimator import Classifier, device_of
+from partly.errors import CheckpointError, DataError, LabelError, SettingError, listing
+from partly.estimator import Classifier
 from partly.labels import Hierarchy, Labels
+from partly.processes.devices import device_of
 from partly.report.bar import watcher
 from partly.run import Fitted, Recipe
 
@@ -83,6 +84,9 @@ class Loop:
         self.items, given, self.recipe = model.prepare(X, Y)
         first = given if hierarchy is None else hierarchy.deduce(given, self.plan.last_child)
         self.items.statistics  # noqa: B018, in the same pass as the digest
+        if not (self.folder / "run.json").exists():  # what would be refused later must not claim the folder
+            run.check_memory(self.recipe, self.items, first)
+            check(self.plan.query, self.recipe.build(self.items, first.shape[1], first))
         description = run.describe(self.recipe, self.items, given)
         parents = None if hierarchy is None else dict(hierarchy.parents)
         with files.locked(self.folder):
@@ -206,9 +210,15 @@ class Loop:
         return len(questions)
 
     def read(self, path: str | Path) -> int:
-        """Take the answers from a file that `write` made; how many there are. What is blank stays unknown."""
+        """Take the answers from a file that `write` made; how many there are. What is blank stays unknown; a file
+        that is all blank is refused, since it was hardly meant (`answer([None, ...])` says that nobody knows)."""
         questions = self.ask()
         answers = read_answers(path, self.labels, self.hierarchy, (questions.rows, questions.columns))
+        if not len(answers.rows):
+            raise DataError(
+                f"{path}: none of the {len(questions)} questions is answered, and the round is not over. Fill in the "
+                "column `answer`: 1 yes, 0 no, blank where nobody knows."
+            )
         said = {(row, column): z == 1 for row, column, z in zip(answers.rows, answers.columns, answers.z, strict=True)}
         self.answer([said.get(entry) for entry in zip(questions.rows, questions.columns, strict=True)])
         return len(said)

@@ -1,29 +1,81 @@
 """The command line: parse, call, print. No logic; torch is imported inside the commands."""
 
-# Long because it is a list of commands with their options, a function each, and nothing else.
+# Long because it is a list of commands with their options, a function each, and what they share to print.
 
 from __future__ import annotations
 
 import json
+import math
+import os
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from typer.core import TyperGroup
 
+import partly
 from partly.catalogue import parse_settings
 from partly.errors import PartlyError, SettingError, Stopped
 from partly.processes.launched import launched
 
+
+def _hush(context: typer.Context, quiet: bool) -> None:
+    """What is said on the way, and progress bars, go to stderr, as nothing else does but errors at the end."""
+    if quiet:
+        nowhere = context.with_resource(open(os.devnull, "w"))  # noqa: SIM115, the context closes it
+        context.with_resource(redirect_stderr(nowhere))
+
+
+_quiet = typer.Typer(add_completion=False)  # a command of which nothing is wanted but its option
+
+
+@_quiet.command()
+def _(
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "-q", "--quiet", expose_value=False, callback=_hush, help="Say nothing on the way; errors remain."
+        ),
+    ] = False,
+) -> None: ...
+
+
+(QUIET,) = typer.main.get_command(_quiet).params
+
+
+class Commands(TyperGroup):
+    """Commands that all can be quiet, whoever adds them."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None and QUIET not in command.params:
+            command.params.append(QUIET)
+        return command
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Learn multi-label classifiers from partly known labels (yes / no / unknown).",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _files(folder: str) -> Callable[[str], list[str]]:
+    """Names to complete a word with: those of the files in a folder, none of which is opened, so that it is quick."""
+
+    def complete(begun: str) -> list[str]:
+        stems = sorted(path.stem for path in (Path(__file__).parents[1] / folder).glob("[!_]*.py"))
+        return [name for stem in stems if (name := stem.replace("_", "-")).startswith(begun)]
+
+    return complete
+
 
 Data = Annotated[
     str,
@@ -37,13 +89,36 @@ LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed 
 HierarchyFile = Annotated[Path | None, typer.Option("--hierarchy", help="A table with the columns child and parent.")]
 Size = Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without files that are no pictures.")]
-Query = Annotated[str, typer.Option(help="random, uncertainty or look-ahead.")]
+Query = Annotated[str, typer.Option(help="random, uncertainty or look-ahead.", autocompletion=_files("active/queries"))]
+QuerySetting = Annotated[
+    list[str] | None, typer.Option("--query-setting", help="A setting of the query: name=value. Repeatable.")
+]
 Count = Annotated[int, typer.Option("-n", "--count", help="Questions, at most; of one round.")]
 Scenario = Annotated[
     str | None,
     typer.Option(help="Play partly known labels: uniform:0.1, single-positive, positives:0.25, propensity, ..."),
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+Method = Annotated[
+    str,
+    typer.Option(help="See `partly methods`; auto is a portfolio, blended.", autocompletion=_files("methods")),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"partly {partly.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _all(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Only for what comes before the command."""
 
 
 @app.command()
@@ -51,13 +126,13 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs and the report.")] = Path("demo"),
     items: Annotated[int, typer.Option(help="Digits to learn from.")] = 1200,
     seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Train on handwritten digits with one yes known of each, and write a report."""
     from partly.commands.demo import demo as job
 
     scores = job(out, items=items, seed=seed, say=_say)
-    _print_scores(scores)
-    _say(f"Report: {out / 'report.html'}")
+    _print_scores(scores, out / "report.html", as_json)
 
 
 @app.command()
@@ -65,8 +140,9 @@ def train(
     data: Data,
     run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
     labels: LabelsFile = None,
+    hierarchy: HierarchyFile = None,
     scenario: Scenario = None,
-    method: Annotated[str, typer.Option(help="See `partly methods`; auto is a portfolio, blended.")] = "auto",
+    method: Method = "auto",
     head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
     batch_size: Annotated[int | None, typer.Option()] = None,
@@ -114,6 +190,7 @@ def train(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Train a classifier and write its run folder with a report."""
     from partly.commands.train import train as job
@@ -122,6 +199,7 @@ def train(
         data,
         run,
         labels=labels,
+        hierarchy=hierarchy,
         scenario=scenario,
         hold_out=hold_out,
         parameters={
@@ -153,8 +231,7 @@ def train(
         evidence=evidence,
         say=_say,
     )
-    _print_scores(scores)
-    _say(f"Report: {run / 'report.html'}")
+    _print_scores(scores, run / "report.html", as_json)
 
 
 @app.command()
@@ -171,6 +248,7 @@ def predict(
     beliefs: Annotated[
         bool, typer.Option("--beliefs", help="Instead: what the method believes of the entries it was trained on.")
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Write the probability of every label for every item (of the test part, where DATA has one)."""
     from partly.commands import predict as job
@@ -179,6 +257,7 @@ def predict(
         raise SettingError("Give DATA to be scored, or --beliefs for the items that the run was trained on.")
     count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad)
     _say(f"{count} items scored: {out}")
+    _print_json({"items": count, "out": out}, as_json)
 
 
 @app.command()
@@ -187,11 +266,13 @@ def export(
     onnx: Annotated[Path | None, typer.Option(help="An ONNX file: items in, logits and probabilities out.")] = None,
     model_card: Annotated[Path | None, typer.Option(help="A page (.md) about data, scores and limits.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Write a finished model for use elsewhere: as ONNX, with a model card, or both."""
     from partly.commands.export import export as job
 
     job(run, onnx, model_card, overwrite=overwrite, say=_say)
+    _print_json({"onnx": onnx, "model_card": model_card}, as_json)
 
 
 @app.command()
@@ -202,16 +283,20 @@ def evaluate(
     run: Annotated[
         Path | None, typer.Option(help="Instead: the thresholds that the method of this run has chosen, one a label.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Score probabilities against labels; only known entries count."""
     from partly.commands.evaluate import evaluate as job
 
     result = job(scores, labels, threshold, run)
-    if as_json:
-        print(json.dumps(result))
-    else:
+    if not _print_json(result, as_json):
         _print_scores({scores.name: result})
+        if result["OR"] == 0:
+            cut = "its threshold" if run else f"{threshold:g}"
+            _say(
+                f"No known yes has a score of {cut} or more: CF1 and OF1 are 0. "
+                "A model that learned from yes alone gives low scores that rank: try a lower --threshold, or --run."
+            )
 
 
 @app.command()
@@ -224,11 +309,14 @@ def simulate(
     ],
     out: Annotated[Path, typer.Option(help="The partly known labels: .csv, .parquet or .npz.")],
     seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Hide labels as a scenario says, and write what is left."""
     from partly.commands.simulate import simulate as job
 
-    _say(repr(job(data, scenario, out, seed)))
+    observed = job(data, scenario, out, seed)
+    _say(repr(observed))
+    _print_json(observed.summary() | {"out": out}, as_json)
 
 
 @app.command()
@@ -249,6 +337,7 @@ def compare(
     skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines and the report.")] = Path("results"),
     workers: Annotated[int | None, typer.Option(help="Processes; all cores if not given.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Run methods side by side under one protocol; what is there already is not run again."""
     from partly.commands.compare import compare as job
@@ -268,9 +357,10 @@ def compare(
             "size": size,
         },
         workers=workers,
-        say=print,
+        say=_say if as_json else print,
     )
     _say(f"Report: {page}")
+    _print_json({"report": page, "results": page.with_suffix(".jsonl")}, as_json)
 
 
 @app.command()
@@ -287,14 +377,16 @@ def study(
     skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines, the page and the picture.")] = Path("results"),
     workers: Annotated[int | None, typer.Option(help="Processes; all cores if not given.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Find out what is the best way to spend a budget of labels; what is there already is not run again."""
     from partly.commands.study import study as job
 
     asked = {"shares": _shares(shares), "scenarios": _names(scenarios), "head": head, "seeds": seeds, "labels": labels}
     asked |= {"size": size, "skip_bad": skip_bad}
-    page = job(data, out, asked=asked, workers=workers, say=print)
+    page = job(data, out, asked=asked, workers=workers, say=_say if as_json else print)
     _say(f"Report: {page}")
+    _print_json({"report": page, "results": page.with_suffix(".jsonl")}, as_json)
 
 
 @app.command()
@@ -320,9 +412,10 @@ def query(
     hierarchy: HierarchyFile = None,
     query: Query = "look-ahead",
     count: Count = 100,
-    setting: Annotated[list[str] | None, typer.Option(help="A setting of the query: name=value. Repeatable.")] = None,
+    query_setting: QuerySetting = None,
     skip_bad: SkipBad = False,
     seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Write the unknown entries that are most worth asking people about."""
     from partly.commands.query import query as job
@@ -335,11 +428,12 @@ def query(
         hierarchy=hierarchy,
         query=query,
         count=count,
-        settings=parse_settings(setting or []),
+        settings=parse_settings(query_setting or []),
         seed=seed,
         skip_bad=skip_bad,
     )
     _say(f"{found} questions: {out}")
+    _print_json({"questions": found, "out": out}, as_json)
 
 
 @app.command()
@@ -353,12 +447,13 @@ def refine(
     ] = None,
     answers: Annotated[Path | None, typer.Option(help="The questions of this round, with answers.")] = None,
     query: Query = "look-ahead",
+    query_setting: QuerySetting = None,
     count: Count = 100,
     rounds: Annotated[int, typer.Option(help="Of a simulation.")] = 10,
     shadow: Annotated[bool, typer.Option("--shadow", help="Simulate random questions too, to compare with.")] = False,
     restart: Annotated[int, typer.Option(help="The model starts anew every so many rounds; 0: never.")] = 10,
     round_epochs: Annotated[int, typer.Option(help="Passes over the data in a round that trains on.")] = 1,
-    method: Annotated[str, typer.Option(help="See `partly methods`; auto is a portfolio, blended.")] = "auto",
+    method: Method = "auto",
     head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
     epochs: Annotated[int | None, typer.Option(help="Passes over the data of a new model.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
@@ -369,6 +464,7 @@ def refine(
     skip_bad: SkipBad = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
+    as_json: Json = False,
 ) -> None:
     """Train, ask about unknown entries, take the answers, train on: simulated, or with people, a call per round."""
     from partly.active import Plan
@@ -376,7 +472,7 @@ def refine(
 
     how = {"method": method, "head": head, "epochs": epochs, "lr": lr, "settings": parse_settings(setting or [])}
     how |= {"head_settings": parse_settings(head_setting or [])}
-    job(
+    found = job(
         data,
         run,
         labels=labels,
@@ -385,11 +481,12 @@ def refine(
         answers=answers,
         rounds=rounds,
         shadow=shadow,
-        plan=Plan(query, count, round_epochs, restart),
+        plan=Plan(query, count, round_epochs, restart, settings=parse_settings(query_setting or [])),
         parameters=how | {"device": device, "seed": seed},
         skip_bad=skip_bad,
         say=_say,
     )
+    _print_json(found, as_json)
 
 
 @app.command()
@@ -401,6 +498,7 @@ def features(
     size: Size = None,
     skip_bad: SkipBad = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    as_json: Json = False,
 ) -> None:
     """Make features of pictures or texts once, for every other command to take as DATA."""
     from partly.commands.features import features as job
@@ -408,12 +506,15 @@ def features(
     settings = parse_settings(backbone_setting or [])
     count, width = job(data, out, backbone=backbone, settings=settings, size=size, skip_bad=skip_bad, device=device)
     _say(f"{count} items x {width} features: {out}")
+    _print_json({"items": count, "features": width, "out": out}, as_json)
 
 
 @app.command()
 def methods(
-    name: Annotated[str | None, typer.Argument(help="Show one method with its settings.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    name: Annotated[
+        str | None, typer.Argument(help="Show one method with its settings.", autocompletion=_files("methods"))
+    ] = None,
+    as_json: Json = False,
     recipes: Annotated[bool, typer.Option("--recipes", help="Instead: how the papers trained, for --recipe.")] = False,
 ) -> None:
     """List the methods."""
@@ -423,8 +524,7 @@ def methods(
         _print_recipes(as_json)
         return
     every = there.methods() if name is None else {name: there.find(name).words()}
-    if as_json:
-        print(json.dumps(every))
+    if _print_json(every, as_json):
         return
     for method, words in every.items():
         settings = ", ".join(f"{key}={value}" for key, value in words["settings"].items())
@@ -436,8 +536,7 @@ def _print_recipes(as_json: bool) -> None:
     from partly.run import presets
 
     every = {name: vars(preset) for name, preset in presets.discover().items()}
-    if as_json:
-        print(json.dumps(every))
+    if _print_json(every, as_json):
         return
     for name, said in every.items():
         print(f"{name}\n    {said['paper']}")
@@ -485,9 +584,29 @@ def _shares(text: str) -> list[float]:
         raise SettingError(f"--shares {text!r} should be numbers from 0 to 1 with commas: 0.1,0.5.") from None
 
 
-def _print_scores(rows: dict[str, dict[str, float]]) -> None:
-    """A table that fits a narrow terminal: a row per run, a column per score; `evaluate --json` has them all."""
-    if not launched().first:
+def _print_json(found: Any, wanted: bool) -> bool:
+    """Print what came out, where somebody wants it so; whether it was printed."""
+    if wanted and launched().first:
+        print(json.dumps(_plain(found), allow_nan=False))
+    return wanted
+
+
+def _plain(found: Any) -> Any:
+    """As JSON has it: what is undefined is null, since there is no NaN."""
+    if isinstance(found, dict):
+        return {key: _plain(value) for key, value in found.items()}
+    if isinstance(found, list | tuple):
+        return [_plain(value) for value in found]
+    if isinstance(found, float) and not math.isfinite(found):
+        return None
+    return str(found) if isinstance(found, Path) else found
+
+
+def _print_scores(rows: dict[str, dict[str, float]], page: Path | None = None, as_json: bool = False) -> None:
+    """A table that fits a narrow terminal: a row per run, a column per score; as JSON there are all of them."""
+    if page is not None:
+        _say(f"Report: {page}")
+    if not launched().first or _print_json({"scores": rows, "report": page}, as_json):
         return
     shown = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "exact_match": "exact", "P@1": "P@1"}
     table = Table("", *shown.values(), "labels", "entries")

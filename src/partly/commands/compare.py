@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from partly import methods
-from partly.commands.opening import Say
+from partly.commands.opening import Say, words
 from partly.comparison import Experiment, areas, overview, read_experiment, runner, score_tables
 from partly.files import write_file
 
@@ -23,5 +23,9 @@ def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None 
     for number, group in enumerate(areas.groups(lines).values()):
         write_file(out / f"{experiment.name}-{number}.svg", areas.picture(group))
     path = out / f"{experiment.name}.html"
-    overview.write(lines, path, title=experiment.title or experiment.name, over=experiment.over)
+    count = runner.unlisted(experiment)
+    note = words(count, "only methods that learn from what is unknown learn from them") if count else ""
+    if note:
+        say(note)
+    overview.write(lines, path, title=experiment.title or experiment.name, over=experiment.over, note=note)
     return path

@@ -11,12 +11,13 @@ import numpy.typing as npt
 from partly import data as files
 from partly import metrics
 from partly.data.matching import positions
-from partly.errors import SettingError
+from partly.errors import SettingError, within
 from partly.run import load
 
 
 def evaluate(scores: Path, labels: str, threshold: float = 0.5, run: Path | None = None) -> dict[str, float]:
     """Items and labels are matched by id and by name; only known entries count. run: whose thresholds are taken."""
+    within(0, 1, threshold=threshold)  # scores in files are probabilities
     test = files.read(labels).test if files.is_whole(labels) else None
     truth = files.read_labels(labels) if test is None else test.labels
     there = files.read_scores(scores)

@@ -7,7 +7,7 @@ from typing import Any
 
 from partly import data as files
 from partly.errors import DataError
-from partly.estimator import device_of
+from partly.processes.devices import device_of
 from partly.run import make_features
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from partly import data, scenarios
+from partly import data, methods, scenarios
 from partly.data import Dataset
 from partly.errors import DataError
 from partly.labels import Labels
@@ -24,6 +24,24 @@ def open_data(
     if labels is None and not data.is_whole(name):
         raise DataError(f"{name}: items by themselves need --labels with the observed labels.")
     return data.read(name, labels, hierarchy, skip_bad, size)
+
+
+def of_use(opened: Dataset, method: str, say: Say) -> tuple[Dataset, str]:
+    """What this method is to learn from: with the items of which the labels say nothing at all, where it learns from
+    such; and the words about them, which are said too."""
+    count = len(opened.unlisted)
+    if not count:
+        return opened, ""
+    kept = methods.find(method).learns_from_unknown
+    left_out = f"{method} learns nothing from such, and they are left out (a row without any value would keep them)"
+    note = words(count, f"{method} learns from them too" if kept else left_out)
+    say(note)
+    return (opened.widened() if kept else replace(opened, wider=None)), note
+
+
+def words(count: int, what: str) -> str:
+    """About items of which a file of labels says nothing at all."""
+    return f"{count:,} items have no row in the labels, so nothing is known of them; {what}."
 
 
 def some(labels: Labels, index: npt.NDArray[np.int64]) -> Labels:

@@ -28,7 +28,7 @@ def query(
 ) -> int:
     """Questions about the unknown entries of some items, by a finished run; how many there are."""
     fitted = load(run)
-    opened = open_data(data, labels, hierarchy, skip_bad)
+    opened = open_data(data, labels, hierarchy, skip_bad).widened()  # most worth asking about, perhaps
     if opened.labels.names != fitted.names:
         raise SettingError(
             f"{run} was trained on other labels than those of {labels or data}, or in another order. "

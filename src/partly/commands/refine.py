@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from partly.active import Loop, Plan, Round, simulation
-from partly.commands.opening import Say, hidden, open_data
+from partly.active import Loop, Plan, Round, rounds_page, simulation
+from partly.commands.opening import Say, hidden, of_use, open_data
 from partly.data import Dataset
 from partly.errors import SettingError, Stopped
 from partly.estimator import Classifier
 from partly.files import write_file
+from partly.labels import Labels
 from partly.report import plots
 
-PICTURE = "progress.svg"
-BESIDE = {"all yes": "recovered_all_yes", "coin": "recovered_coin"}  # what else would recover so much
+PICTURE, PAGE = "progress.svg", "report.html"
 
 
 def refine(
@@ -33,37 +32,40 @@ def refine(
     parameters: dict[str, Any],
     skip_bad: bool = False,
     say: Say = print,
-) -> None:
-    """Train, ask and train on: against a truth of which a scenario hides a part, or with people, a call per round."""
-    opened = open_data(data, labels, hierarchy, skip_bad)
+) -> dict[str, Any]:
+    """Train, ask and train on: against a truth of which a scenario hides a part, or with people, a call per round. What
+    is noted of the rounds of each query, where the questions are, if there are any, and where the page is."""
+    opened, _ = of_use(open_data(data, labels, hierarchy, skip_bad), parameters["method"], say)
     if scenario is None and (shadow or rounds != 10):
         raise SettingError("--shadow and --rounds are for simulations; give a --scenario, or leave them out.")
     if scenario is not None and answers is not None:
         raise SettingError("With a --scenario the truth answers; leave out --answers.")
     try:
         if scenario is None:
-            _with_people(_loop(opened, parameters, run, plan), answers, say)
-        else:
-            _simulated(opened, scenario, run, plan, parameters, rounds, shadow, say)
+            return _with_people(data, _loop(opened, parameters, run, plan), answers, say)
+        return _simulated(data, opened, scenario, run, plan, parameters, rounds, shadow, say)
     except KeyboardInterrupt:  # between two trainings
         raise Stopped(f"Stopped; what was done is in {run}.") from None
 
 
-def _with_people(loop: Loop, answers: Path | None, say: Say) -> None:
+def _with_people(data: str, loop: Loop, answers: Path | None, say: Say) -> dict[str, Any]:
     if answers is not None:
         say(f"{loop.read(answers)} answers taken from {answers}.")
-    path = loop.folder / f"questions-{loop.round:03d}.csv"
-    count = len(loop.ask())
+    path, page = loop.folder / f"questions-{loop.round:03d}.csv", loop.folder / PAGE
+    questions = loop.ask()
+    count = len(questions)
     if count and not path.exists():  # somebody may have begun to answer it
         loop.write(path)
-    say(simulation.told(loop.rounds()[-1]))
-    if count:
-        say(f"{count} questions: {path}\nFill in `answer` (1 yes, 0 no), then the same command with --answers FILE")
-    else:
-        say("Nothing is left to ask.")
+    arms = {loop.plan.query: loop.rounds()}
+    said = [simulation.told(loop.rounds()[-1]), f"{count} questions: {path}" if count else "Nothing is left to ask."]
+    rounds_page.write(page, f"{data}: questions", said, arms, loop.labels, questions)
+    fill = ["Fill in `answer` (1 yes, 0 no), then the same command with --answers FILE"] * bool(count)
+    say("\n".join([*said, *fill, f"Report: {page}"]))
+    return {"rounds": arms, "questions": str(path) if count else None, "report": str(page)}
 
 
 def _simulated(
+    data: str,
     opened: Dataset,
     scenario: str,
     run: Path,
@@ -72,7 +74,7 @@ def _simulated(
     rounds: int,
     shadow: bool,
     say: Say,
-) -> None:
+) -> dict[str, Any]:
     truth = opened.labels
     opened = hidden(opened, scenario, parameters["seed"])
     say(repr(opened.labels))
@@ -80,35 +82,19 @@ def _simulated(
     if shadow and plan.query != "random":
         wanted["random"] = (run / "random", replace(plan, query="random", settings={}))
     arms: dict[str, list[Round]] = {}
+    known: dict[str, Labels] = {}
     for name, (folder, asks) in wanted.items():
         loop = _loop(opened, parameters, folder, asks)
         for number in range(rounds + 1):
             arms[name] = loop.run(simulation.from_truth(truth), number)
             if loop.round == number:
                 say(f"{name}, {simulation.told(arms[name][-1])}")
-    write_file(run / PICTURE, picture(arms))
-    say("\n".join([*simulation.verdict(arms), f"Picture: {run / PICTURE}"]))
-
-
-def picture(arms: Mapping[str, Sequence[Round]]) -> bytes:
-    """SVG of the progression curves, a panel per score; beside what was recovered, what saying yes everywhere and
-    tossing a coin would recover of the entries that the first arm leaves unknown."""
-    names = [name for name in (*simulation.RANKS, "recovered") if all(_defined(r, name) for r in arms.values())]
-    drawn = [(title, rounds, plots.look(place, privileged=False)) for place, (title, rounds) in enumerate(arms.items())]
-    panels = {name: {title: _curve(rounds, name, look) for title, rounds, look in drawn} for name in names}
-    if "recovered" in panels:
-        first = next(iter(arms.values()))
-        for place, (title, name) in enumerate(BESIDE.items(), len(arms)):
-            panels["recovered"][title] = _curve(first, name, plots.look(place, privileged=True))
-    return plots.progress(panels)
-
-
-def _curve(rounds: Sequence[Round], name: str, look: plots.Look) -> plots.Curve:
-    return plots.Curve(look, [one["answers"] for one in rounds], [one["scores"][name] for one in rounds])
-
-
-def _defined(rounds: Sequence[Round], name: str) -> bool:
-    return all(one["scores"].get(name) is not None for one in rounds)
+        known[name] = loop.labels
+    write_file(run / PICTURE, plots.progress(rounds_page.panels(arms)))
+    said = simulation.verdict(arms)
+    rounds_page.write(run / PAGE, f"{data}, {scenario}: which questions pay?", said, arms, known[plan.query])
+    say("\n".join([*said, f"Picture: {run / PICTURE}", f"Report: {run / PAGE}"]))
+    return {"rounds": arms, "questions": None, "report": str(run / PAGE)}
 
 
 def _loop(opened: Dataset, parameters: dict[str, Any], folder: Path, plan: Plan) -> Loop:

@@ -19,4 +19,4 @@ def study(data: str, out: Path, *, asked: dict[str, Any], workers: int | None = 
         name, found = "study", [studies.study(data, **asked, out=out, workers=workers)]
     for one in found:
         say(f"{one.data}, {one.head}: {studies.answer(one)}\n\n" + "\n".join(studies.table(one)))
-    return out / f"{name}.md"
+    return out / f"{name}.html"

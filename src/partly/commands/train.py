@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from partly.commands.opening import Say, hidden, open_data, some
+import numpy as np
+
+from partly.commands.opening import Say, hidden, of_use, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
 from partly.data import held_out
 from partly.errors import SettingError
@@ -14,6 +16,7 @@ from partly.estimator import Classifier
 from partly.items import origin_of
 from partly.processes.group import here
 from partly.report import page
+from partly.report.words import LOW, learned_from_yes
 from partly.run import backbones_of, write_measured
 
 HOLD_OUT = 0.2
@@ -24,6 +27,7 @@ def train(
     run: Path,
     *,
     labels: Path | None = None,
+    hierarchy: Path | None = None,
     scenario: str | None = None,
     hold_out: float | None = None,
     parameters: dict[str, Any],
@@ -39,8 +43,15 @@ def train(
     processes all train, and the first one reports.
     """
     with here().in_turn():  # the first looks at every picture, the others find what it has seen
-        opened = hidden(open_data(data, labels, skip_bad=skip_bad, size=size), scenario, parameters["seed"])
+        opened = open_data(data, labels, hierarchy, skip_bad, size)
+    listed = len(opened.labels)
+    opened, unlisted = of_use(opened, parameters.get("method", "auto"), say)
+    opened = hidden(opened, scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
+    if hierarchy is not None and opened.hierarchy is not None:
+        opened = replace(opened, labels=opened.hierarchy.deduce(opened.labels))
+        say(f"With what follows from {hierarchy}: {opened.labels!r}")
+        parameters = parameters | {"hierarchy": opened.hierarchy}
     if evidence and opened.items.kind != "pictures":
         raise SettingError(f"--evidence shows where in pictures it is; the items of {data} are {opened.items.kind}.")
     model = Classifier(**parameters, run_dir=run)
@@ -52,7 +63,8 @@ def train(
     if hold_out is None:
         settled = opened.test is not None and model.prepare(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
-    fit, hold = held_out(len(opened.labels), hold_out, model.seed)
+    fit, hold = held_out(listed, hold_out, model.seed)
+    fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
     validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
     model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)
     if not here().first:
@@ -62,6 +74,9 @@ def train(
         say("No evidence is shown: the backbone makes no map of where in a picture something is.")
         evidence = False
     made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold, evidence=evidence)
+    made = replace(made, note=unlisted)
     page.write(made, run / "report.html")
+    if learned_from_yes(made.runs[0]):
+        say(f"{model.method_}: {LOW}")
     write_measured(run, measured(made, opened, hold))
     return scores(made)

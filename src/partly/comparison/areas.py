@@ -95,9 +95,8 @@ def _by_seed(lines: Sequence[Line], name: str) -> Scores:
 def picture(group: Group) -> bytes:
     """SVG: the mean curves of one group."""
     ordered = [(place, query, found) for place, (query, found) in enumerate(group.items())]
-    return plots.progress(
-        {name: {query: _curve(place, found, name) for place, query, found in ordered} for name in RANKS}
-    )
+    panels = {name: {query: _curve(place, found, name) for place, query, found in ordered} for name in RANKS}
+    return plots.progress(panels)
 
 
 def _curve(place: int, lines: Sequence[Line], name: str) -> plots.Curve:

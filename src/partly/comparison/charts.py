@@ -11,7 +11,7 @@ from matplotlib.transforms import ScaledTranslation
 from partly.comparison.blocks import Block, Row
 from partly.comparison.statistics import Ranking
 from partly.report import plots
-from partly.report.plots import Look
+from partly.report.plots import Drawing, Look, Mark
 
 ROW = 0.24  # inches a method
 NAME = 24  # letters of a name, at most
@@ -23,7 +23,7 @@ def looks(blocks: Iterable[Block]) -> dict[str, Look]:
     return {name: plots.look(place, kind == "oracle") for place, (name, kind) in enumerate(sorted(kinds.items()))}
 
 
-def ranks(ranking: Ranking, styles: Mapping[str, Look]) -> bytes:
+def ranks(ranking: Ranking, styles: Mapping[str, Look]) -> Drawing:
     """Mean ranks, the best on top; bars on the right join methods that cannot be told apart."""
     with plots.canvas(4.4, 0.6 + ROW * len(ranking.names)) as figure:
         axes = figure.subplots()
@@ -39,15 +39,15 @@ def ranks(ranking: Ranking, styles: Mapping[str, Look]) -> bytes:
         axes.set_xlim(0.9, max(2, len(ranking.names)) + 0.1)
         axes.set_xticks(range(1, 1 + max(2, len(ranking.names)), 1 + len(ranking.names) // 12))
         axes.set_xlabel("mean rank (1 is best)")
-        return plots.svg(figure)
+        ranks = zip(ranking.names, ranking.ranks, strict=True)
+        return plots.drawing(figure, [(axes, r, i, f"{name}: mean rank {r:.2f}") for i, (name, r) in enumerate(ranks)])
 
 
-def panel(block: Block, order: Sequence[str], styles: Mapping[str, Look]) -> bytes:
+def panel(block: Block, order: Sequence[str], styles: Mapping[str, Look]) -> Drawing:
     """mAP with its interval of every method in one block; dashed: all labels known, dotted: unknown taken for no."""
     rows = _ordered(block, order)
     with plots.canvas(4.6, 0.5 + ROW * len(rows)) as figure:
-        _draw(figure.subplots(), block, rows, styles)
-        return plots.svg(figure)
+        return plots.drawing(figure, _draw(figure.subplots(), block, rows, styles))
 
 
 def scenario(blocks: Sequence[Block], order: Sequence[str], styles: Mapping[str, Look], columns: int = 2) -> bytes:
@@ -71,11 +71,12 @@ def _ordered(block: Block, order: Sequence[str]) -> list[Row]:
     return sorted(rows, key=lambda row: places.get(row.name, len(places)))
 
 
-def _draw(axes: Any, block: Block, rows: Sequence[Row], styles: Mapping[str, Look]) -> None:
+def _draw(axes: Any, block: Block, rows: Sequence[Row], styles: Mapping[str, Look]) -> list[Mark]:
     for end, colour, dash in ((block.full, plots.PRIVILEGED, (0, (5, 3))), (block.naive, plots.INK, (0, (1, 2)))):
         if end and (value := end.mean()):
             axes.axvline(value.value, color=colour, linestyle=dash, lw=1.3, zorder=1)
-    words = []
+    words: list[str] = []
+    marks: list[Mark] = []
     for place, row in enumerate(rows):
         found = row.mean()
         assert found is not None  # only rows with a score are drawn
@@ -83,8 +84,10 @@ def _draw(axes: Any, block: Block, rows: Sequence[Row], styles: Mapping[str, Loo
         axes.plot([found.value - margin, found.value + margin], [place, place], color=styles[row.name].colour, lw=2.5)
         axes.plot(found.value, place, styles[row.name].marker, color=styles[row.name].colour, ms=7, clip_on=False)
         words.append(f"{found.value:.3f}" + ("" if found.margin is None else f" ±{found.margin:.3f}"))
+        marks.append((axes, found.value, place, f"{row.name}: {words[-1]}"))
     _label(axes, [row.name for row in rows], words, {row.name for row in rows if row.best})
     axes.locator_params(axis="x", nbins=4)
+    return marks
 
 
 def _label(axes: Any, names: Sequence[str], values: Sequence[str], strong: set[str]) -> None:

@@ -27,13 +27,13 @@ SURE = {"clear": "clear win", "shared": "shared lead", "open": "no winner", "alo
 OPEN = 4  # tables that are shown at once; more are folded away
 
 
-def write(lines: Sequence[Line], path: str | Path, title: str = "Comparison", over: str = "") -> None:
+def write(lines: Sequence[Line], path: str | Path, title: str = "Comparison", over: str = "", note: str = "") -> None:
     """Write the report: afterwards the old file or the new one is there, never half of one."""
-    write_file(Path(path), render(lines, title, over).encode("utf-8", "replace"))
+    write_file(Path(path), render(lines, title, over, note).encode("utf-8", "replace"))
 
 
-def render(lines: Sequence[Line], title: str = "Comparison", over: str = "") -> str:
-    """The report as HTML. over: a method; there are then tables of what the others add to it."""
+def render(lines: Sequence[Line], title: str = "Comparison", over: str = "", note: str = "") -> str:
+    """The report as HTML. over: a method; there are then tables of what the others add to it. note: about the data."""
     blocks = gather(lines)
     if not blocks:
         raise DataError("There is no comparison to report on: these lines hold no method with labels hidden.")
@@ -48,6 +48,7 @@ def render(lines: Sequence[Line], title: str = "Comparison", over: str = "") -> 
     }
     return template("comparison.html", **filters).render(
         title=title,
+        note=note,
         facts=_facts(lines, blocks),
         verdicts=[_said(ours, styles) for ours in kinds],
         sections=[_section(heading, group, order, styles) for heading, group in score_tables.sections(blocks)],
@@ -82,11 +83,11 @@ def _said(ours: Sequence[Verdict], styles: Mapping[str, Look]) -> dict[str, Any]
         "method": verdict.method(overall),
         "cards": [
             {
-                "heading": one.scenario or "all scenarios",
+                "heading": verdict.titled(one.scenario),
                 "sure": SURE[one.sure],
                 "headline": verdict.headline(replace(one, scenario=""), Markup, _bold),
                 "evidence": verdict.evidence(one, Markup, _bold),
-                "svg": charts.ranks(one.ranking, styles),
+                "drawing": charts.ranks(one.ranking, styles),
                 "words": _ranks(one),
             }
             for one in ours

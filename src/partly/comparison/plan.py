@@ -19,7 +19,7 @@ from partly.errors import SettingError, did_you_mean
 AUTO = "auto"  # the method, and its head
 SCIKIT = "per-label[estimator=tuned-logistic-regression]"
 YARDSTICKS = (AUTO, SCIKIT)  # rows that every method can be measured by: they choose for themselves
-FULL = "full"  # the scenario in which nothing is hidden
+FULL = "full"  # the scenario in which nothing is hidden: of somebody's own data, what is known as it is
 NAIVE = ("assume-negative", "bce")  # rows that run along
 VALIDATIONS = ("complete", "partial")
 # What an experiment may fix for all its cells.

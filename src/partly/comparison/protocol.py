@@ -31,6 +31,7 @@ from partly.clock import seed_for
 from partly.comparison import hidden_entries
 from partly.comparison.plan import AUTO, FULL, Cell, cut_of, plan_of
 from partly.data import Dataset, held_out
+from partly.data.dataset import grown
 from partly.errors import DataError, PartlyError
 from partly.estimator import Classifier
 from partly.items import Arrays, Items
@@ -63,7 +64,8 @@ def open_data(name: str, labels: str | None = None, skip_bad: bool = False, size
     if whole.test is not None:
         return whole
     train, test = held_out(len(whole.labels), TEST_SHARE, 0, "test")
-    return replace(whole[train], test=whole[test])
+    wider = None if whole.wider is None else whole.wider[np.append(train, whole.unlisted)]
+    return replace(whole[train], test=whole[test], wider=wider)
 
 
 def _cut(whole: Dataset, items: int, name: str) -> Dataset:
@@ -135,10 +137,14 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
         fit = fit[observed.known_per_item()[fit] > 0]
     # By known yes: where entries are known by chance, every label has about as many known entries as any other.
     items, labels = data.items[fit], observed[fit]
+    truth = data.labels[fit]
+    if data.wider is not None and methods.find(cell.method).learns_from_unknown:
+        items = data.wider.items[np.append(fit, data.unlisted)]
+        labels, truth = (grown(one, map(data.wider.labels.id_at, data.unlisted.tolist())) for one in (labels, truth))
     how: dict[str, Any] = {"validation": validation, "keep_last": True}
     models = [run.fit(recipe, items, labels, **how) for recipe in candidates(cell, items, labels)]
     best = max(models, key=_validation_score)
-    shown = hidden_entries.shown(best, items, labels, data.labels[fit])
+    shown = hidden_entries.shown(best, items, labels, truth)
     test = TestPart(data, labels.counts()[0])
     found = _tested(best, test, best.recipe, observed, sum(model.progress.seconds for model in models))
     return found | ({"beside": _plain(shown)} if shown else {})

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from functools import cache, partial
 from multiprocessing.connection import wait
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from partly.comparison import lines
@@ -41,6 +44,12 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
     return [there[key] for key in wanted]
 
 
+def unlisted(experiment: Experiment) -> int:
+    """How many items there are of which a file of labels says nothing at all."""
+    how = {"labels": experiment.labels, "skip_bad": experiment.skip_bad, "size": experiment.size}
+    return sum(len(_opened(name, **how).unlisted) for name in experiment.data)
+
+
 def _finished(todo: list[Cell], experiment: Experiment, workers: int) -> Iterator[lines.Line]:
     """The lines of these cells as they come. Always in processes of one thread each, however many there are, so that
     neither the number of workers nor an interruption changes a bit."""
@@ -50,11 +59,24 @@ def _finished(todo: list[Cell], experiment: Experiment, workers: int) -> Iterato
     pool = ProcessPoolExecutor(min(workers, len(todo)), context, initializer=_start_worker)
     try:
         how = (experiment.labels, experiment.skip_bad)
-        futures: list[Future[lines.Line]] = [pool.submit(_work, cell, *how) for cell in todo]
+        with _without_script():  # the processes start here
+            futures: list[Future[lines.Line]] = [pool.submit(_work, cell, *how) for cell in todo]
         for future in as_completed(futures):
             yield future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Processes that start within this do not run the caller's script again, as Python would have them do: they need
+    nothing of it, and one without `if __name__ == "__main__"` would compare again in each of them."""
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
 
 
 def _start_worker() -> None:

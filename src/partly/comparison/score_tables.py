@@ -35,20 +35,23 @@ def markdown(lines: Sequence[Line], level: int = 2, draw: Draw | None = None, ov
     there are no pictures. over: a method; there are then tables of what the others add to it.
     """
     blocks = gather(lines)
-    kinds = verdict.verdicts(blocks)
+    reasons = {id(block): baselines.withheld(block) for block in blocks}
+    shown = [block for block in blocks if not reasons[id(block)]]  # only they have a say
+    kinds = verdict.verdicts(shown)
     styles = pictures.looks(blocks)
     order = [name for ours in kinds[:1] for name in ours[0].ranking.names]
     parts = [part for ours in kinds for part in _verdict(ours, styles, draw)]
     for heading, group in sections(blocks):
         parts += [f"{'#' * level} {escaped(heading)}", ""]
-        if draw:
-            address = draw(heading, pictures.scenario(group, order, styles))
+        drawn = [block for block in group if not reasons[id(block)]]
+        if draw and drawn:
+            address = draw(heading, pictures.scenario(drawn, order, styles))
             parts += [f"![mAP of every method at {escaped(heading)}]({address})", ""]
         for block in group:
-            reason = baselines.withheld(block)
+            reason = reasons[id(block)]
             parts += [f"**{escaped(block.title)}**", "", *([reason] if reason else _table(block)), ""]
     parts += [NOTES, ""]
-    found = gains.gains(blocks, over) if over else []
+    found = gains.gains(shown, over) if over else []
     if found:
         parts += [f"{'#' * level} Improvement over {escaped(over)}", "", gains.NOTES, ""]
         parts += [line for one in found for line in _gains(one, over)]
@@ -62,7 +65,7 @@ def sections(blocks: Sequence[Block]) -> list[tuple[str, list[Block]]]:
     """Blocks by scenario and kind of validation."""
     words = {"complete": "", "partial": ", validated on partly known labels", "none": ", after the last answers"}
     found = sorted(blocks, key=lambda block: (block.validation, block.scenario))
-    grouped = groupby(found, key=lambda block: block.scenario + words[block.validation])
+    grouped = groupby(found, key=lambda block: verdict.titled(block.scenario) + words[block.validation])
     return [(heading, list(group)) for heading, group in grouped]
 
 
@@ -88,7 +91,7 @@ def _verdict(ours: Sequence[Verdict], styles: Mapping[str, Look], draw: Draw | N
         parts += ["Validated on labels as partly known as those of training:", ""]
     parts += [f"{_said(overall, scenarios)} {verdict.method(overall)}", ""]
     if draw:
-        address = draw(f"ranks {overall.validation}", pictures.ranks(overall.ranking, styles))
+        address = draw(f"ranks {overall.validation}", pictures.ranks(overall.ranking, styles).svg)
         parts += [f"![Mean ranks; a bar joins methods that cannot be told apart]({address})", ""]
     return parts + [f"- {_said(one)}" for one in scenarios] + [""] * bool(scenarios)
 

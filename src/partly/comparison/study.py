@@ -6,6 +6,8 @@ CVPR 2019. Sections 4.1, A.4 and A.5: plain cross-entropy on the known entries, 
 A study is a comparison whose scenarios are the ways at every share; this module plans it and reads its result lines.
 """
 
+# Long because the answer, the table, the pages and the picture say the same of the same points.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -21,6 +23,7 @@ from partly.comparison.score_tables import escaped, number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
 from partly.files import write_file
 from partly.report import plots
+from partly.report.layout import template
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 WAYS = {
@@ -34,6 +37,12 @@ NOTES = (
     "Test mAP of `bce`, mean over seeds ± half of the 95 % interval (Student's t). Share: of the labels, known and "
     "right; in brackets where it is another one, since it is a whole number of labels or items. "
     "**Bold**: highest; ≈: not shown to be worse."
+)
+
+
+PARTLY = (
+    "These labels are themselves partly known ({:.0%} of the entries), so this is no study of a truth: shares are of "
+    "what is known, 100% is all that is known, and scores are on the known entries of the test part."
 )
 
 
@@ -59,6 +68,11 @@ class Study:
     head: str
     points: tuple[Point, ...]
     full: Scores  # all labels known and right
+    known: float = 1.0  # share of the entries whose truth is known at all
+
+    @property
+    def seeds(self) -> int:
+        return max((len(point.scores) for point in self.points), default=0)
 
     def budgets(self) -> dict[float, dict[str, Point]]:
         """Share -> way -> point, from the smallest share to the largest below all labels; points with scores only."""
@@ -116,30 +130,38 @@ def study(
 
 def run(experiment: Experiment, out: Path, workers: int | None = None, progress: bool = True) -> list[Study]:
     """Run what is not there yet, and write the page and the pictures."""
-    studies = gather(experiment, runner.run(experiment, out, workers, progress), right_shares(experiment))
+    lines = runner.run(experiment, out, workers, progress)
+    studies = gather(experiment, lines, right_shares(experiment), known_shares(experiment))
 
     def save(name: str, svg: bytes) -> str:
         picture = out / f"{experiment.name}-{name}.svg"
         write_file(picture, svg)
         return picture.name
 
-    page = [f"# {experiment.title or 'How to spend a budget of labels'}", "", markdown(studies, 2, save)]
+    title = experiment.title or "How to spend a budget of labels"
+    page = [f"# {title}", "", markdown(studies, 2, save)]
     write_file(out / f"{experiment.name}.md", "\n".join(page).encode())
+    write_file(out / f"{experiment.name}.html", html(studies, title).encode("utf-8", "replace"))
     return studies
 
 
 def asked_by(experiment: Experiment) -> bool:
-    """Whether an experiment is a study: `bce` alone, and ways to annotate."""
+    """Whether an experiment is a study: `bce` alone, and ways to annotate, all of which learn from all items."""
     ways = {text.partition(":")[0] for text in experiment.scenarios}
-    return experiment.methods == ("bce",) and not experiment.naive and bool(ways) and ways <= {*WAYS, *SINGLE}
+    alone = experiment.methods == ("bce",) and not experiment.naive and not experiment.known_only
+    return alone and ways <= {*WAYS, *SINGLE}
 
 
 def gather(
-    experiment: Experiment, lines: Iterable[Line], clean: Mapping[tuple[str, str], float] | None = None
+    experiment: Experiment,
+    lines: Iterable[Line],
+    clean: Mapping[tuple[str, str], float] | None = None,
+    known: Mapping[str, float] | None = None,
 ) -> list[Study]:
     """The studies in the result lines of an experiment; only cells with plain cross-entropy count.
 
-    clean: (data, scenario) -> the share that is really known and right; as asked for, where it is not given.
+    clean: (data, scenario) -> the share that is really known and right; as asked for, where it is not given. known:
+    data -> the share of entries whose truth is known; all, where it is not given.
     """
     scores: dict[tuple[str, str], dict[str, dict[int, float]]] = {}
     for line in lines:
@@ -152,7 +174,7 @@ def gather(
     for (data, head), ways in scores.items():
         there = [text for text in experiment.scenarios if ways.get(text)]
         points = tuple(_point(text, clean.get((data, text)), ways[text]) for text in there)
-        studies.append(Study(data, head, points, ways.get(FULL, {})))
+        studies.append(Study(data, head, points, ways.get(FULL, {}), (known or {}).get(data, 1.0)))
     return studies
 
 
@@ -175,6 +197,15 @@ def right_shares(experiment: Experiment) -> dict[tuple[str, str], float]:
     return found
 
 
+def known_shares(experiment: Experiment) -> dict[str, float]:
+    """Data -> share of its entries that are known before anything is hidden: 1, where there is a truth."""
+    found = {}
+    for name in experiment.data:
+        labels = protocol.open_data(name, experiment.labels, experiment.skip_bad, experiment.size).labels
+        found[Path(name).stem] = float(labels.summary()["known_share"])
+    return found
+
+
 # ---------------------------------------------------------------- what comes out
 
 
@@ -182,22 +213,49 @@ def markdown(studies: Sequence[Study], level: int, save: Callable[[str, bytes], 
     """Answers, pictures and tables; `save` keeps a picture by its name and returns its address."""
     parts = []
     for one in studies:
-        picture = save(f"{one.data}-{one.head}", draw(one))
+        picture = save(f"{one.data}-{one.head}", draw(one).svg)
         parts += [f"{'#' * level} {escaped(one.data)}, {escaped(one.head)}", "", answer(one), ""]
         parts += [f"![Test mAP by share]({picture})", "", *table(one), ""]
     return "\n".join([*parts, NOTES, ""])
 
 
+def html(studies: Sequence[Study], title: str) -> str:
+    """The same as a page that stands by itself."""
+    parts = [
+        {
+            "title": f"{one.data}, {one.head}",
+            "answer": sentences(one),
+            "drawing": draw(one),
+            "ways": one.ways(),
+            "rows": _rows(one),
+            "singles": _singles(one),
+        }
+        for one in studies
+    ]
+    ways = {way: WAYS[way] for way in dict.fromkeys(p.way for one in studies for p in one.points) if way in WAYS}
+    return template("study.html").render(title=title, studies=parts, ways=ways, notes=NOTES)
+
+
 def answer(one: Study) -> str:
     """What is the best way to spend a label budget, in a few sentences."""
+    return " ".join(sentences(one))
+
+
+def sentences(one: Study) -> list[str]:
+    """The answer, its main sentence first."""
     won = {share: not_worse({way: p.scores for way, p in ways.items()}) for share, ways in one.budgets().items()}
     firsts = [found[0] for found in won.values() if found]
     if not firsts or len(one.ways()) < 2:
-        return "There is nothing to choose from."
+        return ["There is nothing to choose from."]
     best = max(one.ways(), key=firsts.count)
     clearly = sum(found is not None and found[0] == best and not found[1] for found in won.values())
     times = f"test mAP at {firsts.count(best)} of {len(firsts)} budgets"
-    if not clearly:
+    if one.seeds == 1:
+        parts = [
+            f"One seed shows nothing: {_named(best)} has the highest {times}, and how much of that is chance cannot be "
+            "told. More seeds (--seeds 5) would tell."
+        ]
+    elif not clearly:
         parts = [f"No way to spend a label budget is shown to be best; {_named(best)} has the highest {times}."]
     else:
         how = "every time" if clearly == firsts.count(best) else f"{clearly} times"
@@ -206,7 +264,8 @@ def answer(one: Study) -> str:
         ]
     parts += [_lead(one, best, other) for other in one.ways() if other != best]
     parts += [_beside(one, best, point) for point in one.singles()]
-    return " ".join(filter(None, parts))
+    parts += [PARTLY.format(one.known)] if one.known < 1 else []
+    return list(filter(None, parts))
 
 
 def _named(way: str) -> str:
@@ -244,15 +303,25 @@ def _right(point: Point, words: str = "") -> str:
 
 def table(one: Study) -> list[str]:
     """Markdown: a row a budget, a column per way."""
-    ways = one.ways()
-    lines = [f"| share | {' | '.join(ways)} |", "|---:" * (1 + len(ways)) + "|"]
+    lines = [f"| share | {' | '.join(one.ways())} |", "|---:" * (1 + len(one.ways())) + "|"]
+    lines += [f"| {share} | {' | '.join(cells)} |" for share, cells in _rows(one)]
+    return [*lines, "", *(f"{words}\n" for words in _singles(one))]
+
+
+def _rows(one: Study) -> list[tuple[str, list[str]]]:
+    """A share, and what each way comes to at it; all labels last."""
+    rows = []
     for share, found in one.budgets().items():
         best, level = not_worse({way: p.scores for way, p in found.items()}) or ("", set())
-        cells = [_cell(found[way], way == best, way in level) if way in found else "" for way in ways]
-        lines.append(f"| {share:.0%} | {' | '.join(cells)} |")
-    full = number(mean(one.full.values()))
-    lines += [f"| 100% | {' | '.join([full] * len(ways))} |", ""]
-    return lines + [f"{_named(point.way)}: {_cell(point)}{_right(point)}.\n" for point in one.singles()]
+        shown = {way: (way == best, way in level and one.seeds > 1) for way in found}  # one seed shows nothing
+        cells = [_cell(found[way], *shown[way]) if way in found else "" for way in one.ways()]
+        rows.append((f"{share:.0%}", cells))
+    return [*rows, ("100%", [number(mean(one.full.values()))] * len(one.ways()))]
+
+
+def _singles(one: Study) -> list[str]:
+    """What the ways that take no share come to."""
+    return [f"{_named(point.way)}: {_cell(point)}{_right(point)}." for point in one.singles()]
 
 
 def _cell(point: Point, best: bool = False, level: bool = False) -> str:
@@ -262,11 +331,12 @@ def _cell(point: Point, best: bool = False, level: bool = False) -> str:
     return f"{text} ({point.clean:.1%})" if other else text
 
 
-def draw(one: Study) -> bytes:
-    """SVG: test mAP over the share of right labels, a line per way, with intervals; dashed: all labels."""
+def draw(one: Study) -> plots.Drawing:
+    """Test mAP over the share of right labels, a line per way, with intervals; dashed: all labels."""
     with plots.canvas(6.4, 3.8) as figure:
         axes = figure.subplots()
         full = mean(one.full.values())
+        marks: list[plots.Mark] = []
         for place, way in enumerate(dict.fromkeys(p.way for p in one.points)):
             points = [(100 * p.clean, p.mean) for p in one.points if p.way == way and p.clean is not None]
             points += [(100.0, full)] if way in one.ways() else []
@@ -275,9 +345,10 @@ def draw(one: Study) -> bytes:
                 look = plots.look(place, privileged=False)
                 x, y, margin = zip(*shown, strict=True)
                 axes.errorbar(x, y, margin, color=look.colour, marker=look.marker, ms=5, capsize=2, label=way)
+                marks += [(axes, a, b, f"{way}, {a:.3g} %: {b:.3f} ± {c:.3f}") for a, b, c in shown]
         if full is not None:
             axes.axhline(full.value, color=plots.PRIVILEGED, linestyle=(0, (5, 3)), lw=1.3, zorder=1)
         axes.set(xlabel="labels that are known and right, %", ylabel="test mAP")
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)
-        return plots.svg(figure)
+        return plots.drawing(figure, marks)

@@ -42,7 +42,7 @@ def verdicts(blocks: Sequence[Block]) -> list[list[Verdict]]:
     """For each kind of validation: the verdict of all races, then that of each scenario where there are several."""
     found = []
     for validation in sorted({block.validation for block in blocks}):
-        races = [block for block in blocks if block.validation == validation and block.scenario != FULL]
+        races = [block for block in blocks if block.validation == validation]
         scenarios = sorted({block.scenario for block in races})
         parts = ["", *scenarios] if len(scenarios) > 1 else scenarios
         ours = [_verdict(races, validation, part) for part in parts]
@@ -63,6 +63,11 @@ def _verdict(races: Sequence[Block], validation: str, scenario: str) -> Verdict 
 # ---------------------------------------------------------------- words; text is `str` or `Markup`, which escapes
 
 
+def titled(scenario: str) -> str:
+    """A scenario as a heading."""
+    return {"": "all scenarios", FULL: f"{FULL}: the labels as they are"}.get(scenario, scenario)
+
+
 def headline(verdict: Verdict, text: type[str], bold: Bold, scenarios: Sequence[Verdict] = ()) -> str:
     """Who wins. `scenarios`: the verdicts of the parts, where this is the one of all."""
     ranking = verdict.ranking
@@ -72,7 +77,7 @@ def headline(verdict: Verdict, text: type[str], bold: Bold, scenarios: Sequence[
     told = [one for one in scenarios if one.sure in ("clear", "shared")]
     if told and not set.intersection(*(set(one.leaders) for one in told)):
         return text("It depends on the scenario: {}.").format(_parts(told, text, bold))
-    where = f" at {verdict.scenario}" if verdict.scenario else ""
+    where = {"": "", FULL: " with the labels as they are"}.get(verdict.scenario, f" at {verdict.scenario}")
     if verdict.sure == "clear":
         return text("{} wins{}.").format(first, where)
     if verdict.sure == "shared":

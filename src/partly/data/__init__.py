@@ -4,9 +4,10 @@ Labels come in two forms, each as `.csv` or `.parquet`, and as `.npz`:
 
 - wide: a column `item` with the ids, then a column per label; a cell is 1 (yes), 0 (no) or blank
   (nobody said); 1.0 and 0.0 are 1 and 0;
-- long: columns item, label, value, a row per entry; or Open Images' own ImageID, Source, LabelName, Confidence.
+- long: columns item, label, value, a row per entry; or item, label alone, where every row is a yes; or Open Images' own
+  ImageID, Source, LabelName, Confidence.
 
-A file is long where its header is exactly one of these two, else wide; `form=` overrules that.
+A file is long where its header is exactly one of these, else wide; `form=` overrules that.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from partly.data import formats
-from partly.data.dataset import Dataset, held_out, sized, sound
+from partly.data.dataset import Dataset, grown, held_out, sized, sound
 from partly.data.matching import arranged, positions, refuse_unwritable
 from partly.data.parents import read_hierarchy
 from partly.data.paths import plain_file, suffix_of
@@ -54,8 +55,9 @@ def read(
     size: int | None = None,
 ) -> Dataset:
     """A data set: one that lies in a file as a whole (or 'scenes', which is made), or items in a file with what is
-    known of them in another, `labels`, matched by id. Of a whole one, `labels` replaces what is known, and what the
-    file says is the truth. `hierarchy`: a table with the columns child and parent.
+    known of them in another, `labels`, matched by id; items of which it says nothing at all are in `Dataset.wider`. Of
+    a whole one, `labels` replaces what is known, and what the file says is the truth. `hierarchy`: a table with the
+    columns child and parent.
 
     Pictures in files are all looked at. Bad ones are refused, in one message, or left out (`skip_bad`). They are shown
     at the `size` that is given, else at that which a network wants. Where the labels say which items are to test on, in
@@ -81,16 +83,21 @@ def read(
 
 
 def _labelled(data: Dataset, path: PathLike, labels: PathLike) -> Dataset:
-    """The items of which the labels speak, with these labels."""
+    """The items of which the labels speak, with these labels; all others beside them, as `wider`."""
     known = read_labels(labels)
     if data.truth is not None:
         known = arranged(known, data.truth.names, str(labels))
-    data = replace(data[positions(known.ids, data.labels.ids, path, "item")], labels=known)
+    listed = positions(known.ids, data.labels.ids, path, "item")
+    rest = np.setdiff1d(np.arange(len(data.labels)), listed)
+    more = grown(known, map(data.labels.id_at, rest.tolist())) if len(rest) else known
+    whole = replace(data[np.concatenate([listed, rest])], labels=more)
     to_test = read_split(Path(labels)) if data.test is None else None
-    if to_test is None or not to_test.any():
-        return data  # nothing is set aside to test on
-    test, train = data[np.flatnonzero(to_test)], data[np.flatnonzero(~to_test)]
-    return replace(train, test=test)
+    if to_test is not None and not to_test.any():
+        to_test = None  # nothing is set aside to test on
+    train = np.arange(len(listed)) if to_test is None else np.flatnonzero(~to_test)
+    test = data.test if to_test is None else whole[np.flatnonzero(to_test)]
+    wider = whole[np.concatenate([train, np.arange(len(listed), len(whole.labels))])] if len(rest) else None
+    return replace(whole[train], test=test, wider=wider)
 
 
 def is_whole(path: PathLike) -> bool:

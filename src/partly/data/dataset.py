@@ -30,6 +30,8 @@ class Dataset:
     truth: Labels | None = None
     test: Dataset | None = None
     hierarchy: Hierarchy | None = None
+    # These items, and after them those of which a file of labels says nothing at all, where there are such.
+    wider: Dataset | None = None
 
     def __post_init__(self) -> None:
         for what, labels in (("labels", self.labels), ("truth", self.truth)):
@@ -39,11 +41,21 @@ class Dataset:
     @cached_property
     def digest(self) -> str:
         """Of everything that is learned from or tested on."""
-        parts = (self, *([self.test] if self.test else []))
+        parts = [one for one in (self, self.test, self.wider) if one is not None]
         return f"{seed_for(*chain(*((one.items.digest(), one.labels.digest()) for one in parts))):016x}"
 
+    @property
+    def unlisted(self) -> Index:
+        """Where in `wider` the items stand of which nothing at all is said."""
+        return np.arange(len(self.labels), len(self.labels if self.wider is None else self.wider.labels))
+
+    def widened(self) -> Dataset:
+        """With the items of which nothing at all is said."""
+        more = self.wider or self
+        return replace(self, items=more.items, labels=more.labels, truth=more.truth, wider=None)
+
     def __getitem__(self, index: slice | Index) -> Dataset:
-        """Some of the items, with all that is known of them; the test part stays as it is."""
+        """Some of the items, with all that is known of them, and none beside; the test part stays as it is."""
         truth = None if self.truth is None else self.truth[index]
         return Dataset(self.items[index], self.labels[index], truth, self.test, self.hierarchy)
 
@@ -52,25 +64,33 @@ def sound(data: Dataset, where: PathLike, skip_bad: bool) -> Dataset:
     """The same without items that cannot be made (pictures that are none), if that is asked for; else they are refused,
     all in one message."""
     test = None if data.test is None else sound(data.test, where, skip_bad)
-    bad = data.items.bad() if is_decoded(data.items) else {}
+    whole = data.wider or data
+    bad = whole.items.bad() if is_decoded(whole.items) else {}
     if not bad:
         return replace(data, test=test)
-    told = f"{where}: bad files: {len(bad)} of {len(data.items)}" + listing(bad.values(), len(bad), MOST_BAD)
+    told = f"{where}: bad files: {len(bad)} of {len(whole.items)}" + listing(bad.values(), len(bad), MOST_BAD)
     if not skip_bad:
         raise DataError(f"{told}\nMend them or take them out; or go on without them: skip_bad=True, --skip-bad.")
-    if len(bad) == len(data.items):
+    if len(bad) == len(whole.items):
         raise DataError(f"{told}\nNothing is left to learn from.")
     warnings.warn(f"{told}\nThey are left out.", stacklevel=4)
-    left = np.setdiff1d(np.arange(len(data.items)), list(bad))
-    return replace(data[left], test=test)
+    left = np.setdiff1d(np.arange(len(whole.items)), list(bad))
+    wider = None if data.wider is None else whole[left]
+    return replace(data[left[left < len(data.items)]], test=test, wider=wider)
 
 
 def sized(data: Dataset, size: int) -> Dataset:
     """The same with its pictures at this size, where they lie in files; those of an array have their size."""
     if not is_decoded(data.items):
         raise SettingError(f"size = {size}: only pictures that lie in files can be shown at any size.")
-    test = None if data.test is None else sized(data.test, size)
-    return replace(data, items=data.items.sized(size), test=test)
+    test, wider = (None if one is None else sized(one, size) for one in (data.test, data.wider))
+    return replace(data, items=data.items.sized(size), test=test, wider=wider)
+
+
+def grown(labels: Labels, ids: Iterable[object]) -> Labels:
+    """These labels, and further items of which nothing is known."""
+    row, column, value = labels.entries()
+    return Labels.from_codes(row, column, value, labels.names, [*labels.ids, *ids])
 
 
 def unlabelled(ids: Iterable[object]) -> Labels:

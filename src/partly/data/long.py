@@ -1,4 +1,5 @@
-"""Long form: a row per entry, (item, label, 1 or 0); what is not listed is unknown.
+"""Long form: a row per entry, (item, label, 1 or 0); what is not listed is unknown. Without a column of values every
+row is a yes: tags, of which nobody says what is absent.
 
 A row whose value is blank says nothing of the entry, but the item and the label that it names are there. So a
 written file begins with a row for every label (no item, no value), which keeps their order, and has a row without
@@ -17,24 +18,39 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from partly.data.matching import refuse_strangers
-from partly.data.tables import SPELLINGS, SUFFIXES, WRONG, Faults, Table, open_table, ternary, text, write_table
+from partly.data.tables import (
+    MEANING,
+    SPELLINGS,
+    SUFFIXES,
+    WRONG,
+    Faults,
+    Table,
+    first_cell,
+    open_table,
+    ternary,
+    text,
+    write_table,
+)
 from partly.errors import DataError, LabelError
 from partly.labels import Labels
 
 LONG = ("item", "label", "value")
+TAGS = LONG[:2]
 OPEN_IMAGES = ("ImageID", "Source", "LabelName", "Confidence")
 HOLDS = "labels"
 GROUP_ROWS = 1 << 20
 Codes = npt.NDArray[np.int32]
 
 
-def is_long(header: Sequence[str]) -> bool:
-    """The rule: a header is exactly one of these two, or the file is wide."""
-    return tuple(header) in (LONG, OPEN_IMAGES)
+def is_long(table: Table) -> bool:
+    """The rule: a header is exactly one of these three, or the file is wide. So is one whose only label is named
+    'label', and holds what labels hold and not their names."""
+    header = tuple(table.header)
+    return header in (LONG, OPEN_IMAGES) or (header == TAGS and first_cell(table, TAGS[1]) not in MEANING)
 
 
 def recognises(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and is_long(open_table(path).header)
+    return path.suffix.lower() in SUFFIXES and is_long(open_table(path))
 
 
 def read(path: Path, names: Sequence[str] | None = None) -> Labels:
@@ -48,12 +64,13 @@ def read(path: Path, names: Sequence[str] | None = None) -> Labels:
     parts: list[tuple[Codes, Codes, npt.NDArray[np.int8]]] = [(np.empty(0, np.int32),) * 2 + (np.empty(0, np.int8),)]
     start = 0
     for batch in table.batches(columns):
-        item, label, value = batch.columns
+        item, label, *value = batch.columns
         row = _coded(text(item, columns[0], table.path), items)
         column = _coded(text(label, columns[1], table.path), labels)
-        z = ternary(value)
+        # A tag needs both words: an item without one is there, and nothing is known of it.
+        z = ternary(value[0]) if value else ((row >= 0) & (column >= 0)).astype(np.int8)
         bad = np.flatnonzero(z == WRONG)
-        wrong.add(bad + start, (repr(value[i].as_py()) for i in bad.tolist()))
+        wrong.add(bad + start, (repr(value[0][i].as_py()) for i in bad.tolist()))
         lost = np.flatnonzero((z != 0) & ((row < 0) | (column < 0)))
         homeless.add(lost + start, ("no item" if row[i] < 0 else "no label" for i in lost))
         parts.append((row, column, z))
@@ -99,12 +116,12 @@ def _edges(labels: Labels) -> list[int]:
 
 def _columns(table: Table) -> tuple[str, ...]:
     """Item, label and value under the names they have here."""
-    for columns in (LONG, (OPEN_IMAGES[0], *OPEN_IMAGES[2:])):
+    for columns in (LONG, (OPEN_IMAGES[0], *OPEN_IMAGES[2:]), TAGS):
         if set(columns) <= set(table.header):
             return columns
     raise DataError(
-        f"{table.place(-1)}: a long file has the columns {', '.join(LONG)} (or those of Open Images, "
-        f"{', '.join(OPEN_IMAGES)}). This one begins {', '.join(table.header[:5])}."
+        f"{table.place(-1)}: a long file has the columns {', '.join(LONG)} (or, of tags, {', '.join(TAGS)}; or those "
+        f"of Open Images, {', '.join(OPEN_IMAGES)}). This one begins {', '.join(table.header[:5])}."
     )
 
 

@@ -28,6 +28,7 @@ from partly.errors import DataError, listing
 from partly.files import writing
 
 SUFFIXES = (".csv", ".parquet")
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 BLOCK_BYTES = 1 << 23  # of a CSV file, held at a time; a row must fit
 BLOCK_CELLS = 1 << 22  # of a Parquet file, held at a time
 GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes per column
@@ -39,11 +40,11 @@ MEANING: dict[object, int] = {1: 1, 0: -1, "1": 1, "0": -1, "1.0": 1, "0.0": -1,
 
 
 class CsvTable:
-    """A UTF-8 CSV file with a header. All cells are text; a blank one is ''."""
+    """A UTF-8 CSV file with a header, which shows what separates cells. All cells are text; a blank one is ''."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        first = next(_records(path), None)
+        self.path, self.separator = path, separator(path)
+        first = next(self._records(), None)
         if first is None:
             raise DataError(f"{path}: is empty. The first line must name the columns.")
         self.header = _distinct(first[1], f"{path}:{first[0]}")
@@ -55,7 +56,7 @@ class CsvTable:
             yield from arrow_csv.open_csv(
                 self.path,
                 read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES),
-                parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+                parse_options=arrow_csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
                 convert_options=arrow_csv.ConvertOptions(
                     column_types=dict.fromkeys(self.header, pa.string()), include_columns=list(columns)
                 ),
@@ -64,20 +65,23 @@ class CsvTable:
     def _checked(self) -> int:
         """How many rows there are, all as wide as the header."""
         width = len(self.header)
-        widths = _widths(self.path)
+        widths = _widths(self.path, self.separator)
         if widths.keys() <= {width, 0}:  # 0: a blank line
             return widths[width] - 1
         ragged = Faults(self, "rows that are not as wide as the header")
-        for row, (_, cells) in enumerate(_records(self.path), -1):
+        for row, (_, cells) in enumerate(self._records(), -1):
             if len(cells) != width:
                 ragged.add([row], [f"{len(cells)} cells for {width} columns"])
-        ragged.refuse("A name that holds a comma needs quotes around it.")
+        ragged.refuse(f"A name that holds a {SEPARATORS[self.separator]} needs quotes around it.")
         raise DataError(f"{self.path}: was changed while it was read.")
 
     def place(self, row: int) -> str:
         """Where a row stands; -1 is the header."""
-        line, _ = next(islice(_records(self.path), row + 1, None))
+        line, _ = next(islice(self._records(), row + 1, None))
         return f"{self.path}:{line}"
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        return _records(self.path, self.separator)
 
 
 class ParquetTable:
@@ -188,21 +192,28 @@ def _plain(column: Any) -> Any:
 # -------------------------------------------------------------------- the strict pass
 
 
-def _widths(path: Path) -> Counter[int]:
+def separator(path: Path) -> str:
+    """What separates the cells of a file: the first comma, semicolon or tab of its first line that is in no quotes."""
+    first = next((line for line in _lines(path) if line.strip()), "")
+    outside = "".join(first.split('"')[::2])
+    return next((letter for letter in outside if letter in SEPARATORS), ",")
+
+
+def _widths(path: Path, separator: str) -> Counter[int]:
     """How many records have how many cells, in one fast pass; -1 stands for a file that is no clean CSV."""
     try:
         with path.open("rb") as raw:
             if any(b"\0" in chunk for chunk in iter(lambda: raw.read(1 << 20), b"")):
                 return Counter([-1])
         with path.open(encoding="utf-8-sig", newline="\n") as file:
-            return Counter(map(len, csv.reader(file, strict=True)))
+            return Counter(map(len, csv.reader(file, strict=True, delimiter=separator)))
     except (csv.Error, UnicodeDecodeError):
         return Counter([-1])
 
 
-def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Every record with the line on which it begins, the header first; blank lines are none."""
-    reader = csv.reader(_lines(path), strict=True)
+    reader = csv.reader(_lines(path), strict=True, delimiter=separator)
     begins = 1
     try:
         for cells in reader:

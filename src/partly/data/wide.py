@@ -39,7 +39,7 @@ SMALL = 1 << 24  # cells: up to here a dense matrix is simply faster
 
 def recognises(path: Path) -> bool:
     """Any table that is not long: one without ids is refused when it is read."""
-    return path.suffix.lower() in SUFFIXES and not is_long(open_table(path).header)
+    return path.suffix.lower() in SUFFIXES and not is_long(open_table(path))
 
 
 def read(path: Path, names: Sequence[str] | None = None) -> Labels:
@@ -91,7 +91,8 @@ def label_columns(table: Table) -> list[str]:
     if ID not in table.header:
         raise DataError(
             f"{table.place(-1)}: there is no column {ID!r}. A wide file has one, for the ids; a long file has the "
-            f"columns {', '.join(LONG)}. This one begins {', '.join(table.header[:5])}."
+            f"columns {', '.join(LONG)}, or the first two where every row is a yes. This one begins "
+            f"{', '.join(table.header[:5])}."
         )
     return [name for name in table.header if name != ID]
 

@@ -32,7 +32,7 @@ class Graph(nn.Module):
         self.body, self.method = body or nn.Identity(), method
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        logits: Tensor = self.method(self.body(x))
+        logits = self.method.logits(self.body(x))
         return logits, torch.sigmoid(logits)
 
 

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from torch import Tensor
 
 from partly.items.arrays import Arrays, features, pictures
+from partly.items.columns import in_order, table_in_order, words_in
 from partly.items.contract import Absent, Items, Kind, Statistics, absent, as_they_are, is_decoded, is_items, streamed
 from partly.items.made_features import MadeFeatures, Origin, made_of, origin_of
 from partly.items.mapped_files import map_npy
@@ -39,6 +40,7 @@ __all__ = [
     "as_they_are",
     "at_once",
     "features",
+    "in_order",
     "is_decoded",
     "is_items",
     "made_of",
@@ -50,8 +52,10 @@ __all__ = [
     "spooled",
     "standardised",
     "streamed",
+    "table_in_order",
     "texts",
     "texts_of",
+    "words_in",
 ]
 
 PIXELS = 1 << 22  # of pictures that are scored at a time

@@ -90,11 +90,35 @@ class Hierarchy:
                 pairs += [(at[name], at[above])] if above in at else []
         return pairs
 
+    def above(self, names: Names) -> tuple[int, ...]:
+        """For each of these labels the position of its parent, its own where it has none.
+
+        Refused where a label is here and its parent is not: then nothing would follow from it, for labels or scores.
+        """
+        self._columns(names)
+        at = {name: j for j, name in enumerate(names)}
+        here = [(child, parent) for child, parent in self.parents.items() if child in at]
+        missing = [f"{child!r} -> {parent!r}" for child, parent in here if parent not in at]
+        if missing:
+            raise LabelError(
+                f"{len(missing)} of {len(here)} labels have a parent in the hierarchy that is no label here"
+                + listing(missing, len(missing))
+                + "\nAdd a column for each parent (it may be unknown everywhere: what follows is filled in), or leave "
+                "these pairs out of the hierarchy."
+            )
+        if self.parents and not here:
+            raise LabelError(
+                f"The hierarchy says nothing about these {len(names)} labels: none of them has a parent in it "
+                f"({', '.join(f'{child!r} -> {parent!r}' for child, parent in list(self.parents.items())[:3])}, ...). "
+                "Leave it out, or give the labels below."
+            )
+        return tuple(at[self.parents[name]] if name in self.parents else j for j, name in enumerate(names))
+
     # ---------------------------------------------------------------- what follows
 
     def check(self, labels: Labels) -> None:
         """Raise LabelError where a label is yes although one above it is no, with the shortest way up."""
-        have, where = self._columns(labels)
+        have, where = self._columns(labels.names)
         found: list[tuple[int, int]] = []
         for block in blocks(labels.shape):
             w = self._wide(labels.rows(block), have, where)
@@ -125,7 +149,7 @@ class Hierarchy:
             row, column = np.nonzero(part != labels.rows(some))
             return labels.with_entries(some[row], column, part[row, column])
         self.check(labels)
-        have, where = self._columns(labels)
+        have, where = self._columns(labels.names)
 
         def rule(z: Ternary, _: slice) -> Ternary:
             w = self._wide(z, have, where)
@@ -148,7 +172,7 @@ class Hierarchy:
         known to be no, and unknown otherwise. A child without a column is unknown.
         """
         self.check(labels)
-        have, where = self._columns(labels)
+        have, where = self._columns(labels.names)
 
         def rule(z: Ternary, _: slice) -> Ternary:
             w = self._wide(z, have, where)
@@ -173,10 +197,10 @@ class Hierarchy:
         """(child, parent), from the top down."""
         return [(child, parent) for parent, children in self._families for child in children]
 
-    def _columns(self, labels: Labels) -> tuple[list[int], list[int]]:
+    def _columns(self, labels: Names) -> tuple[list[int], list[int]]:
         """The names that the labels have: their positions in `names`, their columns in the labels."""
-        column = {name: j for j, name in enumerate(labels.names)}
-        folded = {fold(name): name for name in labels.names}
+        column = {name: j for j, name in enumerate(labels)}
+        folded = {fold(name): name for name in labels}
         near = [(n, folded[fold(n)]) for n in self.names if n not in column and fold(n) in folded]
         if near:
             raise LabelError(
@@ -187,7 +211,7 @@ class Hierarchy:
         if self.names and not have:
             raise LabelError(
                 f"None of the {len(self.names)} names of the hierarchy ({', '.join(self.names[:3])}, ...) "
-                f"is among the {len(column)} of the labels ({', '.join(labels.names[:3])}, ...)."
+                f"is among the {len(column)} of the labels ({', '.join(labels[:3])}, ...)."
             )
         return have, [column[self.names[i]] for i in have]
 
@@ -209,6 +233,11 @@ class Hierarchy:
         while said.get(way[-1], 0) != -1:
             way.append(self.parents[way[-1]])
         return f"{name!r} is yes and {way[-1]!r} is no ({' -> '.join(way)})"
+
+
+def as_hierarchy(given: Any) -> Hierarchy:
+    """A hierarchy, or the mapping child -> parent that makes one."""
+    return given if isinstance(given, Hierarchy) else Hierarchy(given)
 
 
 def _cycles(parents: Mapping[str, str]) -> Iterator[str]:

@@ -46,13 +46,43 @@ def read(
     words = {1: "yes", -1: "no", 0: "unknown"}
     takes = ", ".join(f"{number} {words[entry]}" for number, entry in meaning.items())
     columns = isinstance(values, list)
-    found = ((i, j, array(values[j], where)[i] if columns else values[i, j]) for i, j in wrong)
-    places = (f"{_place(i, j, names, ids)}: {_shown(value)}" for i, j, value in found)
+    found = [array(values[j], where)[i] if columns else values[i, j] for i, j in wrong]
+    places = (f"{_place(i, j, names, ids)}: {_shown(value)}" for (i, j), value in zip(wrong, found, strict=True))
     raise LabelError(
         f"{where} takes {takes}{', NaN unknown' if missing else ''}; {len(wrong)} entries are something else"
         + listing(places, len(wrong))
-        + f"\n{CONSTRUCTORS}"
+        + f"\n{_telling(found) if missing else ''}{CONSTRUCTORS}"
     )
+
+
+def one_label(y: Any) -> Any:
+    """What has one dimension, as a matrix with one column; anything else as it is."""
+    if hasattr(y, "to_frame"):
+        return y.to_frame()
+    if isinstance(y, list | tuple) and y and all(np.ndim(value) == 0 for value in y):
+        return [[value] for value in y]
+    return y.reshape(-1, 1) if getattr(y, "ndim", 2) == 1 and hasattr(y, "reshape") else y
+
+
+def _telling(wrong: list[Any]) -> str:
+    """What numbers that are all of one kind tell of where they come from, and the way out."""
+    plain = [float(value) if isinstance(value, int | float | np.number) else np.inf for value in wrong]
+    if all(0 < value < 1 for value in plain):
+        return (
+            "Numbers p between 0 and 1 are soft labels. Say what is nearer, and how much it counts: "
+            "fit(X, numpy.where(p > 0.5, 1, numpy.where(p < 0.5, 0, numpy.nan)), "
+            "sample_weight=numpy.nan_to_num(abs(2 * p - 1))); "
+            "or PerLabel(...).fit(X, Y, pseudo_labels=p), which takes 0.7 for 0.7 of a yes and 0.3 of a no. "
+        )
+    if all(value >= 2 and (value.is_integer() or value == np.inf) for value in plain):
+        return (
+            "Only binary classification is supported, label by label: make a column of each class. (2 may come from "
+            "scikit-learn's cross_val_predict, which numbers unknown entries as a class: take that of "
+            "partly.model_selection.) "
+        )
+    if not all(value.is_integer() or value == np.inf for value in plain):
+        return "This looks like a continuous target, and labels are yes or no. "
+    return ""
 
 
 def _understood(

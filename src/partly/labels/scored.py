@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from partly.errors import DataError, listing
 from partly.labels.matrix import Matrix, Ternary, blocks
+from partly.labels.pairing import has_index, matched
 from partly.labels.three_valued import Labels, as_labels
 
 Scores = npt.NDArray[Any]
@@ -22,7 +23,7 @@ Scores = npt.NDArray[Any]
 
 
 def checked(scores: Any, labels: Any) -> tuple[Scores, Labels]:
-    labels = as_labels(labels, "labels")
+    labels = matched(as_labels(labels, "labels"), scores, "labels", has_index(labels))
     if hasattr(scores, "detach"):  # a tensor; NumPy has no bfloat16
         scores = scores.detach().cpu()
         scores = scores.float() if str(scores.dtype) == "torch.bfloat16" else scores

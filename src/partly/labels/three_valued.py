@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,9 @@ from partly.labels import intake
 from partly.labels.intake import CONSTRUCTORS
 from partly.labels.matrix import Matrix, Ternary, blocks, changed, dense, frozen, mapped, positions
 from partly.labels.names import Names, checked_ids, checked_names, coded
+
+if TYPE_CHECKING:
+    from partly.labels.column import Column
 
 Index = npt.ArrayLike | slice
 Words = Iterable[object]  # names or ids as the caller has them
@@ -160,6 +163,12 @@ class Labels:
         z = self.rows(slice(None))
         return np.where(z == 0, np.float32("nan"), (z == 1).astype(np.float32))
 
+    def column(self) -> Column:
+        """For a torch data set: z [L] of each item as an int8 tensor, as `partly.losses` take it."""
+        from partly.labels.column import Column
+
+        return Column(self.rows, len(self))
+
     def entries(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]]:
         """What is known, in reading order: row, column, 1 or 0."""
         row, column = self._z.nonzero()  # in reading order, because the indices of a CSR array are kept sorted
@@ -251,7 +260,11 @@ class Labels:
         return int(self.digest()[:15], 16)
 
     def __array__(self, dtype: object = None, copy: object = None) -> NoReturn:
-        raise LabelError("Labels have three values: ask for labels.to_nan() or labels.ternary() to get an array.")
+        raise LabelError(
+            "Labels have three values: ask for labels.to_nan() or labels.ternary() to get an array. To cross-validate, "
+            "give scikit-learn cv=partly.model_selection.YesStratifiedKFold(5) in the place of a number, and take "
+            "partly.model_selection.cross_val_predict for scores."
+        )
 
     def __repr__(self) -> str:
         s = self.summary()
@@ -264,8 +277,9 @@ class Labels:
 def as_labels(y: Any, where: str = "y") -> Labels:
     """The door of `fit` and of the metrics: Labels as they are, or an array in scikit-learn's own sense.
 
-    That is 1 yes, 0 no, and NaN unknown. Anything else is refused, -1 and -100 above all.
+    That is 1 yes, 0 no, and NaN unknown; of one dimension, it is one label. Anything else is refused, -1 and -100 above
+    all.
     """
     if isinstance(y, Labels):
         return y
-    return Labels._of(*intake.read(y, {1: 1, 0: -1}, where, None, None, missing=True))
+    return Labels._of(*intake.read(intake.one_label(y), {1: 1, 0: -1}, where, None, None, missing=True))

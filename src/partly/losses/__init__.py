@@ -1,5 +1,9 @@
 """Losses: pure functions of logits [B, L] and z [B, L] (+1 yes, -1 no, 0 unknown).
 
+z is checked: anything but -1, 0 and +1 is refused (NaN, -100, booleans and other types that cannot hold -1); floats
+that are one of the three will do. A z of 0 and 1 alone is taken as it stands, unknown and yes, as where only yes is
+known: it cannot be told from targets in which 0 means no, so make z of such by 2 * y - 1. Compiled code is not checked.
+
 Each returns a tensor whose mean is the loss: entries that do not count are 0 and stay in the mean, so a batch is
 divided by B x L as in the papers. All start from logits and stay finite for any finite logit. Entries that do not count
 are taken out before anything is computed on them, so neither value nor gradient can leak.

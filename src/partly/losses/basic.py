@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from partly.errors import SettingError
+from partly.losses.door import takes_z
 
 
 def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
@@ -14,6 +15,7 @@ def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     return F.binary_cross_entropy_with_logits(logits, target.to(logits.dtype), reduction="none")
 
 
+@takes_z
 def bce(logits: Tensor, z: Tensor) -> Tensor:
     """Binary cross-entropy on the known entries; unknown entries count 0 and still divide. [B, L]"""
     known = z != 0
@@ -21,11 +23,13 @@ def bce(logits: Tensor, z: Tensor) -> Tensor:
     return torch.where(known, entries, 0.0)
 
 
+@takes_z
 def assume_negative(logits: Tensor, z: Tensor) -> Tensor:
     """Binary cross-entropy with every unknown entry taken for a no. [B, L]"""
     return cross_entropy(logits, z > 0)
 
 
+@takes_z
 def partial_bce(
     logits: Tensor,
     z: Tensor,

@@ -13,13 +13,16 @@ from torch.nn import functional as F
 
 from partly.errors import within
 from partly.losses.basic import cross_entropy
+from partly.losses.door import takes_z
 
 
+@takes_z
 def focal(logits: Tensor, z: Tensor, *, gamma: float = 2.0) -> Tensor:
     """Unknown entries are taken for no; each entry counts (1 - p of its target)^gamma. [B, L]"""
     return asymmetric(logits, z, gamma_yes=gamma, gamma_no=gamma, clip=0.0)
 
 
+@takes_z
 def asymmetric(
     logits: Tensor, z: Tensor, *, gamma_yes: float = 0.0, gamma_no: float = 4.0, clip: float = 0.05
 ) -> Tensor:
@@ -32,6 +35,7 @@ def asymmetric(
     return torch.where(z > 0, _focused(logits, gamma_yes), _focused_no(logits, gamma_no, clip))
 
 
+@takes_z
 def partial_asymmetric(
     logits: Tensor,
     z: Tensor,
@@ -58,6 +62,7 @@ def partial_asymmetric(
     return entries if ignored is None else torch.where(ignored, 0.0, entries)
 
 
+@takes_z
 def hill(logits: Tensor, z: Tensor, *, height: float = 1.5, margin: float = 1.0, gamma: float = 2.0) -> Tensor:
     """Unknown entries: (height - p) p^2, whose pull fades as p goes to 1. Yes: focal, at `margin` less. [B, L]"""
     within(0, math.inf, gamma=gamma)
@@ -66,6 +71,7 @@ def hill(logits: Tensor, z: Tensor, *, height: float = 1.5, margin: float = 1.0,
     return torch.where(z > 0, _focused(logits - margin, gamma), doubted)
 
 
+@takes_z
 def splc(logits: Tensor, z: Tensor, *, threshold: float = 0.6, margin: float = 1.0, gamma: float = 2.0) -> Tensor:
     """Focal; unknown entries are yes above p = `threshold`, else no. Known yes: at `margin` less. [B, L]"""
     within(0, math.inf, gamma=gamma)

@@ -9,7 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from partly.losses.door import takes_z
 
+
+@takes_z
 def lsep(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
     """log(1 + sum over pairs of a yes p and a no n of exp(s_n - s_p)). [B]"""
     yes, no = sides(z, unknown_as_no)
@@ -21,6 +24,7 @@ def lsep(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
     return logits.new_zeros(len(z)).index_put((paired,), F.softplus(above + below))
 
 
+@takes_z
 def rank_net(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
     """The mean over pairs of a yes p and a no n of log(1 + exp(s_n - s_p)). [B]
 

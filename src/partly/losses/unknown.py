@@ -11,10 +11,12 @@ from torch.nn import functional as F
 from partly import selection
 from partly.errors import within
 from partly.losses.basic import assume_negative, bce, cross_entropy
+from partly.losses.door import takes_z
 
 # -------------------------------------------------------------------- a weaker no
 
 
+@takes_z
 def down_weight(logits: Tensor, z: Tensor, *, weight: float = 0.05) -> Tensor:
     """Unknown entries are taken for no, at a constant weight. [B, L]"""
     within(0, math.inf, weight=weight)
@@ -22,17 +24,20 @@ def down_weight(logits: Tensor, z: Tensor, *, weight: float = 0.05) -> Tensor:
     return torch.where(z == 0, weight * entries, entries)
 
 
+@takes_z
 def weak_assume_negative(logits: Tensor, z: Tensor) -> Tensor:
     """`down_weight` with 1 / (L - 1): all unknown entries of an item weigh about as much as its one yes. [B, L]"""
     return down_weight(logits, z, weight=1.0 / max(z.shape[1] - 1, 1))
 
 
+@takes_z
 def label_smoothing(logits: Tensor, z: Tensor, *, smoothing: float = 0.1) -> Tensor:
     """Unknown entries are taken for no; every target lies `smoothing` away from 0 or 1. [B, L]"""
     within(0, 0.5, smoothing=smoothing)
     return cross_entropy(logits, (z > 0).to(logits.dtype) * (1 - 2 * smoothing) + smoothing)
 
 
+@takes_z
 def negative_label_smoothing(logits: Tensor, z: Tensor, *, smoothing: float = 0.1) -> Tensor:
     """Unknown entries have the target `smoothing`; known ones their own, 1 or 0. [B, L]"""
     within(0, 1, smoothing=smoothing)
@@ -48,6 +53,7 @@ def binary_entropy(logits: Tensor) -> Tensor:
     return size * torch.sigmoid(-size) - F.logsigmoid(size)
 
 
+@takes_z
 def entropy_maximization(logits: Tensor, z: Tensor, *, alpha: float = 0.1) -> Tensor:
     """Unknown entries are drawn towards p = 1/2: their term is -alpha H(p). [B, L]
 
@@ -56,6 +62,7 @@ def entropy_maximization(logits: Tensor, z: Tensor, *, alpha: float = 0.1) -> Te
     return torch.where(z == 0, -alpha * binary_entropy(logits), assume_negative(logits, z))
 
 
+@takes_z
 def entropy_minimization(logits: Tensor, z: Tensor, *, weight: float = 1.0) -> Tensor:
     """Unknown entries are pushed away from p = 1/2, to whichever side they lean: their term is weight H(p). [B, L]"""
     return entropy_maximization(logits, z, alpha=-weight)
@@ -64,6 +71,7 @@ def entropy_minimization(logits: Tensor, z: Tensor, *, weight: float = 1.0) -> T
 # -------------------------------------------------------------------- how many yes an item has
 
 
+@takes_z
 def expected_positive(logits: Tensor, z: Tensor, *, expected_yes: float | None = None) -> Tensor:
     """`bce`, and a penalty that keeps the predicted number of yes per item near `expected_yes`. [B, L]
 
@@ -91,6 +99,7 @@ def yes_per_item(yes: int, no: int, items: int, labels: int) -> float:
 # -------------------------------------------------------------------- yes or no, as the predictions say
 
 
+@takes_z
 def generalized_robust(
     logits: Tensor,
     z: Tensor,
@@ -119,6 +128,7 @@ def generalized_robust(
     return torch.where(z == 0, weight * (mixture * yes + (1 - mixture) * no), assume_negative(logits, z))
 
 
+@takes_z
 def large_loss(logits: Tensor, z: Tensor, *, share: float = 0.02, correct: bool = False) -> Tensor:
     """Unknown entries are taken for no, but for the share of them that fits worst: left out, or taken for yes. [B, L]
 

@@ -85,12 +85,27 @@ class Method(nn.Module):
         the steps of an epoch are over, and the clock is still in it. Settings, clock and state decide."""
         return True
 
+    def weighs(self) -> str:
+        """Whose losses it weighs, where they count differently: "entries", "items", or "" where it cannot."""
+        return ""
+
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         """Logits [B, L]; z [B, L] is what is known of the items, for the heads that make use of it."""
         if "network" not in self._modules:
             raise NotImplementedError(f"{type(self).__name__} has no `network`, so it must define forward.")
         logits: Tensor = self.network(x, z)
         return logits
+
+    def logits(self, x: Tensor, z: Tensor | None = None) -> Tensor:
+        """Those of `forward` as they leave the model: of a hierarchy, no label above its parent."""
+        return self.coherent(self(x) if z is None else self(x, z))
+
+    def coherent(self, scores: Tensor) -> Tensor:
+        """Scores [B, L] of which no label's is above its parent's: the least of it and of all above it. Only from top
+        to bottom: a coarse label is often known where a fine one is not, so its own score is what is best known."""
+        for _ in range(self.task.depth):
+            scores = torch.minimum(scores, scores[:, list(self.task.above)])
+        return scores
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
         """What the method holds to be true of the training entries: N x L in [0, 1], all or some rows; or None."""

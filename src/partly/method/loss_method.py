@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from partly.clock import Clock
@@ -36,11 +37,19 @@ class LossMethod(Method):
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         given = (self.network(batch.x, batch.z), batch.z, *((clock,) if self.timed else ()))
-        loss = self.loss(*given, **self.settings).mean()
+        loss = batch.weighed(self.loss(*given, **self.settings)).mean()
         penalty = self.penalty()
         loss = loss if penalty is None else loss + penalty
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
+
+    def weighs(self) -> str:
+        """By what the loss gives of one item, at the beginning and at the end: a value for each entry, or one for the
+        item."""
+        given = (torch.zeros(1, self.task.labels), torch.ones(1, self.task.labels, dtype=torch.int8))
+        clocks = [(Clock(0, epochs=1, epoch=epoch),) if self.timed else () for epoch in (0, 1)]
+        fewest = min(self.loss(*given, *clock, **self.settings).ndim for clock in clocks)
+        return {2: "entries", 1: "items"}.get(fewest, "")
 
     def settled(self, clock: Clock) -> bool:
         return self.phase is None or self.phase(clock, **self.settings)

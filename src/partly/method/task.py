@@ -45,6 +45,15 @@ class Task:
     average: float | None = None  # how much the weights of a step count in the average, as a share of those after it
     precision: Precision = "auto"  # of networks, while they learn
     compile: bool = False  # networks, while they learn
+    above: tuple[int, ...] = ()  # of each label the position of its parent, or its own; empty: there is no hierarchy
+
+    @property
+    def depth(self) -> int:
+        """Steps from the lowest label of the hierarchy to its top; 0 where there is none."""
+        depth, place = 0, tuple(range(len(self.above)))
+        while any(self.above[label] != label for label in place):
+            depth, place = depth + 1, tuple(self.above[label] for label in place)
+        return depth
 
     def network(self, role: str = "network", logits: bool = True, at_random: bool = True) -> Network:
         """A new network; its first weights are a function of the seed and the role alone.

@@ -28,6 +28,12 @@ class MethodInfo(catalogue.Info):
     def kind(self) -> type[Method]:
         return self.make if isinstance(self.make, type) else LossMethod
 
+    @property
+    def learns_from_unknown(self) -> bool:
+        """Whether an item of which nothing is known teaches it anything, other than as an item without any label: its
+        file says so by `LEARNS_FROM_UNKNOWN`."""
+        return bool(vars(self.module).get("LEARNS_FROM_UNKNOWN", False))
+
     def kind_for(self, task: Task) -> type[Method]:
         """What it is for such a task: where it can be solved, a solver."""
         return self._solver(task) if self._solved(task) else self.kind

@@ -41,6 +41,7 @@ from partly.selection import largest
 
 SEARCH = {"theta": (0.1, 1.0), "value": (1.5, 50.0)}  # a theta that every strategy takes
 IN_PAPERS = ("partial-BCE + fine-tuning + relabeling",)
+LEARNS_FROM_UNKNOWN = True
 ROUNDS = (9 / 20, 14 / 20)  # shares of the schedule
 THETA = {"two-steps": 0.0, "threshold": 2.0, "proportion": 0.8, "positive": 5.0, "ensemble": 2.0, "bayesian": 0.3}
 ROWS = 1024  # of weak labels that are counted at a time: a mask of all is as large as they are

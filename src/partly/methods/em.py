@@ -23,6 +23,7 @@ from partly import losses
 
 SEARCH = {"alpha": (0.02, 0.5)}
 IN_PAPERS = ("EM loss",)
+LEARNS_FROM_UNKNOWN = True
 
 
 def loss(logits: Tensor, z: Tensor, *, alpha: float = 0.05) -> Tensor:

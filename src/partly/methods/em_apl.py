@@ -34,6 +34,7 @@ from partly.selection import smallest
 
 SEARCH = {"alpha": (0.02, 0.5), "beta": (0.01, 1.0), "warmup": (0.1, 0.8)}
 IN_PAPERS = ("EM loss+APL",)
+LEARNS_FROM_UNKNOWN = True
 NOTHING = -1.0  # in the place of a belief
 
 

@@ -11,6 +11,7 @@ collapses, in the paper as here: it is here to be compared with.
 
 from partly.losses import entropy_minimization as loss
 
-__all__ = ["IN_PAPERS", "loss"]
+__all__ = ["IN_PAPERS", "LEARNS_FROM_UNKNOWN", "loss"]
 
 IN_PAPERS = ("EntMin",)
+LEARNS_FROM_UNKNOWN = True

@@ -13,6 +13,7 @@ possible. Computed from logits.
 
 from partly.losses import expected_positive as loss
 
-__all__ = ["SEARCH", "loss"]
+__all__ = ["LEARNS_FROM_UNKNOWN", "SEARCH", "loss"]
 
 SEARCH = {"expected_yes": (1.0, 5.0)}
+LEARNS_FROM_UNKNOWN = True

@@ -21,6 +21,7 @@ from partly import losses
 from partly.clock import Clock
 
 SEARCH = {"slope_end": (0.0, 10.0), "offset_end": (-8.0, 0.0), "centre_end": (0.5, 1.0)}
+LEARNS_FROM_UNKNOWN = True
 
 
 def loss(

@@ -65,6 +65,7 @@ from partly.similarity import (
 
 SEARCH = {"lambda_y": (0.1, 4.0), "lambda_f": (0.05, 2.0), "k": [3, 5, 7], "graph": ["co-occurrence", "identity"]}
 IN_PAPERS = ("IMCL",)
+LEARNS_FROM_UNKNOWN = True
 Settings = dict[str, float | str | bool]
 SHARED: Settings = {"lambda_y": 1.0, "lambda_f": 0.5}
 SEARCHED: Settings = {"solver": "ls", "stop": "score", "tolerance": 1e-3, "known_through_graph": False}  # in the code

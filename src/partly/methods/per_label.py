@@ -34,7 +34,7 @@ from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.method import Method, Task
 from partly.networks import Standardise
-from partly.one_label import Shelf, columns, entries_of, fit_label, log_odds
+from partly.one_label import Entries, Shelf, columns, entries_of, fit_label, log_odds
 from partly.pool import Pool
 
 SEARCH = {"c": (0.0001, 1.0)}
@@ -72,6 +72,9 @@ class PerLabel(Method):
         self.register_buffer("seeds", torch.tensor(seeds, dtype=torch.int64))
         self.register_buffer("loss", torch.zeros(task.labels))
 
+    def weighs(self) -> str:
+        return "entries"
+
     def steps(self, pool: Pool) -> int:
         return self.task.labels
 
@@ -81,18 +84,19 @@ class PerLabel(Method):
             z = columns(pool.labels)
         for label in range(clock.step, self.task.labels):
             if clock.epoch == 0:
-                self._fit(label, x, z(label), pool.labels.names[label])
+                own = None if pool.weights is None else pool.weights[:, label % pool.weights.shape[1]]
+                entries = entries_of(z(label), self.unknown, self.weight_unknown).weighed(own)
+                self._fit(label, x, entries, pool.labels.names[label])
             yield {"loss": self.loss[label].item()}
 
     def _features(self, pool: Pool) -> Any:
         x = self.standardised(pool.items, pool.batch_size, self.standardise)
         return x.reshape(len(pool), -1) if x.ndim > 2 else x
 
-    def _fit(self, label: int, x: Any, z: np.ndarray[Any, np.dtype[np.int8]], name: str) -> None:
+    def _fit(self, label: int, x: Any, entries: Entries, name: str) -> None:
         def take(rows: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
             return x[rows].astype(np.float64)  # of some items at a time, so that all of them need half the memory
 
-        entries = entries_of(z, self.unknown, self.weight_unknown)
         made = ESTIMATORS[self.estimator](self.c, min(FOLDS, int(entries.yes.sum()), int((~entries.yes).sum())))
         fitted = fit_label(made, take, entries, self.bags, int(self.seeds[label]), f"label {name!r}")
         self.shelf.put(label, fitted)

@@ -37,6 +37,7 @@ from partly.pool import Batch, Pool
 
 SEARCH = {"rate": [0.5, 1.0], "fine_weight": [0.0, 0.1, 1.0], "sharpness": [None, 1.0]}
 IN_PAPERS = ("Ours (pseudo-label)",)
+LEARNS_FROM_UNKNOWN = True
 LEAST = 1e-30  # a size of gradients that can be divided by
 
 

@@ -52,6 +52,7 @@ from partly.solving.calibration import calibrate
 
 SEARCH = {"expected_yes": (1.0, 5.0), "step": (0.01, 1.0)}
 IN_PAPERS = ("ROLE",)
+LEARNS_FROM_UNKNOWN = True
 UNKNOWN, KNOWN = math.log(0.6 / 0.4), math.log(0.995 / 0.005)  # largest first estimates, as logits
 SAMPLE, ENTRIES = 2000, 500_000  # items, and entries, that the number of yes per item is estimated from, at most
 TOP, LEAST = 0.1, 50  # share of the known yes with the highest scores, and the least number, among which c is counted

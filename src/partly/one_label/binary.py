@@ -79,7 +79,7 @@ def _fitted(estimator: Any, take: Take, entries: Entries, seed: int, where: str)
         if argument is None:
             raise SettingError(
                 f"{where}: {type(estimator).__name__} takes no sample_weight, and some entries count less than others. "
-                "Take an estimator that does, or weight_unknown=1 and no pseudo-labels between 0 and 1."
+                "Take an estimator that does, or weight_unknown=1, no sample_weight and no soft pseudo-labels."
             )
         weights[argument] = entries.weights
     try:

@@ -44,6 +44,13 @@ class Entries:
     def some(self, chosen: npt.NDArray[Any]) -> Entries:
         return Entries(self.rows[chosen], self.yes[chosen], self.weights[chosen], self.assumed[chosen])
 
+    def weighed(self, weights: Floats | None) -> Entries:
+        """These, where items [N] count differently; those that do not count are left out."""
+        if weights is None:
+            return self
+        counted = Entries(self.rows, self.yes, self.weights * weights[self.rows], self.assumed)
+        return counted.some(counted.weights > 0)
+
     def bag(self, rng: np.random.Generator) -> Entries:
         """All but the assumed ones, and of those a random sample, as many as there are yes (Mordelet and Vert 2014)."""
         assumed = np.flatnonzero(self.assumed)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from partly.errors import DataError, LabelError, SettingError, did_you_mean, listing
 from partly.labels import Labels
+from partly.labels.weights import Weights
 from partly.one_label.binary import Take
 from partly.one_label.entries import RULES, Entries, Positions, entries_of
 
@@ -26,19 +27,24 @@ class Told:
     weight: float | Floats = 1.0
     pseudo: Floats | None = None
     scores: Floats | None = None
+    sample: Weights | None = None  # how much items [N, 1] or entries [N, L] count
 
     @classmethod
-    def checked(cls, weight: Any, pseudo: Any, scores: Any, shape: tuple[int, int]) -> Told:
+    def checked(
+        cls, weight: Any, pseudo: Any, scores: Any, shape: tuple[int, int], sample: Weights | None = None
+    ) -> Told:
         return cls(
             float(weight) if np.ndim(weight) == 0 else matrix(weight, shape, "weight_unknown", 0.0, np.inf),
             None if pseudo is None else matrix(pseudo, shape, "pseudo_labels", 0.0, 1.0, missing=True),
             None if scores is None else matrix(scores, shape, "scores"),
+            sample,
         )
 
     def entries(self, z: npt.NDArray[np.int8], label: int, unknown: str) -> Entries:
         """What a label is learned from; z [N] is what is known of it."""
         weight = self.weight if isinstance(self.weight, float) else self.weight[:, label]
-        return entries_of(z, unknown, weight, None if self.pseudo is None else self.pseudo[:, label])
+        counts = None if self.sample is None else self.sample[:, label % self.sample.shape[1]]
+        return entries_of(z, unknown, weight, None if self.pseudo is None else self.pseudo[:, label]).weighed(counts)
 
     def take(self, x: Any, label: int) -> Take:
         """The items of x as a label sees them: with the scores of the other labels beside them, where there are any."""

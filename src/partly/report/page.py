@@ -19,7 +19,7 @@ import numpy.typing as npt
 from partly.errors import DataError, listing
 from partly.files import write_file
 from partly.labels import Labels
-from partly.report import plots, words
+from partly.report import front_picture, operating_points, plots, words
 from partly.report.examples import Examples, cards, spread
 from partly.report.layout import template
 from partly.report.sights import is_tiny, picture_uri, sights
@@ -44,6 +44,7 @@ class Report:
     runs: tuple[RunView, ...]
     truth: Labels | None = None  # of the evaluation items; may be partly known
     examples: Examples | None = None
+    note: str = ""  # about the data, in plain words
 
     @cached_property
     def scored(self) -> list[Scored]:
@@ -86,6 +87,7 @@ def render(report: Report) -> str:
     }
     return template("report.html", **filters).render(
         title=report.title,
+        note=report.note,
         runs=runs,
         scored=[run for run in runs if run.scores is not None],
         best=best,
@@ -99,6 +101,7 @@ def render(report: Report) -> str:
         extremes=EXTREMES if report.labels.shape[1] > NAMED else 0,
         labels_named=report.labels.names,
         owned=any(run.own for run in runs),
+        operating=operating_points.section(runs, best, report.truth),
         examples=_examples(report, runs, best),
         plots=plots,
     )
@@ -114,7 +117,7 @@ def picture(report: Report) -> bytes:
         for card in shown["cards"][:5]:
             predicted = [line.name + " ✗" * line.wrong for line in card.lines if line.predicted == 1]
             pictures.append((shown["sights"][card.item].pixels, predicted))
-    return plots.overview(
+    return front_picture.overview(
         known["z"],
         known["names"],
         f"{known['known_share']:.0%} of the entries are known",
@@ -178,9 +181,10 @@ def _panels(runs: Sequence[Scored]) -> list[dict[str, Any]]:
             points = {line["epoch"]: line[key] for line in run.view.history if line.get(key) is not None}
             best = None if key == "loss" else run.view.best_epoch  # it was chosen by validation
             if points:
-                drawn.append(plots.Curve(run.look, list(points), list(points.values()), best))
+                name = run.view.title if runs[1:] else ""
+                drawn.append(plots.Curve(run.look, list(points), list(points.values()), best, name))
         if drawn:
-            panels.append({"title": title, "svg": plots.curves(drawn)})
+            panels.append({"title": title, "drawing": plots.curves(drawn)})
     return panels
 
 
@@ -196,8 +200,15 @@ def _by_label(labels: Labels, runs: Sequence[Scored], best: Scored | None) -> di
         for j in np.argsort(order, kind="stable")
     ]
     many = ap and len(lines) > NAMED
-    svg = plots.scatter(yes, [(run.look, values) for run, values in ap.items()]) if many else None
-    return {"lines": lines, "runs": list(ap), "svg": svg, "defined": defined, "most": max(1, int((yes + no).max()))}
+    drawn = [(run.look, run.view.title, values) for run, values in ap.items()]
+    drawing = plots.scatter(labels.names, yes, drawn) if many else None
+    return {
+        "lines": lines,
+        "runs": list(ap),
+        "drawing": drawing,
+        "defined": defined,
+        "most": max(1, int((yes + no).max())),
+    }
 
 
 def _examples(report: Report, runs: Sequence[Scored], best: Scored | None) -> dict[str, Any] | None:

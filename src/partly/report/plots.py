@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import unicodedata
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from PIL import Image  # matplotlib brings it along
 
@@ -51,8 +50,10 @@ _STYLE: dict[Any, Any] = {
     "grid.alpha": 0.25,
     "grid.linewidth": 0.6,
 }
-_TITLE = 10.5
 _SCHEME = f"<style>svg{{color:{INK}}}@media(prefers-color-scheme:dark){{svg{{color:#d7dde4}}}}</style>"
+
+
+Mark = tuple[Any, float, float, str]  # axes, a place in them, and what is said of it
 
 
 @dataclass(frozen=True)
@@ -78,15 +79,24 @@ class Curve:
     x: Sequence[int]
     y: Sequence[float]
     best: int | None = None
+    name: str = ""  # what is said of its points
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A picture, and what the page says where somebody points at it."""
+
+    svg: bytes
+    points: tuple[tuple[float, float, str], ...] = ()  # share of the width, share of the height from the top, words
 
 
 def matrix(z: Ternary) -> bytes:
     """PNG of labels [R, C]: a full cell is yes, a bar no, a dot unknown."""
-    return _png(Image.fromarray(_cells(z), "RGBA"))
+    return _png(Image.fromarray(cells(z), "RGBA"))
 
 
-def curves(panel: Sequence[Curve]) -> bytes:
-    """SVG of a number over the epochs, a line per run, a ring around the epoch that was kept."""
+def curves(panel: Sequence[Curve]) -> Drawing:
+    """A number over the epochs, a line per run, a ring around the epoch that was kept."""
     with canvas(4.6, 2.7) as figure:
         axes = figure.subplots()
         for curve in panel:
@@ -99,7 +109,7 @@ def curves(panel: Sequence[Curve]) -> bytes:
         axes.set_xlabel("epoch")
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
         axes.set_xlim(0.5, max(max(curve.x) for curve in panel) + 0.5)
-        return svg(figure)
+        return drawing(figure, [mark for curve in panel for mark in _marks(axes, curve, curve.name, "epoch")])
 
 
 def progress(panels: Mapping[str, Mapping[str, Curve]]) -> bytes:
@@ -107,95 +117,64 @@ def progress(panels: Mapping[str, Mapping[str, Curve]]) -> bytes:
     with canvas(3.4 * len(panels), 2.9) as figure:
         lines: dict[str, Line2D] = {}
         for axes, (name, arms) in zip(np.ravel(figure.subplots(1, len(panels))), panels.items(), strict=True):
-            for title, curve in arms.items():
-                dash = (0, (4, 2)) if curve.look.dashed else "solid"
-                (line,) = axes.plot(curve.x, curve.y, color=curve.look.colour, linestyle=dash, lw=1.4)
-                line.set(marker=curve.look.marker, markersize=4, markevery=max(1, len(curve.x) // 10))
-                lines.setdefault(title, line)
-            axes.set(xlabel="answers", title=name)
-            axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
+            lines = _over_answers(axes, arms) | lines
+            axes.set_title(name)
         figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=len(lines), frameon=False)
         return svg(figure)
 
 
-def scatter(known: npt.NDArray[Any], ap: Sequence[tuple[Look, npt.NDArray[Any]]]) -> bytes:
-    """SVG of the AP of labels over their number of known yes, [L] each, a marker a run."""
-    with canvas(9.2, 3.2) as figure:
+def over_answers(arms: Mapping[str, Curve]) -> Drawing:
+    """One such panel by itself."""
+    with canvas(4.6, 2.7) as figure:
         axes = figure.subplots()
-        for style, values in ap:
+        _over_answers(axes, arms)
+        return drawing(
+            figure, [mark for title, curve in arms.items() for mark in _marks(axes, curve, title, "answers")]
+        )
+
+
+def _over_answers(axes: Any, arms: Mapping[str, Curve]) -> dict[str, Line2D]:
+    lines = {}
+    for title, curve in arms.items():
+        dash = (0, (4, 2)) if curve.look.dashed else "solid"
+        (line,) = axes.plot(curve.x, curve.y, color=curve.look.colour, linestyle=dash, lw=1.4)
+        line.set(marker=curve.look.marker, markersize=4, markevery=max(1, len(curve.x) // 10))
+        lines[title] = line
+    axes.set_xlabel("answers")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
+    return lines
+
+
+def _marks(axes: Any, curve: Curve, name: str, what: str) -> Iterator[Mark]:
+    """What is said of each point of a curve."""
+    for x, y in zip(curve.x, curve.y, strict=True):
+        yield axes, x, y, f"{name}, {what} {x:,}: {y:.4g}".removeprefix(", ")
+
+
+def scatter(names: Sequence[str], known: npt.NDArray[Any], ap: Sequence[tuple[Look, str, npt.NDArray[Any]]]) -> Drawing:
+    """The AP of labels over their number of known yes, [L] each; runs with how they are drawn and their titles. Small,
+    so that it can be read on a phone."""
+    with canvas(5.4, 3.2) as figure:
+        axes = figure.subplots()
+        marks: list[Mark] = []
+        for style, title, values in ap:
             axes.plot(known, values, style.marker, color=style.colour, ms=4.5, alpha=0.65, mew=0)
+            defined = np.flatnonzero(~np.isnan(values))
+            words = f"{title}: " if ap[1:] else ""
+            marks += [
+                (axes, known[j], values[j], f"{names[j]}, {words}AP {values[j]:.3f}, {known[j]:,} known yes")
+                for j in defined.tolist()
+            ]
         axes.set_xscale("symlog", linthresh=1)
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.set_xlim(left=-0.1)
         axes.set_ylim(-0.03, 1.03)
         axes.set_xlabel("known yes")
         axes.set_ylabel("AP")
-        return svg(figure)
+        return drawing(figure, marks)
 
 
-def overview(
-    z: Ternary,
-    names: Sequence[str],
-    title: str,
-    bars: Sequence[tuple[Look, str, float]],
-    pictures: Sequence[tuple[npt.NDArray[np.uint8], Sequence[str]]],
-    predictor: str,
-) -> bytes:
-    """PNG for a front page: the label matrix, mAP of the runs, and a few pictures with what is predicted."""
-    with canvas(12, 4.8, dpi=130) as figure:
-        cast(Any, figure.get_layout_engine()).set(w_pad=0.1, h_pad=0.08)
-        left, right = cast(Any, figure.subfigures(1, 2, width_ratios=(1, 1.15)))
-        _draw_matrix(left, z, names, title)
-        top, bottom = right.subfigures(2, 1, height_ratios=(1, 1.15)) if pictures else (right, None)
-        _draw_bars(top, bars)
-        if bottom is not None:
-            _draw_pictures(bottom, pictures)
-            bottom.suptitle(f"Predicted by {plain(predictor)}; ✗ is wrong", fontsize=_TITLE)
-        return _raster(figure)
-
-
-def _draw_matrix(figure: Any, z: Ternary, names: Sequence[str], title: str) -> None:
-    axes = figure.subplots()
-    axes.imshow(_cells(z), extent=(0, z.shape[1], z.shape[0], 0), aspect="auto", interpolation="antialiased")
-    axes.xaxis.tick_top()
-    axes.set_xticks(np.arange(len(names)) + 0.5, [plain(name) for name in names], rotation=90, fontsize=8.5)
-    axes.set_yticks([])
-    axes.set_ylabel("items")
-    axes.tick_params(length=0)
-    axes.set_frame_on(False)
-    axes.grid(visible=False)
-    keys = [Patch(color=YES, label="yes"), Line2D([], [], color=NO, linewidth=4, label="no")]
-    keys.append(Line2D([], [], color=UNKNOWN, marker=".", markersize=4, linestyle="none", label="unknown"))
-    figure.legend(handles=keys, loc="outside lower center", ncols=3, frameon=False)
-    figure.suptitle(plain(title, 60), fontsize=_TITLE)
-
-
-def _draw_bars(figure: Any, bars: Sequence[tuple[Look, str, float]]) -> None:
-    axes = figure.subplots()
-    for place, (style, _, score) in enumerate(bars):
-        width, words = (0.0, "undefined") if np.isnan(score) else (score, f"{score:.3f}")
-        face, hatch = ("none", "////") if style.dashed else (style.colour, None)
-        axes.barh(place, width, height=0.62, facecolor=face, edgecolor=style.colour, hatch=hatch)
-        axes.text(width + 0.01, place, words, va="center", fontsize=_TITLE)
-    axes.set_yticks(range(len(bars)), [plain(title, 30) for _, title, _ in bars], fontsize=_TITLE)
-    axes.invert_yaxis()
-    axes.set_xlim(0, 1.1)
-    axes.set_xticks(np.linspace(0, 1, 6))
-    axes.grid(visible=False, axis="y")
-    axes.tick_params(axis="y", length=0)
-    figure.suptitle("mAP on the evaluation items", fontsize=_TITLE)
-
-
-def _draw_pictures(figure: Any, pictures: Sequence[tuple[npt.NDArray[np.uint8], Sequence[str]]]) -> None:
-    for axes, (picture, names) in zip(np.ravel(figure.subplots(1, len(pictures))), pictures, strict=True):
-        axes.imshow(picture.squeeze(), cmap="gray", interpolation="nearest")
-        axes.set_axis_off()
-        axes.set_anchor("N")
-        words = "\n".join(plain(name, 16) for name in names[:5])
-        axes.text(0.5, -0.06, words, transform=axes.transAxes, ha="center", va="top", fontsize=8.5)
-
-
-def _cells(z: Ternary, height: int = 12, width: int = 24) -> npt.NDArray[np.uint8]:
+def cells(z: Ternary, height: int = 12, width: int = 24) -> npt.NDArray[np.uint8]:
     """z [R, C] as pixels [R * height, C * width, 4], transparent where nothing is drawn."""
     glyphs = np.zeros((3, height, width, 4), np.uint8)
     glyphs[0, 4:-4, 1:-1] = _rgba(NO)
@@ -240,10 +219,15 @@ def svg(figure: Figure) -> bytes:
     return text.replace("<defs>", f"{_SCHEME}<defs>", 1).encode()
 
 
-def _raster(figure: Figure) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png", facecolor="white", metadata={"Software": None})
-    return file.getvalue()
+def drawing(figure: Figure, marks: Iterable[Mark] = ()) -> Drawing:
+    """A figure as SVG, with words for marks in its axes."""
+    image = svg(figure)  # first, since drawing decides where the axes are
+    places = {axes: axes.transData - figure.transFigure for axes in figure.axes}
+    points = []
+    for axes, x, y, words in marks:
+        across, up = places[axes].transform((x, y))
+        points.append((round(float(across), 4), round(1 - float(up), 4), words))
+    return Drawing(image, tuple(points))
 
 
 def _png(image: Any) -> bytes:

@@ -126,6 +126,19 @@ def sentences(runs: Sequence[Scored], truth: Labels | None) -> list[Markup]:
     return [_headline(first, runs, truth), *words]
 
 
+LOW = (
+    "no entry it learned from is known to be no, so its probabilities rank, and how high they are says little. Few may "
+    "reach 0.5, and CF1, OF1 and exact match be low or 0 for that alone: take a threshold for each label (auto chooses "
+    "them), or a lower one (partly evaluate --threshold)."
+)
+
+
+def learned_from_yes(view: RunView) -> bool:
+    """Whether scores at a threshold of 0.5 say little: nothing was known to be no, and no threshold was chosen."""
+    known = view.description["data"].get("known") or {}
+    return known.get("no") == 0 and view.thresholds is None
+
+
 def _reservations(runs: Sequence[Scored], truth: Labels) -> list[Markup]:
     """What makes the scores look better than they are."""
     words, evaluated = [], truth.digest()
@@ -133,6 +146,7 @@ def _reservations(runs: Sequence[Scored], truth: Labels) -> list[Markup]:
         words.append(Markup("These scores are on the training items: they say little about new ones."))
     if any((run.view.description["validation"] or {}).get("labels_sha256") == evaluated for run in runs):
         words.append(Markup("The evaluation items also chose the best epoch, which flatters the scores a little."))
+    words += [Markup("{}: {}").format(_name(run), LOW) for run in runs if learned_from_yes(run.view)]
     if not truth.counts()[1].any():
         words.append(
             Markup("No evaluation entry is known to be no: precision is 1 by construction, F1 and P@k flatter.")

@@ -4,12 +4,14 @@ This is the engine: it trains and predicts. `Classifier`, the loop of questions 
 """
 
 from partly.run.activation import activation, backbones_of
+from partly.run.cross_fitting import check_folds, cross_fit
 from partly.run.feature_cache import made_once, make_features
-from partly.run.fitting import Fitted, check_folds, cross_fit, fit, load, publish, save
+from partly.run.fitting import Fitted, fit, load, publish, save
 from partly.run.folder import (
     claim,
     describe,
     digest,
+    making_room,
     read_beliefs,
     read_description,
     read_ids,
@@ -40,6 +42,7 @@ __all__ = [
     "load",
     "made_once",
     "make_features",
+    "making_room",
     "publish",
     "read_beliefs",
     "read_description",

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,11 @@ from torch import Tensor, nn
 
 from partly import checkpoint, files, training
 from partly.checkpoint import IDS
-from partly.clock import Clock, seed_for
-from partly.errors import CheckpointError, DataError, SettingError, listing
-from partly.items import Absent, Items, Origin, origin_of, shown_as
+from partly.clock import Clock
+from partly.errors import CheckpointError, DataError, SettingError
+from partly.items import Absent, Items, Origin, in_order, origin_of, shown_as
 from partly.labels import Labels
+from partly.labels.weights import Weights
 from partly.method import Method
 from partly.networks import Network
 from partly.networks.featured import Featured, body_of, shown_at
@@ -28,7 +28,18 @@ from partly.networks.own_parts import Part, stands_for
 from partly.pool import Pool
 from partly.processes.group import Group, here
 from partly.processes.launched import launched
-from partly.run.folder import claim, decides, describe, digest, finished, read_beliefs, read_ids, read_out_of_fold
+from partly.run.folder import (
+    SAVED,
+    claim,
+    decides,
+    describe,
+    digest,
+    finished,
+    making_room,
+    read_beliefs,
+    read_ids,
+    read_out_of_fold,
+)
 from partly.run.memory import check_memory
 from partly.run.recipe import Recipe
 from partly.training import Progress, Validation, Watch
@@ -58,9 +69,13 @@ class Fitted:
 
     @property
     def thresholds(self) -> npt.NDArray[np.float32]:
-        """From which probability on each label is called yes, [L]: the method's own, else 0.5."""
+        """From which probability on each label is called yes, [L]: the method's own, else 0.5; where there is a
+        hierarchy, of no label below its parent's."""
         own = self.method.thresholds()
-        return np.full(len(self.names), 0.5, np.float32) if own is None else own.cpu().numpy()
+        if own is None:
+            return np.full(len(self.names), 0.5, np.float32)
+        raised = -self.method.coherent(-own[None])[0]  # no lower than a parent's, or a yes could stand below a no
+        return raised.cpu().numpy()
 
     @cached_property
     def beliefs(self) -> npt.NDArray[np.floating[Any]] | None:
@@ -86,6 +101,7 @@ class Fitted:
         origin, items = origin_of(self.method.task.items), self.shown(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
             return Featured(items, self.body, origin, self.method.task.items.shape[0])
+        items = in_order(items, self.method.task.items.names)
         self._check_items(items)
         return items
 
@@ -101,15 +117,6 @@ class Fitted:
         if here != there:
             raise DataError(
                 f"The model was trained on {there[0]} of {list(there[1])}; these are {here[0]} of {list(here[1])}."
-            )
-        names, others = self.method.task.items.names, items.names
-        if names is not None and others is not None and names != others:
-            pairs = enumerate(zip(names, others, strict=True))
-            differ = [f"column {j}: {a!r} in training, {b!r} here" for j, (a, b) in pairs if a != b]
-            raise DataError(
-                "The features are not those of training, or in another order"
-                + listing(differ, len(differ))
-                + "\nGive them under the same names, in the same order."
             )
 
     @contextmanager
@@ -157,6 +164,7 @@ def fit(
     labels: Labels,
     *,
     validation: Validation | None = None,
+    weights: Weights | None = None,
     folder: Path | None = None,
     device: str = "cpu",
     save_seconds: float = training.SAVE_SECONDS,
@@ -167,6 +175,7 @@ def fit(
 ) -> Fitted:
     """Train by the recipe, or go on where the folder says that it stopped.
 
+    `weights`: how much items [N, 1] or entries [N, L] count, see `labels.weights`.
     `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
     beliefs; `keep_entries`: so that this one can be such a start. `keep_last`: so that `Fitted.as_last` can be asked.
     """
@@ -179,8 +188,9 @@ def fit(
         validation.items.statistics  # noqa: B018, refuses what is not finite, in the pass that makes their digest
     # Before the folder is claimed: a recipe may be refused here.
     method = recipe.build(items, labels.shape[1], labels).to(device)
+    _check_weighs(recipe, method, weights)
     group = _spread_over(recipe, method)
-    description = describe(recipe, items, labels, validation)
+    description = describe(recipe, items, labels, validation, weights)
     if start is not None:
         method.load_state(start)
         description["start"] = {name: digest(start[name]) for name in start}
@@ -189,7 +199,7 @@ def fit(
     with files.locked(folder) if folder and group.first else nullcontext():
         if folder and group.first:
             claim(folder, description)
-        pool = Pool(items, labels, recipe.batch_size, device, group)
+        pool = Pool(items, labels, recipe.batch_size, device, group, weights)
         progress = training.train(
             method,
             pool,
@@ -207,6 +217,18 @@ def fit(
     kept = (None, None) if folder else (_whole(method, training.believed), _whole(method, training.unseen))
     method.finish()
     return Fitted(recipe, method, progress, description, folder, *kept)
+
+
+def _check_weighs(recipe: Recipe, method: Method, weights: Weights | None) -> None:
+    weighs = method.weighs()
+    if weights is None or weighs == "entries" or (weighs == "items" and weights.shape[1] == 1):
+        return
+    why = "chooses or couples entries in its own way, so that a weight of one has no clear meaning. Leave them out"
+    if weighs == "items":
+        why = "has one loss for all labels of an item. Give a weight for each item, [N]"
+    raise SettingError(
+        f"sample_weight: {recipe.method} {why}, or take a method that weighs entries: auto, per-label, bce, ..."
+    )
 
 
 def _spread_over(recipe: Recipe, method: Method) -> Group:
@@ -233,39 +255,6 @@ def _whole(
     return whole
 
 
-def check_folds(folds: Any, items: int) -> None:
-    """Refuse what is no number of folds, before anything is trained."""
-    if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= int(folds) <= items:
-        raise SettingError(f"folds = {folds!r} must be a whole number from 2 to the number of items, {items}.")
-
-
-def cross_fit(
-    recipe: Recipe,
-    items: Items,
-    labels: Labels,
-    folds: int,
-    *,
-    folder: Path | None = None,
-    device: str = "cpu",
-    watch: Watch | None = None,
-) -> npt.NDArray[np.float32]:
-    """Logits of every training entry by a model that has not seen the item, [N, L]: one run for each fold of the items,
-    in a folder of its own where there is one, so that after a kill it goes on."""
-    check_folds(folds, len(items))
-    rng = np.random.default_rng(seed_for(recipe.seed, "cross-fit"))
-    fold = rng.permutation(np.arange(len(items)) % folds)
-    scores = np.empty(labels.shape, np.float32)
-    for k in range(folds):
-        seen, out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        where = None if folder is None else folder / f"fold-{k + 1}-of-{folds}"
-        part = fit(recipe, items[seen], labels[seen], folder=where, device=device, watch=watch)
-        scores[out] = part.logits(items[out])
-    if folder is not None and here().first:
-        with files.locked(folder):
-            checkpoint.save_out_of_fold(folder, scores.shape, [scores])
-    return scores
-
-
 def load(folder: Path, **given: Part) -> Fitted:
     """The finished model in a run folder; `given`: the caller's own backbone or head, of which it holds the weights."""
     description, tensors, record = finished(folder)
@@ -275,7 +264,8 @@ def load(folder: Path, **given: Part) -> Fitted:
     count, *shape = data["shape"]
     names = None if description["features"] is None else tuple(description["features"])
     origin = Origin.read(data["made_of"]) if "made_of" in data else None
-    method = recipe.build(Absent(data["kind"], tuple(shape), count, names, origin), len(description["labels"]))
+    absent, labels = Absent(data["kind"], tuple(shape), count, names, origin), tuple(description["labels"])
+    method = recipe.build(absent, len(labels), names=labels)
     try:
         method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
     except RuntimeError as error:  # of torch, where layers are not those that were saved
@@ -286,13 +276,14 @@ def load(folder: Path, **given: Part) -> Fitted:
     return Fitted(recipe, method, progress, description, folder)
 
 
-def save(fitted: Fitted, folder: Path) -> None:
+def save(fitted: Fitted, folder: Path, overwrite: bool = False) -> None:
     """Write a finished model into a folder of its own, in the form that `load` reads: the model, and nothing that was
-    there to train it, nor what it believes of the training entries. Of several processes only the first writes."""
+    there to train it, nor what it believes of the training entries; `overwrite`: in the place of another saved model.
+    Of several processes only the first writes."""
     if not launched().first:
         return
-    with files.locked(folder):
-        if (folder / "run.json").exists() or checkpoint.load(folder) is not None:
+    with making_room(folder, overwrite, SAVED), files.locked(folder):
+        if checkpoint.load(folder) is not None:
             raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
         files.write_sealed(folder / "run.json", fitted.description)
         training.save(folder, fitted.method, Clock(fitted.recipe.seed, fitted.recipe.epochs), fitted.progress)

@@ -6,9 +6,11 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,14 +26,22 @@ from partly.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
 from partly.errors import CheckpointError
 from partly.items import Items, origin_of
 from partly.labels import Labels
+from partly.labels.weights import Weights
 from partly.networks.own_parts import OWN
 from partly.run.recipe import Recipe
 from partly.training import Validation
 
 SCORES = "scores.json"
+SAVED = ("run.json", "checkpoint-*", ".lock")  # what a saved model consists of
 
 
-def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None) -> dict[str, Any]:
+def describe(
+    recipe: Recipe,
+    items: Items,
+    labels: Labels,
+    validation: Validation | None = None,
+    weights: Weights | None = None,
+) -> dict[str, Any]:
     """What is run on what. `decides` says which of it decides whether a folder may go on."""
     known = {k: v for k, v in labels.summary().items() if not isinstance(v, list)}
     yes, no = labels.counts()
@@ -52,6 +62,7 @@ def describe(recipe: Recipe, items: Items, labels: Labels, validation: Validatio
             "sha256": items.digest(),
             "labels_sha256": labels.digest(),
             "known": known,
+            **({} if weights is None else {"weights_sha256": digest(torch.tensor(weights))}),
             **_made_of(items),
             "known_by_label": {"yes": yes.tolist(), "no": no.tolist()},
         },
@@ -131,11 +142,42 @@ def claim(folder: Path, description: dict[str, Any]) -> None:
         )
 
 
+@contextmanager
+def making_room(folder: Path, overwrite: bool, kinds: Sequence[str]) -> Iterator[None]:
+    """Within this a model may be saved into a folder that has no run. One that was saved there before is put aside,
+    where that is asked for, and is back if the new one cannot be written. Only a folder that holds nothing else
+    (`kinds` of files) is put aside: the folder of a training has a history and a report that would be lost."""
+    if not (folder / "run.json").exists():
+        yield
+        return
+    if not overwrite:
+        raise CheckpointError(
+            f"{folder}: there is a run in this folder already. Choose another one, or replace it: overwrite=True."
+        )
+    more = sorted(path.name for path in folder.iterdir() if not any(path.match(kind) for kind in kinds))
+    if more:
+        raise CheckpointError(
+            f"{folder}: holds more than a saved model and is not overwritten: {', '.join(more[:5])}. Take another one."
+        )
+    aside = folder.with_name(f".{folder.name}.before")
+    with files.locked(folder):
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        aside.rename(folder)
+        raise
+    shutil.rmtree(aside)
+
+
 def decides(description: dict[str, Any]) -> dict[str, Any]:
     """What must be equal for a run to go on: all but the machine and the time."""
     usual = asdict(Recipe("bce"))  # what a recipe was by itself before it could say so
     flat = {f"recipe.{key}": value for key, value in (usual | description["recipe"]).items()}
     flat |= {f"data.{key}": description["data"][key] for key in ("kind", "shape", "sha256", "labels_sha256")}
+    flat |= {"data.weights_sha256": description["data"].get("weights_sha256")}
     flat |= {f"validation.{key}": value for key, value in (description["validation"] or {}).items()}
     flat |= {f"files.{key}": value for key, value in description.get("files", {}).items()}
     flat |= {f"asks.{key}": value for key, value in description.get("asks", {}).items()}

@@ -21,6 +21,7 @@ from partly.run.folder import origin, read_description
 
 KIND = "per-label"
 ESTIMATOR = "estimator.skops"  # unfitted, as it was given
+SAVED = ("run.json", ESTIMATOR, "label-*", ".lock")  # what a saved model consists of
 
 
 def recipe_of(estimator: Any, packed: bytes, told: Told, own: dict[str, Any]) -> dict[str, Any]:
@@ -28,7 +29,8 @@ def recipe_of(estimator: Any, packed: bytes, told: Told, own: dict[str, Any]) ->
     there so that a person can see what differs."""
     kind, parameters = type(estimator), estimator.get_params()
     plain = {name: value for name, value in parameters.items() if value is None or isinstance(value, int | float | str)}
-    said = {"weight_unknown": told.weight, "pseudo_labels": told.pseudo, "scores": told.scores}
+    said: dict[str, Any] = {"weight_unknown": told.weight, "pseudo_labels": told.pseudo, "scores": told.scores}
+    said["sample_weight"] = told.sample
     return {
         "estimator": f"{kind.__module__}.{kind.__qualname__}",
         **{f"estimator.{name}": repr(value) for name, value in plain.items()},

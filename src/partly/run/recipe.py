@@ -12,9 +12,10 @@ from typing import Any
 from partly import auto, methods, networks
 from partly.catalogue import Info
 from partly.clock import Clock
-from partly.errors import SettingError
+from partly.errors import SettingError, within
 from partly.items import Items, SparseRows, is_decoded
-from partly.labels import Labels
+from partly.labels import Hierarchy, Labels
+from partly.labels.hierarchy import as_hierarchy
 from partly.method import Method, Task
 from partly.networks import Precision, backbones
 from partly.networks.network import check_compiler, check_learning
@@ -25,6 +26,7 @@ from partly.run import presets
 # What a caller may leave open.
 NUMERIC = ("epochs", "batch_size", "lr", "weight_decay")
 SETTINGS = ("settings", "head_settings", "backbone_settings", "schedule_settings")
+MOST_LR = 100.0  # a step beyond this teaches nothing, and ends in NaN
 OPEN = (*NUMERIC, *SETTINGS, "backbone", "augment", "optimizer", "schedule", "recipe")
 NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe may be: type, least, in words
     "epochs": (Integral, 1, "a whole number, 1 or more"),
@@ -61,6 +63,7 @@ class Recipe:
     precision: Precision = "auto"  # of networks, while they learn
     compile: bool = False  # networks, while they learn
     recipe: str | None = None  # the preset that some of this was taken from
+    hierarchy: dict[str, str] | None = None  # child -> parent: no label is scored above its parent
 
     def __post_init__(self) -> None:
         for name in ("method", "head", "optimizer", "schedule"):
@@ -72,6 +75,7 @@ class Recipe:
                 raise SettingError(f"{name} = {value!r} must be {words}.")
             # JSON knows plain numbers only, and a NumPy 3 would seed otherwise than a plain one.
             object.__setattr__(self, name, int(value) if kind is Integral else float(value))
+        within(0, MOST_LR, lr=self.lr)
         self._spell_out()
         optimisers.check(self.optimizer)
         schedules.find(self.schedule).make(Clock(0), self.lr, **self.schedule_settings)  # refuses what cannot be
@@ -80,6 +84,8 @@ class Recipe:
                 raise SettingError(f"average = {self.average!r} must be a number from 0 to below 1, such as 0.999.")
             object.__setattr__(self, "average", float(self.average))
         check_learning(self.precision, self.compile)
+        if self.hierarchy is not None:
+            object.__setattr__(self, "hierarchy", dict(as_hierarchy(self.hierarchy).parents))
 
     def _spell_out(self) -> None:
         """All settings, the defaults included."""
@@ -116,14 +122,20 @@ class Recipe:
                 "(`validation` of fit, --hold-out of the command line), or take another schedule."
             )
 
-    def build(self, items: Items, labels: int, observed: Labels | None = None) -> Method:
-        """The method, untrained, for such items; `observed` is what it is to be trained on, None to predict only."""
+    def build(
+        self, items: Items, labels: int, observed: Labels | None = None, names: tuple[str, ...] | None = None
+    ) -> Method:
+        """The method, untrained, for such items; `observed` is what it is to be trained on, None to predict only, and
+        then the labels' names are of use to a hierarchy."""
         if self.compile and observed is not None:
             check_compiler()
-        return methods.find(self.method).build(self.task(items, labels, observed), self.settings)
+        return methods.find(self.method).build(self.task(items, labels, observed, names), self.settings)
 
-    def task(self, items: Items, labels: int, observed: Labels | None = None) -> Task:
+    def task(
+        self, items: Items, labels: int, observed: Labels | None = None, names: tuple[str, ...] | None = None
+    ) -> Task:
         """What the method builds itself from."""
+        names = names if observed is None else observed.names
         return Task(
             items,
             labels,
@@ -142,6 +154,7 @@ class Recipe:
             average=self.average,
             precision=self.precision,
             compile=self.compile,
+            above=() if self.hierarchy is None or names is None else Hierarchy(self.hierarchy).above(names),
         )
 
 

@@ -16,9 +16,8 @@ Rows = npt.NDArray[np.intp]
 def targets_of(known: Floats, targets: Floats, believed: Floats, only_yes: bool) -> Floats:
     """What is known, else what is believed, [L, N]; where only yes is known, and may be missing anywhere, half of
     both."""
-    if only_yes:
-        return np.float32(OWN) * targets + np.float32(1 - OWN) * believed
-    return np.where(known > 0, targets, believed)
+    own = np.float32(OWN if only_yes else 1)
+    return np.where(known > 0, own * targets + (1 - own) * believed, believed)
 
 
 def believed(

@@ -64,12 +64,19 @@ class Beside(Method):
             yield {"loss": loss, "path": self.loss.item(), "strength": self.strength.item(), "share": self.share.item()}
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
-        weights, targets = self.terms(batch.z, **self.settings)
+        weights, targets = self._terms(batch)
         weights = torch.where(self.apart[batch.index][:, None], 0.0, weights)
         losses = F.binary_cross_entropy_with_logits(self.network(batch.x), targets, weights, reduction="sum")
         loss = losses / weights.sum().clamp(min=1.0)
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
+
+    def weighs(self) -> str:
+        return "entries"
+
+    def _terms(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        weights, targets = self.terms(batch.z, **self.settings)
+        return batch.weighed(weights), targets
 
     @torch.no_grad()
     def _solve(self, pool: Pool) -> None:
@@ -94,7 +101,7 @@ class Beside(Method):
             return
         with predicting(self):
             network = torch.cat([self.network(part.x) for part in parts]).cpu().numpy().T
-        each = [self.terms(part.z, **self.settings) for part in parts]
+        each = [self._terms(part) for part in parts]
         weights, targets = (torch.cat(some).cpu().numpy().T for some in zip(*each, strict=True))
         path = self.held_out[rows.to(self.device)].cpu().numpy().T
         parts_of_both = ((1 - share) * path + share * network for share in np.array(SHARES, np.float32))

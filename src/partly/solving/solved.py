@@ -48,6 +48,8 @@ def weighted(pool: Pool, terms: Terms, settings: dict[str, Any]) -> tuple[Floats
     for index, z in pool.labels_in_order():
         rows = index.cpu().numpy()
         weights[:, rows], targets[:, rows] = (part.T.cpu().numpy() for part in terms(z, **settings))
+    if pool.weights is not None:
+        weights *= pool.weights.T
     return weights, targets
 
 
@@ -89,6 +91,9 @@ class Solved(Method):
         self.register_buffer("bias", torch.zeros(task.labels))
         for name in self.spans:
             self.keep(f"held_out_{name}")
+
+    def weighs(self) -> str:
+        return "entries"
 
     def steps(self, pool: Pool) -> int:
         return len(self.spans)

@@ -2,7 +2,8 @@
 
 A file defines `scores(method, pool, clock, *, settings...)`. For block after block of `pool.in_order()` it yields a
 dictionary of tensors [B, L] (or NumPy arrays): "score", of which more means ask first, and what else is worth
-reporting of an entry. The method is in evaluation mode. What is known gets a score too; it is never asked.
+reporting of an entry. The method is in evaluation mode. What is known gets a score too; it is never asked. A file may
+also define `check(method)`, which refuses a method that it cannot ask, trained or not.
 
 `partly.queries()` lists the strategies.
 """
@@ -20,7 +21,7 @@ from torch import Tensor
 
 from partly import catalogue
 from partly.clock import Clock
-from partly.errors import PartlyError
+from partly.errors import PartlyError, SettingError
 from partly.items import Items, at_once, shown_as
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
@@ -61,6 +62,13 @@ def find(name: str) -> catalogue.Info:
     return catalogue.find(name, discover(), "query")
 
 
+def check(query: str, method: Method) -> None:
+    """Refuse a method of which this query could make nothing, before it is trained."""
+    refuse = getattr(find(query).module, "check", None)
+    if refuse is not None:
+        refuse(method)
+
+
 def choose(
     query: str,
     method: Method,
@@ -80,6 +88,8 @@ def choose(
     higher score for an item. Scores exist for a block of items at a time, so there never is a matrix of items x labels
     of them.
     """
+    if count < 1:
+        raise SettingError(f"{count} questions: ask for 1 or more.")
     info = find(query)
     chosen = info.complete(dict(settings or {}))
     items = shown_as(items, method.task.items)

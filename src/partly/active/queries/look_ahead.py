@@ -57,11 +57,20 @@ def scores(
         yield {"score": cross, "entropy": unsure, "divergence": cross - unsure}
 
 
+def check(method: Method) -> dict[str, Tensor]:
+    """The parameters that a step would change; refuses a method without any."""
+    weights: dict[str, Tensor] = {name: weight for name, weight in method.named_parameters() if weight.requires_grad}
+    if not weights:
+        raise SettingError(
+            "The query look-ahead needs a method that learns by gradients; this one has none to follow. "
+            "Ask by another query (uncertainty, random), or take another method."
+        )
+    return weights
+
+
 def _ahead(method: Method, pool: Pool, judges: Batch, rate: float) -> dict[str, Tensor]:
     """The parameters after one step towards the pseudo-labels of all items."""
-    weights = {name: weight for name, weight in method.named_parameters() if weight.requires_grad}
-    if not weights:
-        raise SettingError("The query look-ahead needs a method that learns by gradients; this one has none to follow.")
+    weights = check(method)
     slopes = [torch.zeros_like(weight) for weight in weights.values()]
     for batch in pool.in_order():
         given = torch.where(batch.z == 0, 0.5, (batch.z > 0).float())

@@ -1,0 +1,93 @@
+"""Features by their names: columns that come in another order are put into that of training, and those that are missing
+or strange are refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from partly.errors import DataError, listing
+from partly.items.arrays import Arrays
+from partly.items.contract import Items
+from partly.items.sparse_rows import SparseRows
+from partly.labels.names import Names
+
+
+def in_order(items: Items, names: Names | None) -> Items:
+    """These items with their features in the order of `names`; as they are where either side has none, since then
+    position counts."""
+    if names is None or items.names is None or items.names == names:
+        return items
+    order = _places(names, items.names)
+    if isinstance(items, SparseRows):
+        matrix = items.matrix[:, order]
+        matrix.sort_indices()
+        return replace(items, matrix=matrix, names=names)
+    assert isinstance(items, Arrays)  # nothing else has names
+    return replace(items, array=items.array[:, order], names=names)
+
+
+def table_in_order(table: Any, names: Sequence[str] | None) -> Any:
+    """The same of a table in memory, of pandas, polars or Arrow; anything else is given back as it is."""
+    there = columns_of(table)
+    if names is None or there is None or list(there) == list(names):
+        return table
+    order = _places(names, there)
+    if hasattr(table, "iloc"):
+        return table.iloc[:, order]
+    return table.select(list(names))
+
+
+def columns_of(table: Any) -> Names | None:
+    """What the columns of a table are called, where they are called anything: numbers are positions, no names."""
+    words: Any = getattr(table, "column_names", None)  # Arrow, where `columns` are the columns themselves
+    words = getattr(table, "columns", ()) if words is None else words
+    return tuple(words) if len(words) and all(isinstance(word, str) for word in words) else None
+
+
+def _places(names: Sequence[str], there: Sequence[str]) -> Any:
+    """Where each of these names is among those that are there."""
+    at = {name: j for j, name in enumerate(there)}
+    missing = [repr(name) for name in names if name not in at]
+    strange = [repr(name) for name in sorted(at.keys() - set(names), key=at.__getitem__)]
+    if missing or strange or len(at) < len(there):
+        told = [f"missing, {len(missing)}:" + listing(missing, len(missing))] if missing else []
+        told += [f"not in training, {len(strange)}:" + listing(strange, len(strange))] if strange else []
+        told += [] if missing or strange else ["Some are there twice."]
+        raise DataError(
+            "The features are not those of training. "
+            + "\n".join(told)
+            + "\nGive all of them, under the same names and in any order, and nothing else."
+        )
+    return np.array([at[name] for name in names])
+
+
+def words_in(table: Any) -> str:
+    """Which columns of a table hold something that is no number, and what: '' where there are none, or no table."""
+    if columns_of(table) is None or not hasattr(table, "iloc"):
+        return ""
+    found = []
+    for j, name in enumerate(table.columns):
+        column = table.iloc[:, j]
+        try:
+            np.asarray(column, dtype=float)
+        except (TypeError, ValueError):
+            found.append(f"{name!r}: {next(cell for cell in column if not _is_number(cell))!r}")
+    if not found:
+        return ""
+    return (
+        f"X: columns that are not numbers: {len(found)}"
+        + listing(found, len(found))
+        + "\nLeave them out, or make numbers of them (pandas.get_dummies, scikit-learn's OneHotEncoder)."
+    )
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True

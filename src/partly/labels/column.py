@@ -1,0 +1,31 @@
+"""Labels as a column of a torch data set: what a loss takes of an item, by its position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from partly.labels.matrix import Ternary
+
+
+class Column(Dataset[Tensor]):
+    """z [L] of each item, int8: +1 yes, -1 no, 0 unknown, as `partly.losses` take it. Sparse labels stay sparse."""
+
+    def __init__(self, rows: Callable[[list[int]], Ternary], count: int) -> None:
+        """rows: z [B, L] of some of the `count` items, which is `Labels.rows`."""
+        self.rows, self.count = rows, count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, item: int) -> Tensor:
+        if not -len(self) <= item < len(self):
+            raise IndexError(f"There are {len(self)} items; {item} is not among them.")
+        return self.__getitems__([item])[0]
+
+    def __getitems__(self, items: Sequence[int]) -> list[Tensor]:
+        """Those of a batch at once, which is how torch's loaders ask where they can."""
+        return list(torch.from_numpy(self.rows(list(items)).copy()))

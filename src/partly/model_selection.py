@@ -1,0 +1,154 @@
+"""Splits of partly known labels, and scores of entries by models that have not seen them.
+
+scikit-learn's own ways stop at unknown entries: an integer `cv` looks into Y and refuses the NaN, and
+`cross_val_predict(method="predict_proba")` numbers what it finds in a column, NaN included, so that of a column of yes
+and unknown it makes no and yes without a word. The splitter of items here is one for its `cv`; `cross_val_predict` here
+is for partly known labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from partly.errors import SettingError
+from partly.labels import Labels, as_labels
+from partly.labels.pairing import paired
+from partly.labels.weights import checked_weights
+from partly.one_label.given import count_of, rows_of
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class YesStratifiedKFold:
+    """Folds of items in which each label has about its share of known yes; for `cv=` of scikit-learn.
+
+    Item after item, those of the rarest label first, to the fold that wants a yes of it most (K. Sechidis,
+    G. Tsoumakas, I. Vlahavas. On the Stratification of Multi-label Data. ECML PKDD 2011); unknown counts for nothing.
+    """
+
+    n_splits: int = 5
+    seed: int = 0
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[Positions, Positions]]:
+        """Positions of the items to learn from and of those to judge by, fold after fold."""
+        labels = as_labels(y)
+        _check_splits(self.n_splits, len(labels), "items")
+        fold = _dealt(labels, self.n_splits, np.random.default_rng(self.seed))
+        for k in range(self.n_splits):
+            yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        return self.n_splits
+
+
+@dataclass(frozen=True)
+class EntrySplit:
+    """Folds of known entries: each is held out once, and is unknown to those who learn. All items are in every fold.
+
+    It asks how well the unknown entries of these same items are filled in. How well new items are labelled is asked by
+    folds of items. Known yes and known no of a label are dealt out evenly.
+    """
+
+    n_splits: int = 5
+    seed: int = 0
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> Iterator[tuple[Labels, Labels]]:
+        """Labels to learn from and labels to judge by, of all items, fold after fold; X is not looked at."""
+        labels = as_labels(y)
+        rows, columns, said = labels.entries()
+        _check_splits(self.n_splits, len(rows), "known entries")
+        rng = np.random.default_rng(self.seed)
+        order = np.lexsort((rng.random(len(rows)), said, columns))
+        group = 2 * columns[order] + said[order]
+        first = np.searchsorted(group, group)  # where the yes, or the no, of the same label begin
+        begin = rng.integers(self.n_splits, size=2 * labels.shape[1])[group]
+        fold = np.empty(len(rows), np.int64)
+        fold[order] = (np.arange(len(rows)) - first + begin) % self.n_splits
+        for k in range(self.n_splits):
+            out = fold == k
+            entries = rows[out], columns[out]
+            learned = labels.with_entries(*entries, np.zeros(int(out.sum()), np.int8))
+            judged = Labels.from_codes(*entries, said[out], labels.names, labels.given_ids, len(labels))
+            yield learned, judged
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        return self.n_splits
+
+
+def cross_val_predict(
+    estimator: Any, X: Any, Y: Any, *, cv: Any = 5, method: str = "predict_proba", sample_weight: Any = None
+) -> npt.NDArray[Any]:
+    """Scores of every entry by a clone of the estimator that has not learned from it, [N, L].
+
+    cv: a number of folds of items (`YesStratifiedKFold`), a splitter of scikit-learn, or `EntrySplit`: then known
+    entries have the score of the fold that they were held out of, and unknown ones, of which nobody learned, the mean.
+    """
+    labels = paired(count_of(X), Y)
+    weights = checked_weights(sample_weight, labels)
+    if isinstance(cv, EntrySplit):
+        return _by_entries(estimator, X, labels, cv, method, weights)
+    splitter = YesStratifiedKFold(cv) if isinstance(cv, int) else cv
+    found: npt.NDArray[Any] | None = None
+    for learned, judged in splitter.split(X, labels):
+        given = {} if weights is None else {"sample_weight": weights[learned]}
+        model = clone(estimator).fit(rows_of(X, learned), labels[learned], **given)
+        part = np.asarray(getattr(model, method)(rows_of(X, judged)))
+        found = np.full(labels.shape, np.nan, part.dtype) if found is None and part.dtype.kind == "f" else found
+        found = np.zeros(labels.shape, part.dtype) if found is None else found
+        found[judged] = part
+    assert found is not None
+    return found
+
+
+def _by_entries(
+    estimator: Any, X: Any, labels: Labels, cv: EntrySplit, method: str, weights: Any
+) -> npt.NDArray[np.float64]:
+    if method == "predict":
+        raise SettingError("method = 'predict': of unknown entries the mean over folds is taken. Ask for scores.")
+    given = {} if weights is None else {"sample_weight": weights}
+    found, total = np.zeros(labels.shape), np.zeros(labels.shape)
+    for learned, judged in cv.split(X, labels):
+        scores = np.asarray(getattr(clone(estimator).fit(X, learned, **given), method)(X))
+        total += scores
+        rows, columns, _ = judged.entries()
+        found[rows, columns] = scores[rows, columns]
+    return np.where(labels.rows(slice(None)) != 0, found, total / cv.n_splits)
+
+
+def _check_splits(splits: Any, most: int, what: str) -> None:
+    if isinstance(splits, bool) or not isinstance(splits, int) or not 2 <= splits <= most:
+        raise SettingError(f"n_splits = {splits!r} must be a whole number from 2 to the number of {what}, {most}.")
+
+
+def _dealt(labels: Labels, folds: int, rng: np.random.Generator) -> Positions:
+    """The fold of each item, [N]."""
+    rows, columns, said = labels.entries()
+    at = (rows[said == 1], columns[said == 1])
+    yes = sp.csr_array((np.ones(len(at[0]), np.int8), at), shape=labels.shape)
+    by_label = yes.tocsc()
+    left = np.diff(by_label.indptr).astype(np.float64)  # yes of items that have no fold yet
+    wanted = np.tile(left / folds, (folds, 1))
+    room = np.full(folds, len(labels) / folds)
+    fold = np.full(len(labels), -1, np.int64)
+    while left.any():
+        label = int(np.argmin(np.where(left > 0, left, np.inf)))
+        items = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+        for item in rng.permutation(items[fold[items] < 0]):
+            best = np.lexsort((rng.random(folds), room, wanted[:, label]))[-1]
+            own = yes.indices[yes.indptr[item] : yes.indptr[item + 1]]
+            fold[item] = best
+            wanted[best, own] -= 1
+            room[best] -= 1
+            left[own] -= 1
+    for item in rng.permutation(np.flatnonzero(fold < 0)):
+        fold[item] = np.lexsort((rng.random(folds), room))[-1]
+        room[fold[item]] -= 1
+    return fold

@@ -1,0 +1,110 @@
+"""Precision and recall over the threshold, from counts that are small enough to go with a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from partly.labels import Labels, scored
+from partly.metrics import precision_recall_f1
+from partly.report import plots
+from partly.report.words import Scored
+
+STEPS, COARSE = 100, 20  # thresholds between 0 and 1; fewer where there are many labels
+MANY = 200  # labels of all runs together
+LISTED = 1000  # of more labels only what they come to all together is in the page
+TENTHS = range(1, 10)
+SUMMED = {"OP": "precision", "OR": "recall", "OF1": "F1"}  # all known entries together
+MEANS = {"CP": "mean precision", "CR": "mean recall", "CF1": "CF1"}  # over the labels
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Called:
+    """Known entries by label and by how many of the thresholds k / steps, k = 1 ..., they reach: [L, steps + 1]."""
+
+    yes: Counts
+    no: Counts
+
+    def above(self, step: int) -> tuple[Counts, Counts, Counts]:
+        """Of each label, at the threshold step / steps: hits, entries called yes, and all yes. [L] each."""
+        hits = self.yes[:, step:].sum(axis=1)
+        return hits, hits + self.no[:, step:].sum(axis=1), self.yes.sum(axis=1)
+
+    def scores(self, step: int) -> dict[str, float]:
+        """As `metrics.evaluate` has them at this threshold."""
+        table = self.above(step)
+        cp, cr, _ = map(scored.mean, precision_recall_f1(*table))
+        pooled = map(float, precision_recall_f1(*(part.sum() for part in table)))
+        cf1 = 2 * cp * cr / (cp + cr) if cp + cr else 0.0
+        return dict(zip(SUMMED, pooled, strict=True)) | dict(zip(MEANS, (cp, cr, cf1), strict=True))
+
+    def packed(self) -> list[list[int]]:
+        """A list a label, or one for all where there are too many: thresholds reached, yes, no; and so on."""
+        yes, no = (part if len(part) <= LISTED else part.sum(axis=0, keepdims=True) for part in (self.yes, self.no))
+        return [
+            [int(n) for step in np.flatnonzero(a + b) for n in (step, a[step], b[step])]
+            for a, b in zip(yes, no, strict=True)
+        ]
+
+
+def count(probabilities: npt.NDArray[Any], truth: Labels, steps: int = STEPS) -> Called:
+    """The known entries of some evaluation items. probabilities: [N, L]."""
+    exact = np.result_type(probabilities.dtype, np.float16)  # 0.7 is 0.7, also in float32: as `metrics` compares
+    edges = (np.arange(1, steps + 1) / steps).astype(exact)
+    found = np.zeros((2, len(truth.names), steps + 1), np.int64)
+    for j, both in enumerate(scored.columns(probabilities, truth.ternary())):
+        for kind, some in enumerate(both):
+            found[kind, j] = np.bincount(np.searchsorted(edges, some, side="right"), minlength=steps + 1)
+    return Called(found[0], found[1])
+
+
+def section(runs: Sequence[Scored], best: Scored | None, truth: Labels | None) -> dict[str, Any] | None:
+    """What the page says about thresholds; None where no known yes tells anything."""
+    able = [run for run in runs if run.scores is not None]
+    if truth is None or not able or not truth.counts()[0].any():
+        return None
+    steps = STEPS if len(able) * len(truth.names) <= MANY else COARSE
+    counted = [count(np.asarray(run.view.probabilities), truth, steps) for run in able]
+    at = able.index(best) if best is not None else 0
+    called, half = counted[at], steps // 2
+    listed = len(truth.names) <= LISTED
+    hits, predicted, yes = called.above(half)
+    precision, recall, f1 = precision_recall_f1(hits, predicted, yes)
+    rows = zip(truth.names, precision, recall, f1, predicted, yes, called.no.sum(axis=1), strict=True)
+    return {
+        "run": able[at],
+        "runs": list(zip(able, (one.scores(half) for one in counted), strict=True)),
+        "columns": SUMMED | (MEANS if listed else {}),
+        "tenths": [(k / 10, called.scores(k * steps // 10)) for k in TENTHS],
+        "labels": list(rows) if listed else [],
+        "own": able[at].view.thresholds,
+        "no_no": not truth.counts()[1].any(),
+        "drawing": _draw(called, steps),
+        "data": {"steps": steps, "first": at, "counts": [one.packed() for one in counted]},
+    }
+
+
+def _draw(called: Called, steps: int) -> plots.Drawing:
+    """Precision and recall of all known entries over the threshold."""
+    found = [called.scores(step) for step in range(steps + 1)]
+    some = [bool(called.above(step)[1].any()) for step in range(steps + 1)]  # precision of nothing is not worth a line
+    x = [step / steps for step in range(steps + 1)]
+    with plots.canvas(5.4, 2.7) as figure:
+        axes = figure.subplots()
+        marks: list[plots.Mark] = []
+        for place, key in enumerate(("OR", "OP")):
+            look = plots.look(place + 3, privileged=False)
+            y = [one[key] if key == "OR" or called_any else np.nan for one, called_any in zip(found, some, strict=True)]
+            (line,) = axes.plot(x, y, color=look.colour, linestyle=("solid", (0, (4, 2)))[place], label=SUMMED[key])
+            line.set(marker=look.marker, markersize=3.5, markevery=steps // 10)
+            marks += [
+                (axes, a, b, f"threshold {a:.2f}: {SUMMED[key]} {b:.3f}") for a, b in zip(x, y, strict=True) if b == b
+            ]
+        axes.set(xlabel="threshold", xlim=(0, 1), ylim=(-0.03, 1.03))
+        figure.legend(loc="outside upper right", ncols=2, frameon=False)
+        return plots.drawing(figure, marks)
