@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint types check coverage docs results bench clean
+.PHONY: setup demo test lint types check coverage docs results evidence evidence-smoke bench clean
 
 setup: $(READY)
 
@@ -36,9 +36,16 @@ coverage: setup
 docs: setup
 	$(BIN)/python docs/generate.py
 
-# docs/results.md and its pictures, from results/*.jsonl.
+# docs/results.md, its pages and docs/claims.md, from results/*.jsonl.
 results: setup
 	$(BIN)/python docs/results.py
+
+# The runs behind the results and the claims: hours, and resumable. The same list in a minute or two, on made items.
+evidence: setup
+	$(BIN)/python benchmarks/evidence.py
+
+evidence-smoke: setup
+	$(BIN)/python benchmarks/evidence.py --smoke
 
 bench: setup
 	$(BIN)/python benchmarks/step.py

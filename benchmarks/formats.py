@@ -1,6 +1,6 @@
 """Peak memory of reading large label files: a long table and a COCO file of about 200 MB each, in a process of its own.
 
-    python benchmarks/formats.py [megabytes]
+python benchmarks/formats.py [megabytes]
 """
 
 from __future__ import annotations

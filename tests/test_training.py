@@ -291,11 +291,14 @@ class Scripted(Method):
         return x[:, :LABELS] * self.scale[int(self.age) - 1]
 
 
-def scripted(scale: list[float], labels: Labels, logs: list[dict[str, float]] | None = None) -> Any:
+def scripted(
+    scale: list[float], labels: Labels, logs: list[dict[str, float]] | None = None, keep_last: bool = False
+) -> Any:
     x = as_items(np.where(labels.rows(slice(None)) == 1, 1.0, -1.0))
     method = Scripted(Task(x, LABELS), scale, logs)
     clock = Clock(0, len(scale), len(logs) if logs else 2)
-    progress = training.train(method, Pool(x, labels), clock, validation=training.Validation(x, labels))
+    validation = training.Validation(x, labels)
+    progress = training.train(method, Pool(x, labels), clock, validation=validation, keep_last=keep_last)
     return method, progress
 
 
@@ -313,6 +316,14 @@ def test_the_best_epoch_is_kept() -> None:
     assert max(scores[0], *scores[2:]) < 1.0
     assert [line["epoch"] for line in progress.history] == [1, 2, 3, 4]
     assert progress.best is None  # it lives in the method now
+
+
+def test_the_last_epoch_is_kept_beside_the_best_for_who_asks() -> None:
+    for scale, age in (([0.0, 1.0, -1.0], 3), ([-1.0, 0.0, 1.0], None)):
+        method, progress = scripted(scale, full(), keep_last=True)
+        assert (None if progress.last is None else int(progress.last["age"])) == age  # nothing, where it is the best
+        assert int(method.age) == progress.best_epoch
+    assert scripted([0.0, 1.0, -1.0], full())[1].last is None
 
 
 def test_of_equal_epochs_the_first_is_kept() -> None:

@@ -47,6 +47,7 @@ class Progress:
     best: dict[str, Tensor] | None = None
     best_epoch: int | None = None
     best_score: float | None = None
+    last: dict[str, Tensor] | None = None  # of the last epoch, where somebody asked and the best is another one
     finished: bool = False
     notes: dict[str, Any] = field(default_factory=dict)  # what the method tells of its training
     scores: list[float | None] = field(default_factory=list)  # of the validation part, after each epoch
@@ -80,12 +81,14 @@ def train(
     save_seconds: float = SAVE_SECONDS,
     watch: Watch | None = None,
     keep_entries: bool = False,
+    keep_last: bool = False,
 ) -> Progress:
     """Train to the end of the clock's epochs; leave the best epoch's weights (or the last's) in the method.
 
     With a folder, go on from the newest checkpoint there, save at safe points, and on SIGINT or SIGTERM finish the
     step, save and raise `Stopped`. What is saved at the end is the model, and beside it what the method believes of the
-    training entries; `keep_entries`: and what it kept for them, so that another run can start from there.
+    training entries; `keep_entries`: and what it kept for them, so that another run can start from there. `keep_last`:
+    leave the last epoch's weights in `Progress.last` too, in memory alone.
 
     Where the pool is spread over several processes, all of them call this, and stop and save at the same step.
     """
@@ -114,6 +117,8 @@ def train(
         if not progress.finished:
             method.become_average()
             if progress.best is not None:
+                if keep_last and progress.best_epoch != clock.epochs:
+                    progress.last = {key: tensor.clone() for key, tensor in method.state_dict().items()}
                 method.load_state_dict(progress.best)
             progress.best, progress.finished = None, True
             group.agree(method.state())
@@ -339,7 +344,7 @@ def save(
     finished = method.weights() | (method.entries() if keep_entries else {})
     tensors = finished if progress.finished else method.state()
     best = {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
-    plain = {name: value for name, value in vars(progress).items() if name != "best"}
+    plain = {name: value for name, value in vars(progress).items() if name not in ("best", "last")}
     record = {"epoch": clock.epoch, "step": clock.step, "progress": plain, "beliefs": beliefs}
     checkpoint.save(folder, tensors | best, record)
 

@@ -145,3 +145,25 @@ def test_a_papers_value_stands_beside_ours():
     assert [one.value for one in found["bce, all labels"].papers] == [89.42]
     made = lines({"assume-negative": [0.7]}, data="voc2012", scenario="single-positive", validation="partial")
     assert rows(made)["assume-negative"].papers == ()  # the papers validate on complete labels
+
+
+def test_who_is_told_no_head_runs_in_every_race_on_the_same_known_entries():
+    alone = [line("auto", seed, 0.65, head="auto") for seed in (0, 1)]
+    races = [*lines(RACE), *lines(RACE, head="mlp", optimizer="sgd", recipe={"epochs": 9})]
+    elsewhere = lines({"bce": [0.5, 0.5]}, scenario="uniform:0.1")
+    blocks = gather([*alone, *races, *elsewhere])
+    assert sorted((block.title, block.scenario, "auto" in block.race) for block in blocks) == [
+        ("tiny, linear, adamw, usual recipe", "uniform:0.1", False),
+        ("tiny, linear, adamw, usual recipe", "uniform:0.5", True),
+        ("tiny, mlp, sgd, epochs 9", "uniform:0.5", True),
+    ]
+    (block,) = gather(alone)  # a race of its own, where there is no other
+    assert block.title == "tiny, auto"
+
+
+def test_races_that_leave_out_items_without_labels_are_their_own():
+    blocks = gather([*lines(RACE), *lines({"bce": [0.7, 0.7]}, known_only=True)])
+    assert sorted(block.title for block in blocks) == [
+        "tiny, linear, all items",
+        "tiny, linear, items with labels only",
+    ]

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 
 from partly import methods
-from partly.comparison.plan import FULL, NAIVE, Cell, Experiment, method_and_settings, parse_settings, read_experiment
+from partly.comparison.plan import (
+    FULL,
+    NAIVE,
+    Cell,
+    Experiment,
+    cut_of,
+    method_and_settings,
+    name_of,
+    parse_settings,
+    read_experiment,
+)
 from partly.comparison.protocol import candidates
 from partly.errors import SettingError
 from partly.items import as_items
@@ -55,6 +65,54 @@ def test_the_untuned_rows_stay_and_the_budget_is_the_same_for_all():
     cells = experiment(tune=8).cells()
     names = ("partial-bce", *NAIVE)
     assert shown(cells) == {(FULL, "bce", 0), *(("uniform:0.1", name, tune) for name in names for tune in (0, 8))}
+
+
+def test_the_yardsticks_are_told_neither_head_nor_optimiser_nor_recipe():
+    cells = experiment(yardsticks=True, heads=("linear", "mlp"), optimizers="sgd", recipe={"epochs": 3}).cells()
+    along = [cell for cell in cells if cell.method in ("auto", "per-label")]
+    assert len(along) == 2 * 2  # seeds x yardsticks, whatever the heads
+    assert {(cell.head, cell.optimizer, str(cell.recipe)) for cell in along} == {("auto", "adamw", "{}")}
+    assert {cell.settings.get("estimator") for cell in along} == {None, "tuned-logistic-regression"}
+
+
+def test_parts_overrule_what_they_say_and_share_the_rest():
+    parts = ({"methods": ["em"]}, {"heads": "linear", "methods": ["em", "role"]}, {"methods": ["em"]})
+    whole = experiment(naive=False, parts=parts)
+    assert [(one.methods, one.heads, one.seeds) for one in whole.each()] == [
+        (("em",), ("mlp",), 2), (("em", "role"), ("linear",), 2), (("em",), ("mlp",), 2),
+    ]  # fmt: skip
+    cells = whole.cells()
+    assert len(cells) == 2 * (2 + 3)  # what two parts ask for is run once
+    assert {(cell.head, cell.method) for cell in cells if cell.scenario != FULL} == {
+        ("mlp", "em"), ("linear", "em"), ("linear", "role"),
+    }  # fmt: skip
+    with pytest.raises(SettingError, match="There is no recipe entry 'epoch'"):
+        experiment(parts=({"recipe": {"epoch": 3}},))
+
+
+def test_who_learns_from_known_items_only_has_no_row_of_all_labels():
+    cells = experiment(known_only=True, naive=False).cells()
+    assert shown(cells) == {("uniform:0.1", "partial-bce", 0)}
+    assert all(cell.key()["known_only"] is True for cell in cells)
+    assert "known_only" not in experiment().cells()[0].key()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("../d/coco.npz:3000", ("../d/coco.npz", 3000, "coco:3000")),
+        ("coco.npz", ("coco.npz", None, "coco")),
+        ("scenes:50", ("scenes", 50, "scenes:50")),
+        ("odd:name.npz", ("odd:name.npz", None, "odd:name")),
+    ],
+)
+def test_a_cut_is_part_of_the_name(text, found):
+    assert (*cut_of(text), name_of(text)) == found
+
+
+def test_a_cut_to_nothing_is_refused():
+    with pytest.raises(SettingError, match="cut to no items"):
+        experiment(data="a.npz:0")
 
 
 def test_a_key_spells_the_defaults_and_forgets_the_folder():
@@ -113,6 +171,7 @@ def test_an_experiment_file(tmp_path):
         (FILE + "sedes = 3", "unknown entry 'sedes'. Did you mean 'seeds'"),
         ("data = [", "cannot be read"),
         ('data = "scenes"\n', "missing"),
+        (FILE + "[[parts]]\nsedes = 3", "unknown entry 'sedes'. Did you mean 'seeds'"),
     ],
 )
 def test_a_bad_experiment_file_is_refused_by_name(tmp_path, text, words):
@@ -121,6 +180,14 @@ def test_a_bad_experiment_file_is_refused_by_name(tmp_path, text, words):
     with pytest.raises(SettingError, match=words) as refused:
         read_experiment(path)
     assert "mine.toml" in str(refused.value)
+
+
+def test_the_parts_of_a_file_name_their_data_relative_to_it(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('methods = ["bce"]\n[[parts]]\ndata = "x.npz:9"\nscenarios = "uniform:0.1"\n')
+    (part,) = read_experiment(path).each()
+    assert part.data == (str(tmp_path / "x.npz:9"),)
+    assert {cell.key()["data"] for cell in part.cells()} == {"x:9"}
 
 
 def test_an_experiment_file_that_is_not_there(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 
 import partly
 from comparison.making import write_split
-from partly import Dataset, methods, run, scenarios
+from partly import Dataset, methods, metrics, run, scenarios
 from partly.comparison import protocol
 from partly.comparison.lines import KEY, TIMING
 from partly.comparison.plan import Cell
@@ -82,7 +82,7 @@ def test_the_same_cell_gives_the_same_line_but_for_time_and_memory(source):
 
 def test_with_coarse_labels_no_wholly_known_item_goes_to_validation(source, monkeypatch):
     learned = []
-    monkeypatch.setattr(run, "fit", lambda recipe, items, labels, validation: learned.append((labels, validation)))
+    monkeypatch.setattr(run, "fit", lambda recipe, items, labels, validation, **_: learned.append((labels, validation)))
     data = replace(source, hierarchy=Hierarchy(dict.fromkeys(source.labels.names, "all")))
     for seed, scenario in product(range(5), ("coarse-only:0.02", "coarse_only:0.02")):
         asked = cell(scenario=scenario, seed=seed, validation="partial")
@@ -119,6 +119,45 @@ def test_labels_are_grouped_by_their_known_yes_in_training(source):
     assert [line["test"][f"mAP group {n}"] for n in range(1, 6)] == [*groups, None]  # four labels, five groups
 
 
+def test_the_last_epoch_is_scored_beside_the_best(source):
+    line = run_cell(cell(method="em", head="mlp", recipe=RECIPE | {"lr": 1.0, "epochs": 6}), source)
+    assert line["best_epoch"] < 6
+    fit, _ = held_out(len(source.labels), protocol.HOLD_OUT, 0)
+    observed = scenarios.uniform(source.labels, 0.5, 0)[fit]
+    last = run.fit(run.Recipe(**line["ran"]), source.items[fit], observed)  # without validation the last epoch is kept
+    assert line["last"]["mAP"] == metrics.evaluate(last.predict(source.test.items), source.test.labels)["mAP"]
+    assert line["last"]["mAP"] != line["test"]["mAP"]
+    assert set(line["last"]) == set(line["test"])
+    solved = run_cell(cell(), source)
+    assert solved["last"] == solved["test"]
+
+
+def test_items_of_which_nothing_is_known_can_be_left_out(source, monkeypatch):
+    learned = []
+    monkeypatch.setattr(run, "fit", lambda recipe, items, labels, **_: learned.append((items, labels)))
+    for known_only in (False, True):
+        with pytest.raises(AttributeError):  # there is no model
+            run_cell(cell(scenario="dense:0.3", known_only=known_only), source)
+    (everything, _), (items, labels) = learned
+    fit = held_out(len(source.labels), protocol.HOLD_OUT, 0)[0]
+    some = fit[scenarios.dense(source.labels, 0.3, 0).known_per_item()[fit] > 0]
+    assert len(everything) == len(fit) > len(items) == len(some) > 0
+    assert (numbers(items) == numbers(source.items[some])).all()
+    assert labels == source.labels[some]
+
+
+def test_a_data_set_can_be_cut_to_some_items_which_are_always_the_same(tmp_path):
+    path = str(write_split(tmp_path / "tiny.npz"))
+    whole, large, small = (open_data(path + cut) for cut in ("", ":60", ":20"))
+    assert (len(whole.labels), len(large.labels), len(small.labels)) == (120, 60, 20)
+    rows = [{row.tobytes() for row in numbers(part.items)} for part in (small, large, whole)]
+    assert rows[0] < rows[1] < rows[2]
+    assert open_data(path + ":60").digest == large.digest != whole.digest
+    assert (numbers(small.test.items) == numbers(whole.test.items)).all()
+    with pytest.raises(DataError, match="cannot be cut to 121 training items, it has 120"):
+        open_data(path + ":121")
+
+
 def test_an_undefined_score_is_null(source):
     nobody = Labels.from_full(np.zeros(source.test.labels.shape, int), names=source.labels.names)
     line = run_cell(cell(), replace(source, test=replace(source.test, labels=nobody)))
@@ -141,9 +180,9 @@ def test_the_mask_is_the_same_for_all_methods_and_another_for_another_seed_or_sc
 def test_validation_is_split_off_the_training_part(source, monkeypatch, kind):
     seen = {}
 
-    def fit(recipe, items, labels, validation=None):
+    def fit(recipe, items, labels, validation=None, **how):
         seen.update(x=numbers(items), y=labels, validation=validation)
-        return original(recipe, items, labels, validation=validation)
+        return original(recipe, items, labels, validation=validation, **how)
 
     original = run.fit
     monkeypatch.setattr(run, "fit", fit)
@@ -165,7 +204,7 @@ def test_validation_is_split_off_the_training_part(source, monkeypatch, kind):
 def test_the_test_part_changes_nothing_but_the_scores(source):
     one, other = run_cell(cell(tune=3), source), run_cell(cell(tune=3), replace(source, test=flipped(source.test)))
     differ = {name for name in one if one[name] != other[name]} - set(TIMING)
-    assert differ == {"data_digest", "test"}
+    assert differ == {"data_digest", "test", "last"}
 
 
 def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
@@ -175,7 +214,9 @@ def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
     with pytest.raises(ProtocolError, match="before the epoch was chosen"):
         test.scores(fitted)
     fitted.progress.finished = True
-    assert 0 < test.scores(fitted)["mAP"] <= 1
+    best, last = test.scores(fitted)
+    assert 0 < best["mAP"] <= 1
+    assert last == best  # nobody asked to keep the last epoch
     with pytest.raises(ProtocolError, match="twice"):
         test.scores(fitted)
 

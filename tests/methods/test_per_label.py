@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold
 
 from conformance.bench import ITEMS, LABELS, logits_of, make_clock, make_pool, make_task, observed, x_of
 from partly import Classifier, one_label, run, training
@@ -53,6 +54,41 @@ def test_each_label_is_what_scikit_learn_gives(unknown: str, weight: float) -> N
                 weights.append(1.0 if z[i, j] else weight)
         by_hand = LogisticRegression(C=0.5, max_iter=1000).fit(x[rows], targets, weights).predict_proba(x)[:, 1]
         np.testing.assert_allclose(logits[:, j], log_odds(by_hand), rtol=1e-3, atol=1e-3)
+
+
+def test_the_tuned_one_takes_for_each_label_the_strength_that_is_best_in_folds() -> None:
+    z = observed()
+    z[:, 0] = np.where(z[:, 0] == 0, 0, np.random.default_rng(0).choice([1, -1], len(z)))  # nothing to be learned
+    pool = Pool(make_pool().items, Labels.from_ternary(z))
+    logits = logits_of(fitted(pool, estimator="tuned-logistic-regression", unknown="ignore"), x_of(pool.items))
+    x, chosen = standardised(pool), []
+    for j in range(LABELS):
+        rows = np.flatnonzero(z[:, j])
+        yes = z[rows, j] == 1
+        folds = list(StratifiedKFold(3).split(x[rows], yes))
+        losses = {}
+        for c in (1e-4, 1e-3, 1e-2, 0.1, 1.0):
+            model = LogisticRegression(C=c, max_iter=1000)
+            said = [model.fit(x[rows][a], yes[a]).predict_proba(x[rows][b])[:, 1] for a, b in folds]
+            each = [-np.log(np.where(yes[b], p, 1 - p)).mean() for (_, b), p in zip(folds, said, strict=True)]
+            losses[c] = np.mean(each)
+        chosen.append(min(losses, key=losses.__getitem__))
+        by_hand = LogisticRegression(C=chosen[-1], max_iter=1000).fit(x[rows], yes).predict_proba(x)[:, 1]
+        np.testing.assert_allclose(logits[:, j], log_odds(by_hand), rtol=2e-2, atol=2e-2)
+    assert len(set(chosen)) > 1
+
+
+def test_the_tuned_one_makes_do_with_a_single_yes() -> None:
+    z = observed()
+    z[:, 0] = np.minimum(z[:, 0], 0)
+    z[0, 0] = 1
+    pool = Pool(make_pool().items, Labels.from_ternary(z))
+    how = {"unknown": "ignore", "c": 0.5}
+    tuned, plain = (
+        logits_of(fitted(pool, estimator=name, **how), x_of(pool.items))[:, 0]
+        for name in ("tuned-logistic-regression", "logistic-regression")
+    )
+    assert (tuned == plain).all()
 
 
 def test_a_label_that_says_only_one_thing_is_a_smoothed_constant() -> None:

@@ -81,7 +81,10 @@ def _theirs(line: Line, name: str) -> papers.Figure | None:
     """The area that a paper reports for this query, on the same pictures and with the same learner."""
     names = getattr(find(line["asks"]["query"]).module, "IN_PAPERS", ())
     able = papers.find(metric=f"AUC-{name}") if line["method"] == LEARNER else []
-    return next((one for one in able if papers.DATA.get(one.dataset) == line["data"] and one.method in names), None)
+    return next(
+        (one for one in able if papers.DATA.get(one.dataset) == line["data"].partition(":")[0] and one.method in names),
+        None,
+    )
 
 
 def _by_seed(lines: Sequence[Line], name: str) -> Scores:

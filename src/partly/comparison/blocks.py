@@ -12,11 +12,13 @@ from partly.active.simulation import RANKS
 from partly.comparison import lines as result_lines
 from partly.comparison import papers
 from partly.comparison.lines import Line
-from partly.comparison.plan import FULL, NAIVE
+from partly.comparison.plan import AUTO, FULL, NAIVE, YARDSTICKS
 from partly.comparison.protocol import ProtocolError
 from partly.comparison.statistics import Mean, Scores, gap_closed, mean, not_worse
 
-RACE = ("scenario", "data", "head", "validation", "data_digest", "optimizer", "recipe")
+RACE = ("scenario", "data", "head", "validation", "data_digest", "optimizer", "recipe", "known_only")
+SHARED = ("scenario", "data", "validation", "data_digest")  # what a race has in common with who is told no more
+OWN_HEAD = tuple(text.partition("[")[0] for text in YARDSTICKS)
 ORIGIN = ("partly", "protocol", "torch", "machine")
 SCORES = ("mAP", "CF1", "OF1")
 
@@ -90,15 +92,33 @@ def gather(lines: Sequence[Line]) -> list[Block]:
     """The blocks of some result lines, by scenario and data. Lines of different origin never meet in a row."""
     result_lines.check(list(lines))
     defaults = {name: info.defaults() for name, info in methods.discover().items()}
-    found: dict[str, list[Line]] = {}
-    for line in lines:
-        found.setdefault(_text(line, (*RACE, *ORIGIN)), []).append(line)
-    races = [_rows(group, defaults) for _, group in sorted(found.items())]
+    races = [_rows(group, defaults) for group in _groups(lines)]
     full = {_elsewhere(row): row for rows in races for row in rows if _saw_all(row)}
-    varying = [name for name in (*RACE[5:], *ORIGIN) if len({_text(line, [name]) for line in lines}) > 1]
+    told = [rows[0].lines[0] for rows in races]
+    varying = [name for name in (*RACE[5:], *ORIGIN) if len({_text(line, [name]) for line in told}) > 1]
     blocks = [_block(rows, full.get(_elsewhere(rows[0])), varying) for rows in races]
     # Of the cells that saw all labels only the full row is a part of the race, unless they were a race of their own.
     return [block for block in blocks if block.scenario != FULL or len(block.rows) > 1]
+
+
+def _groups(lines: Sequence[Line]) -> list[list[Line]]:
+    """The lines of each race. Who is told neither head nor optimiser nor recipe (`auto`, tuned scikit-learn) runs in
+    every race on the same known entries, after those that were told."""
+    found: dict[str, list[Line]] = {}
+    alone: dict[str, list[Line]] = {}
+    for line in lines:
+        own = line["method"] in OWN_HEAD and line["head"] == AUTO and not line["recipe"]
+        where = alone.setdefault(_text(line, (*SHARED, *ORIGIN)), []) if own else _race(found, line)
+        where.append(line)
+    for key, same in alone.items():
+        races = [group for group in found.values() if _text(group[0], (*SHARED, *ORIGIN)) == key]
+        for group in races or [_race(found, same[0])]:
+            group += same
+    return [group for _, group in sorted(found.items())]
+
+
+def _race(found: dict[str, list[Line]], line: Line) -> list[Line]:
+    return found.setdefault(_text(line, (*RACE, *ORIGIN)), [])
 
 
 def spelled(line: Line, defaults: Mapping[str, Mapping[str, Any]]) -> str:
@@ -118,7 +138,7 @@ def named(name: str, settings: Mapping[str, Any], usual: Mapping[str, Any]) -> s
 
 
 def _block(rows: list[Row], full: Row | None, varying: Sequence[str]) -> Block:
-    what = {name: rows[0].lines[0][name] for name in (*RACE, *ORIGIN)}
+    what: dict[str, Any] = {name: rows[0].lines[0].get(name) for name in (*RACE, *ORIGIN)}
     rows = sorted(rows, key=lambda row: (-found.value if (found := row.mean()) else 1.0, row.name))
     if full is not None and what["scenario"] != FULL:
         rows.insert(0, replace(full, name=f"{full.name}, all labels", kind="full"))
@@ -172,6 +192,8 @@ def _elsewhere(row: Row) -> str:
 
 
 def _words(name: str, value: Any) -> str:
+    if name == "known_only":
+        return "items with labels only" if value else "all items"
     if isinstance(value, dict):
         return ", ".join(f"{k} {v}" for k, v in value.items()) or f"usual {name}"
     return value if name in ("optimizer", "machine") else f"{name} {value}"
@@ -182,4 +204,4 @@ def _recipe(line: Line) -> str:
 
 
 def _text(line: Line, names: Iterable[str]) -> str:
-    return json.dumps([line[name] for name in names], sort_keys=True)
+    return json.dumps([line.get(name) for name in names], sort_keys=True)

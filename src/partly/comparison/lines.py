@@ -15,7 +15,7 @@ from partly.files import disk_errors, no_link, plain, read_json, write_file
 
 Line = dict[str, Any]
 KEY = ("data", "scenario", "method", "head", "optimizer", "seed", "settings", "recipe", "validation", "tune")
-MORE = ("asks", "size")  # what only some cells say
+MORE = ("asks", "size", "known_only")  # what only some cells say
 TIMING = ("seconds", "training_seconds", "memory_mb")  # what may differ between two runs of the same cell
 
 

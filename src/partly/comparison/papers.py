@@ -89,7 +89,8 @@ def find(
 
 
 def beside(data: str, scenario: str, method: str) -> Iterator[Figure]:
-    """mAP or P@k that papers report for this method on the same pictures with labels hidden in the same way.
+    """mAP or P@k that papers report for this method on the same pictures (or some of them: 'coco:3000') with labels
+    hidden in the same way.
 
     What papers call per method, its file says in `IN_PAPERS`.
     """
@@ -97,5 +98,5 @@ def beside(data: str, scenario: str, method: str) -> Iterator[Figure]:
     names: tuple[str, ...] = getattr(info.module, "IN_PAPERS", ()) if info else ()
     for one in figures():
         here = DATA.get(one.dataset), SCENARIOS.get(one.setting)
-        if one.method in names and one.metric in METRICS and here == (data, scenario):
+        if one.method in names and one.metric in METRICS and here == (data.partition(":")[0], scenario):
             yield one

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from partly.data import digits, scenes
 from partly.errors import SettingError, did_you_mean
 
 AUTO = "auto"  # the method, and its head
+SCIKIT = "per-label[estimator=tuned-logistic-regression]"
+YARDSTICKS = (AUTO, SCIKIT)  # rows that every method can be measured by: they choose for themselves
 FULL = "full"  # the scenario in which nothing is hidden: of somebody's own data, what is known as it is
 NAIVE = ("assume-negative", "bce")  # rows that run along
 VALIDATIONS = ("complete", "partial")
@@ -42,13 +45,14 @@ class Cell:
     tune: int = 0
     asks: dict[str, Any] = field(default_factory=dict)  # rounds, and a plan of questions; empty: none are asked
     size: int | None = None  # of pictures in files; None: what the backbone wants
+    known_only: bool = False  # learn from items of which something is known, and no others
 
     def key(self) -> dict[str, Any]:
         """What tells this cell from every other one, as plain data. Defaults are spelled out: a changed default is
         another cell."""
         settings = methods.find(self.method).complete(self.settings)
-        key = vars(self) | {"data": Path(self.data).stem, "settings": settings}
-        return {name: value for name, value in key.items() if value or name not in ("asks", "size")}
+        key = vars(self) | {"data": name_of(self.data), "settings": settings}
+        return {name: value for name, value in key.items() if value or name not in ("asks", "size", "known_only")}
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,12 @@ class Experiment:
     skip_bad: bool = False  # go on without files that are no pictures
     size: int | None = None  # side of pictures in files; None: what the backbone wants
     naive: bool = True  # whether the naive rows run along
+    yardsticks: bool = False  # whether `auto` and tuned scikit-learn run along
+    known_only: bool = False  # learn from items of which something is known, and no others
     queries: tuple[str, ...] = ()  # if any, each cell asks questions by one of them, in rounds
     asks: dict[str, Any] = field(default_factory=dict)  # rounds, questions, epochs, restart: see partly.active.Plan
     over: str = ""  # a method; the report then says what the others add to it, by scenario and by groups of labels
+    parts: tuple[dict[str, Any], ...] = ()  # each overrules some of the above; the cells of all of them are run
     name: str = "compare"
     title: str = ""
     about: str = ""
@@ -82,6 +89,9 @@ class Experiment:
             if one.type == "tuple[str, ...]":
                 value = getattr(self, one.name)
                 object.__setattr__(self, one.name, (value,) if isinstance(value, str) else tuple(value))
+        if self.parts:
+            self.each()  # refuses what cannot be
+            return
         for text in self.scenarios:
             if text != FULL:
                 scenarios.parse(text)
@@ -91,6 +101,8 @@ class Experiment:
             for word in given:
                 if word not in known:
                     raise SettingError(f"There is no {what} {word!r}.{did_you_mean(word, known)}")
+        for name in self.data:
+            cut_of(name)
         for query in self.queries:
             self._asks(query)
         if not isinstance(self.name, str) or self.name != Path(self.name).name or not self.name or "\0" in self.name:
@@ -105,39 +117,47 @@ class Experiment:
         if not self.data or not self.methods or not self.scenarios or self.seeds < 1 or self.tune < 0:
             raise SettingError("A comparison needs data, methods, scenarios and at least one seed.")
 
+    def each(self) -> list[Experiment]:
+        """Its parts as experiments of their own; itself, where it has none."""
+        whole = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "parts"}
+        return [Experiment(**whole | part) for part in self.parts] or [self]
+
     def cells(self) -> list[Cell]:
-        """Every cell once, the full-label row and (if wanted) the naive ones included; seed by seed, so that early
-        means say much. Where questions are asked, only the methods that were, and no validation part."""
-        if self.queries:
-            return [
-                Cell(*where, seed, settings, self.recipe, "none", asks=self._asks(query), size=self.size)
-                for seed, data, head, optimizer, scenario, text, query in product(
-                    range(self.seeds),
-                    self.data,
-                    self.heads,
-                    self.optimizers,
-                    self.scenarios,
-                    self.methods,
-                    self.queries,
-                )
-                for method, settings in [method_and_settings(text)]
-                for where in [(data, scenario, method, AUTO if method == AUTO else head, optimizer)]
-            ]
-        methods = [method_and_settings(text) for text in dict.fromkeys((*NAIVE * self.naive, *self.methods))]
-        wanted: list[tuple[str, str, dict[str, Any], int]] = [(FULL, "bce", {}, 0)]
-        wanted += [(s, *m, t) for s, m, t in product(self.scenarios, methods, sorted({0, self.tune}))]
+        """Every cell once, the full-label row and those that run along included; part by part and seed by seed, so
+        that early means say much. Where questions are asked, only the methods that were, and no validation part."""
         found: dict[str, Cell] = {}
+        for part in self.each():
+            for cell in part._asking() if part.queries else part._learning():
+                found.setdefault(json.dumps(cell.key(), sort_keys=True), cell)
+        return list(found.values())
+
+    def _asking(self) -> Iterator[Cell]:
+        where = (self.data, self.heads, self.optimizers, self.scenarios, self.methods, self.queries)
+        for seed, data, head, optimizer, scenario, text, query in product(range(self.seeds), *where):
+            method, settings = method_and_settings(text)
+            head = AUTO if method == AUTO else head
+            more: dict[str, Any] = {"asks": self._asks(query), "size": self.size}
+            yield Cell(data, scenario, method, head, optimizer, seed, settings, self.recipe, "none", **more)
+
+    def _learning(self) -> Iterator[Cell]:
+        more: dict[str, Any] = {"size": self.size, "known_only": self.known_only}
+        methods = [method_and_settings(text) for text in dict.fromkeys((*NAIVE * self.naive, *self.methods))]
+        wanted: list[tuple[str, str, dict[str, Any], int]] = []
+        if not self.known_only:  # where the number of epochs is one for few items, it says nothing of all of them
+            wanted += [(FULL, "bce", {}, 0)]
+        wanted += [(s, *m, t) for s, m, t in product(self.scenarios, methods, sorted({0, self.tune}))]
         for seed, data, head, optimizer, kind, (scenario, method, settings, tune) in product(
             range(self.seeds), self.data, self.heads, self.optimizers, self.validation, wanted
         ):
             # Where nothing is hidden, both kinds of validation are the same.
             kind = "complete" if scenario == FULL else kind
             head = AUTO if method == AUTO else head  # a portfolio has its own
-            cell = Cell(
-                data, scenario, method, head, optimizer, seed, settings, self.recipe, kind, tune, size=self.size
-            )
-            found.setdefault(json.dumps(cell.key(), sort_keys=True), cell)
-        return list(found.values())
+            yield Cell(data, scenario, method, head, optimizer, seed, settings, self.recipe, kind, tune, **more)
+        # They have neither head nor optimiser nor epochs to be told, and serve all races on the same known entries.
+        along = product(range(self.seeds), self.data, self.validation, self.scenarios, YARDSTICKS * self.yardsticks)
+        for seed, data, kind, scenario, text in along:
+            method, settings = method_and_settings(text)
+            yield Cell(data, scenario, method, AUTO, "adamw", seed, settings, {}, kind, size=self.size)
 
     def _asks(self, query: str) -> dict[str, Any]:
         asks = {"rounds": 10} | self.asks | {"query": query}
@@ -155,6 +175,22 @@ def plan_of(asks: dict[str, Any]) -> Plan:
     return Plan(**{name: value for name, value in asks.items() if name != "rounds"})
 
 
+def cut_of(data: str) -> tuple[str, int | None]:
+    """'coco.npz:3000' -> ('coco.npz', 3000): so many of its training items. None: all of them."""
+    name, colon, items = data.rpartition(":")
+    if not colon or not items.isdigit():
+        return data, None
+    if not int(items):
+        raise SettingError(f"data = {data!r}: a data set cut to no items. Name one or more, or leave the number out.")
+    return name, int(items)
+
+
+def name_of(data: str) -> str:
+    """What a data set is called in result lines: 'voc2012', 'coco:3000'."""
+    name, items = cut_of(data)
+    return Path(name).stem + (f":{items}" if items else "")
+
+
 def read_experiment(path: Path) -> Experiment:
     """An experiment file (TOML): names and numbers only. Data files are named relative to it."""
     try:
@@ -162,16 +198,16 @@ def read_experiment(path: Path) -> Experiment:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingError(f"{path}: cannot be read ({error}).") from None
     known = [one.name for one in fields(Experiment)]
-    for name in table:
+    for name in chain(table, *table.get("parts", [])):
         if name not in known:
             raise SettingError(f"{path}: unknown entry {name!r}.{did_you_mean(name, known)}")
-    data = table.get("data", [])
-    table["data"] = [_beside(text, path.parent) for text in ([data] if isinstance(data, str) else data)]
-    if "labels" in table:
-        table["labels"] = _beside(table["labels"], path.parent)
     try:
-        return Experiment(**{"name": path.stem, **table})
-    except TypeError as error:
+        table["parts"] = [_placed(part, path.parent) for part in table.get("parts", [])]
+        empty = dict.fromkeys(
+            ("data", "methods", "scenarios") if table["parts"] else (), ()
+        )  # each part may say what they are
+        return Experiment(**{"name": path.stem, **empty, **_placed(table, path.parent)})
+    except (TypeError, AttributeError) as error:
         raise SettingError(f"{path}: {error}") from None
 
 
@@ -184,5 +220,13 @@ def method_and_settings(text: str) -> tuple[str, dict[str, Any]]:
     return info.name, settings  # not by another name: the same cell would be run twice
 
 
+def _placed(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The same with its files named relative to the folder."""
+    data = table.get("data", [])
+    files = {"data": [_beside(text, folder) for text in ([data] if isinstance(data, str) else data)]}
+    labels = {"labels": _beside(table["labels"], folder)} if "labels" in table else {}
+    return table | (files if "data" in table else {}) | labels
+
+
 def _beside(text: str, folder: Path) -> str:
-    return text if text in (*scenes.NAMES, digits.NAME) or Path(text).is_absolute() else str(folder / text)
+    return text if cut_of(text)[0] in (*scenes.NAMES, digits.NAME) or Path(text).is_absolute() else str(folder / text)

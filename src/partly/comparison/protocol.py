@@ -1,7 +1,8 @@
 """How one cell is run: the one protocol that every method is measured by.
 
 The mask is a function of (truth, scenario, seed). Validation is split off the training part, and it alone chooses the
-epoch, and the settings where they are tuned. The test part is read once, at the very end.
+epoch, and the settings where they are tuned. The test part is read once, at the very end: by the model of the best
+epoch, and beside it by that of the last one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ import partly
 from partly import data, methods, metrics, run, scenarios
 from partly.active import Loop, simulation
 from partly.clock import seed_for
-from partly.comparison.plan import AUTO, FULL, Cell, plan_of
+from partly.comparison import hidden_entries
+from partly.comparison.plan import AUTO, FULL, Cell, cut_of, plan_of
 from partly.data import Dataset, held_out
 from partly.data.dataset import grown
 from partly.errors import DataError, PartlyError
@@ -37,7 +39,7 @@ from partly.labels import Labels
 from partly.run import Fitted, Recipe
 from partly.training import Validation
 
-PROTOCOL = 3  # raised whenever the same cell would give other numbers
+PROTOCOL = 4  # raised whenever the same cell would give other numbers
 HOLD_OUT = 0.2  # of the training part, for validation
 TEST_SHARE = 0.25  # of a table that comes without a test part
 GROUPS = 5  # of labels, from the fewest known yes in training to the most, each with its own mAP
@@ -57,7 +59,10 @@ def open_data(
     uncertain: str | None = None,
 ) -> Dataset:
     """A data set that has a test part: one that comes with it, or items with a file of labels, of which those that it
-    says, else a share, are set aside."""
+    says, else a share, are set aside. 'coco.npz:3000' has so many of the training items, and all of the test part."""
+    name, count = cut_of(name)
+    if count is not None:
+        return _cut(open_data(name, labels, skip_bad, size, absent, uncertain), count, name)
     by_itself = data.is_whole(name)
     if labels is None and not by_itself:
         raise DataError(f"{name}: items by themselves need a file with their labels (--labels).")
@@ -70,6 +75,14 @@ def open_data(
     return replace(whole[train], test=whole[test], wider=wider)
 
 
+def _cut(whole: Dataset, items: int, name: str) -> Dataset:
+    """Some of the training items, always the same ones, and those of a smaller cut among those of a larger."""
+    if items > len(whole.labels):
+        raise DataError(f"{name}: cannot be cut to {items} training items, it has {len(whole.labels)}.")
+    order = np.random.default_rng(seed_for("cut")).permutation(len(whole.labels))
+    return whole[np.sort(order[:items])]
+
+
 class TestPart:
     """The test part behind a seal: it answers once, and only for a model whose epoch has been chosen."""
 
@@ -80,13 +93,21 @@ class TestPart:
         self._test, self._counts = data.test, counts
         self.predictions_sha256: str | None = None  # of what was predicted when it was read
 
-    def scores(self, fitted: Fitted) -> dict[str, float]:
+    def scores(self, fitted: Fitted) -> tuple[dict[str, float], dict[str, float]]:
+        """Of the model, and of what it was after its last epoch."""
         if not fitted.progress.finished:
             raise ProtocolError("The test part was asked for before the epoch was chosen.")
         if self.predictions_sha256 is not None:
             raise ProtocolError("The test part was asked for twice by one cell.")
         probabilities = fitted.predict(self._test.items)
         self.predictions_sha256 = Arrays(probabilities).digest()
+        best = self._scored(probabilities)
+        if fitted.progress.last is None:
+            return best, best
+        with fitted.as_last():
+            return best, self._scored(fitted.predict(self._test.items))
+
+    def _scored(self, probabilities: npt.NDArray[np.float32]) -> dict[str, float]:
         scores, table = metrics.both(probabilities, self._test.labels)
         by_group = metrics.grouped(table["AP"], self._counts, GROUPS)
         return scores | {f"mAP group {number}": float(score) for number, score in enumerate(by_group, 1)}
@@ -130,15 +151,21 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
     fit, hold = held_out(len(observed), HOLD_OUT, cell.seed, last=whole)
     chooses = data.labels if cell.validation == "complete" else observed
     validation = Validation(data.items[hold], chooses[hold])
+    if cell.known_only:
+        fit = fit[observed.known_per_item()[fit] > 0]
     # By known yes: where entries are known by chance, every label has about as many known entries as any other.
     items, labels = data.items[fit], observed[fit]
+    truth = data.labels[fit]
     if data.wider is not None and methods.find(cell.method).learns_from_unknown:
         items = data.wider.items[np.append(fit, data.unlisted)]
-        labels = grown(labels, map(data.wider.labels.id_at, data.unlisted.tolist()))
-    test = TestPart(data, labels.counts()[0])
-    models = [run.fit(recipe, items, labels, validation=validation) for recipe in candidates(cell, items, labels)]
+        labels, truth = (grown(one, map(data.wider.labels.id_at, data.unlisted.tolist())) for one in (labels, truth))
+    how: dict[str, Any] = {"validation": validation, "keep_last": True}
+    models = [run.fit(recipe, items, labels, **how) for recipe in candidates(cell, items, labels)]
     best = max(models, key=_validation_score)
-    return _tested(best, test, best.recipe, observed, sum(model.progress.seconds for model in models))
+    shown = hidden_entries.shown(best, items, labels, truth)
+    test = TestPart(data, labels.counts()[0])
+    found = _tested(best, test, best.recipe, observed, sum(model.progress.seconds for model in models))
+    return found | ({"beside": _plain(shown)} if shown else {})
 
 
 def _asked(cell: Cell, data: Dataset) -> dict[str, Any]:
@@ -160,12 +187,14 @@ def _asked(cell: Cell, data: Dataset) -> dict[str, Any]:
 
 
 def _tested(fitted: Fitted, test: TestPart, recipe: Recipe, observed: Labels, seconds: float) -> dict[str, Any]:
+    best, last = test.scores(fitted)
     return {
         "mask_sha256": observed.digest(),
         "ran": vars(recipe),
         "best_epoch": fitted.progress.best_epoch,
         "validation_score": fitted.progress.best_score,
-        "test": _plain(test.scores(fitted)),
+        "test": _plain(best),
+        "last": _plain(last),
         "predictions_sha256": test.predictions_sha256,
         "training_seconds": round(seconds, 3),
     }

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
+from partly.comparison import baselines, gains, papers, verdict
 from partly.comparison import charts as pictures
-from partly.comparison import gains, papers, verdict
 from partly.comparison.blocks import Block, Row, gather
 from partly.comparison.lines import Line
 from partly.comparison.statistics import Mean
@@ -35,19 +35,23 @@ def markdown(lines: Sequence[Line], level: int = 2, draw: Draw | None = None, ov
     there are no pictures. over: a method; there are then tables of what the others add to it.
     """
     blocks = gather(lines)
-    kinds = verdict.verdicts(blocks)
+    reasons = {id(block): baselines.withheld(block) for block in blocks}
+    shown = [block for block in blocks if not reasons[id(block)]]  # only they have a say
+    kinds = verdict.verdicts(shown)
     styles = pictures.looks(blocks)
     order = [name for ours in kinds[:1] for name in ours[0].ranking.names]
     parts = [part for ours in kinds for part in _verdict(ours, styles, draw)]
     for heading, group in sections(blocks):
         parts += [f"{'#' * level} {escaped(heading)}", ""]
-        if draw:
-            address = draw(heading, pictures.scenario(group, order, styles))
+        drawn = [block for block in group if not reasons[id(block)]]
+        if draw and drawn:
+            address = draw(heading, pictures.scenario(drawn, order, styles))
             parts += [f"![mAP of every method at {escaped(heading)}]({address})", ""]
         for block in group:
-            parts += [f"**{escaped(block.title)}**", "", *_table(block), ""]
+            reason = reasons[id(block)]
+            parts += [f"**{escaped(block.title)}**", "", *([reason] if reason else _table(block)), ""]
     parts += [NOTES, ""]
-    found = gains.gains(blocks, over) if over else []
+    found = gains.gains(shown, over) if over else []
     if found:
         parts += [f"{'#' * level} Improvement over {escaped(over)}", "", gains.NOTES, ""]
         parts += [line for one in found for line in _gains(one, over)]
@@ -93,10 +97,10 @@ def _verdict(ours: Sequence[Verdict], styles: Mapping[str, Look], draw: Draw | N
 
 
 def _said(one: Verdict, scenarios: Sequence[Verdict] = ()) -> str:
-    return f"{verdict.headline(one, str, _bold, scenarios)} {verdict.evidence(one, str, _bold)}".strip()
+    return f"{verdict.headline(one, str, bold, scenarios)} {verdict.evidence(one, str, bold)}".strip()
 
 
-def _bold(text: str) -> str:
+def bold(text: str) -> str:
     return f"**{escaped(text)}**"
 
 
@@ -135,7 +139,7 @@ def quoted(figures: Iterable[papers.Figure]) -> str:
 
 
 def _name(row: Row) -> str:
-    name = _bold(row.name) if row.best else escaped(row.name)
+    name = bold(row.name) if row.best else escaped(row.name)
     return name + (" ≈" if row.level else "") + (f" *({KINDS[row.kind]})*" if row.kind else "")
 
 

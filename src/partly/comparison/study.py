@@ -18,7 +18,7 @@ from typing import Any
 
 from partly.comparison import Experiment, protocol, runner
 from partly.comparison.lines import Line
-from partly.comparison.plan import FULL, Cell
+from partly.comparison.plan import FULL, Cell, name_of
 from partly.comparison.score_tables import escaped, number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
 from partly.files import write_file
@@ -150,9 +150,10 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
 
 
 def asked_by(experiment: Experiment) -> bool:
-    """Whether an experiment is a study: `bce` alone, and ways to annotate."""
+    """Whether an experiment is a study: `bce` alone, and ways to annotate, all of which learn from all items."""
     ways = {text.partition(":")[0] for text in experiment.scenarios}
-    return experiment.methods == ("bce",) and not experiment.naive and ways <= {*WAYS, *SINGLE}
+    alone = experiment.methods == ("bce",) and not experiment.naive and not experiment.known_only
+    return alone and ways <= {*WAYS, *SINGLE}
 
 
 def gather(
@@ -197,7 +198,7 @@ def right_shares(experiment: Experiment) -> dict[tuple[str, str], float]:
         for text in experiment.scenarios:
             cell = Cell(name, text, "bce", "linear", "adamw", seed=0)
             right = (protocol.mask(cell, data).rows(slice(None)) == truth) & (truth != 0)
-            found[Path(name).stem, text] = float(right.sum() / max(1, (truth != 0).sum()))
+            found[name_of(name), text] = float(right.sum() / max(1, (truth != 0).sum()))
     return found
 
 

@@ -131,6 +131,20 @@ class Fitted:
                 f"The model was trained on {there[0]} of {list(there[1])}; these are {here[0]} of {list(here[1])}."
             )
 
+    @contextmanager
+    def as_last(self) -> Iterator[None]:
+        """The model as it was after its last epoch, for as long as this lasts; as it is, where that was the best one
+        or nobody asked to keep it."""
+        if self.progress.last is None:
+            yield
+            return
+        best = {key: tensor.clone() for key, tensor in self.method.state_dict().items()}
+        self.method.load_state_dict(self.progress.last)
+        try:
+            yield
+        finally:
+            self.method.load_state_dict(best)
+
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
         found = training.logits(self.method, self._checked(items, known), known=known)
@@ -180,12 +194,13 @@ def fit(
     watch: Watch | None = None,
     start: Mapping[str, Tensor] | None = None,
     keep_entries: bool = False,
+    keep_last: bool = False,
 ) -> Fitted:
     """Train by the recipe, or go on where the folder says that it stopped.
 
     `weights`: how much items [N, 1] or entries [N, L] count, see `labels.weights`.
     `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
-    beliefs; `keep_entries`: so that this one can be such a start.
+    beliefs; `keep_entries`: so that this one can be such a start. `keep_last`: so that `Fitted.as_last` can be asked.
     """
     items = recipe.shown(items)
     recipe.check_validation(validation is not None)
@@ -218,6 +233,7 @@ def fit(
             save_seconds=save_seconds,
             watch=watch,
             keep_entries=keep_entries,
+            keep_last=keep_last,
         )
         if folder and group.first:
             files.write_json(folder / "history.json", progress.history)

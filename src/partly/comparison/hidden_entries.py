@@ -1,0 +1,93 @@
+"""What a cell shows beside its scores, now that all is learned and the truth may be looked at: how good its
+pseudo-labels are, and how far apart it holds hidden yes and hidden no.
+
+Papers: T. Durand, N. Mehrasa, G. Mori, CVPR 2019, tables 2 and 8 (TP, TN, label proportion). C.-Y. Hsieh and others,
+arXiv 2109.14676, "recover rate". D. Zhou and others, ECCV 2022, "distinguishability" (Wasserstein distance).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.stats import wasserstein_distance
+
+from partly import training
+from partly.clock import Clock
+from partly.items import Items
+from partly.labels import Labels
+from partly.methods.curriculum import label_rates
+from partly.pool import Pool
+from partly.run import Fitted, Recipe
+
+MOST = 1 << 18  # hidden entries of a kind whose scores are looked at
+
+
+def shown(fitted: Fitted, items: Items, observed: Labels, truth: Labels) -> dict[str, float]:
+    """Of the training items; nothing where nothing was hidden. Scores are looked at where items are features: to show
+    pictures once more would take as long as an epoch."""
+    z, right = observed.rows(slice(None)), truth.rows(slice(None))
+    hidden = np.where(z == 0, right, 0)
+    if not hidden.any():
+        return {}
+    line: dict[str, float] = {}
+    if fitted.beliefs is not None:
+        line |= pseudo_labels(np.asarray(fitted.beliefs), z, hidden)
+    if items.kind == "features":
+        line["wasserstein"] = distinguished(fitted.predict(items), hidden)
+    return line
+
+
+def over_epochs(recipe: Recipe, items: Items, observed: Labels, truth: Labels) -> list[dict[str, float]]:
+    """The same after every epoch of a run, with how many of the hidden yes are found: the share of them among as many
+    unknown entries with the highest scores ("found": false negatives, where unknown is taken for no). The run knows
+    nothing of the truth, nor of being looked at."""
+    z, right = observed.rows(slice(None)), truth.rows(slice(None))
+    hidden = np.where(z == 0, right, 0)
+    method = recipe.build(items, observed.shape[1], observed)
+    pool, lines = Pool(items, observed, recipe.batch_size), []
+
+    def watch(clock: Clock, _: dict[str, float]) -> None:
+        if clock.step == clock.steps:
+            scores = training.predict(method, items)
+            line = {"found": found(scores, hidden), "wasserstein": distinguished(scores, hidden)}
+            believed = list(training.believed(method))
+            lines.append(line | (pseudo_labels(np.concatenate(believed), z, hidden) if believed else {}))
+
+    clock = Clock(recipe.seed, recipe.epochs, method.steps(pool), last=pool.last)
+    training.train(method, pool, clock, watch=watch)
+    return lines
+
+
+def found(scores: npt.NDArray[np.float32], hidden: npt.NDArray[np.int8]) -> float:
+    """Of the unknown entries with the highest scores [N, L], as many as there are hidden yes, the share that are; NaN
+    where there are none."""
+    right = hidden[hidden != 0][np.argsort(-scores[hidden != 0], kind="stable")]
+    count = int(np.sum(right == 1))
+    return float(np.mean(right[:count] == 1)) if count else float("nan")
+
+
+def pseudo_labels(beliefs: npt.NDArray[Any], z: npt.NDArray[np.int8], hidden: npt.NDArray[np.int8]) -> dict[str, float]:
+    """How many entries have a label at the end, known ones included ("labelled"), and how good those are that were
+    guessed. Believed are yes above one half and no below. hidden: the truth of unknown entries, 0 elsewhere; all are
+    [N, L]. F1 is that of yes among all hidden entries."""
+    weak = np.where(z == 0, np.sign(beliefs - 0.5), 0).astype(np.int8)
+    rates = label_rates(torch.from_numpy(weak), torch.from_numpy(hidden))
+    right = np.sum((weak == 1) & (hidden == 1))
+    said = np.sum((weak == 1) & (hidden != 0)) + np.sum(hidden == 1)
+    share = float(np.mean((z != 0) | (weak != 0)))
+    return {"labelled": share, **rates, "F1": float(2 * right / said) if said else float("nan")}
+
+
+def distinguished(scores: npt.NDArray[np.float32], hidden: npt.NDArray[np.int8]) -> float:
+    """The Wasserstein distance between the scores [N, L] of hidden yes and of hidden no; NaN where one kind is
+    missing."""
+    yes, no = (_some(scores[hidden == kind]) for kind in (1, -1))
+    return float(wasserstein_distance(yes, no)) if len(yes) and len(no) else float("nan")
+
+
+def _some(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Evenly spaced ones in the order of the entries, where there are too many."""
+    return scores[:: -(-len(scores) // MOST)] if len(scores) else scores

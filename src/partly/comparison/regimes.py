@@ -1,0 +1,48 @@
+"""The gradient regime of a loss: how hard it pushes the logit of an entry, by the probability that it is given.
+
+Paper: D. Zhou and others. Acknowledging the Unknown for Multi-label Learning with Single Positive Labels. ECCV 2022:
+"assume-negative" pushes an unknown entry the harder, the surer the network is of a yes; entropy maximisation does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from partly import methods
+from partly.comparison.plan import method_and_settings
+from partly.errors import SettingError
+from partly.report import plots
+
+Floats = npt.NDArray[np.float64]
+POINTS = np.linspace(0.005, 0.995, 199)
+
+
+def regime(method: str, p: Floats = POINTS, entry: int = 0) -> Floats:
+    """d loss / d logit of an entry (+1 yes, -1 no, 0 unknown) with probability p [P], for a method that is a loss, with
+    settings as in 'em[alpha=0.2]': above 0 it pushes towards no. Each entry is an item of its own."""
+    name, settings = method_and_settings(method)
+    loss = getattr(methods.find(name).module, "loss", None)
+    if loss is None:
+        raise SettingError(f"{name} is not a loss of an entry: it has no gradient regime.")
+    logits = torch.logit(torch.from_numpy(p))[:, None].requires_grad_()
+    z = torch.full(logits.shape, entry, dtype=torch.int8)
+    (found,) = torch.autograd.grad(loss(logits, z, **settings).sum(), logits)
+    gradient: Floats = found[:, 0].numpy()
+    return gradient
+
+
+def picture(names: Sequence[str]) -> bytes:
+    """SVG: the regimes of some methods for unknown entries, over the probability."""
+    with plots.canvas(6.4, 3.6) as figure:
+        axes = figure.subplots()
+        for place, name in enumerate(names):
+            look = plots.look(place, privileged=False)
+            axes.plot(POINTS, regime(name), color=look.colour, lw=1.6, label=name)
+        axes.axhline(0, color=plots.PRIVILEGED, lw=0.8, zorder=1)
+        axes.set(xlabel="probability of an unknown entry", ylabel="gradient by its logit (above 0: towards no)")
+        axes.legend(frameon=False)
+        return plots.svg(figure)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from comparison.making import write_split
+from partly import run, scenarios
+from partly.comparison.hidden_entries import distinguished, found, over_epochs, pseudo_labels
+from partly.comparison.plan import Cell
+from partly.comparison.protocol import open_data, run_cell
+
+
+def test_pseudo_labels_by_hand():
+    z = np.array([[1, 0, 0], [0, 0, -1]], np.int8)
+    hidden = np.array([[0, 1, -1], [1, -1, 0]], np.int8)  # what is under the unknown entries
+    beliefs = np.array([[1.0, 0.9, 0.6], [0.5, 0.1, 0.0]])  # one right yes, one wrong yes, none, one right no
+    found = pseudo_labels(beliefs, z, hidden)
+    assert found == pytest.approx(
+        {"labelled": 5 / 6, "TP": 1.0, "TN": 0.5, "accuracy": 2 / 3, "F1": 2 * 1 / (2 + 2)}  # 2 called yes, 2 are yes
+    )
+
+
+def test_without_a_yes_there_is_no_rate_of_them():
+    nothing = np.zeros((1, 2), np.int8)
+    found = pseudo_labels(np.full((1, 2), 0.2), nothing, nothing - 1)
+    assert math.isnan(found["TP"])
+    assert math.isnan(found["F1"])
+    assert found["TN"] == 1
+
+
+def test_the_distance_between_scores_by_hand():
+    scores = np.array([[0.9, 0.1, 0.7], [0.5, 0.3, 0.0]], np.float32)
+    hidden = np.array([[1, -1, 1], [0, -1, 0]], np.int8)
+    assert distinguished(scores, hidden) == pytest.approx((0.9 + 0.7) / 2 - (0.1 + 0.3) / 2)
+    assert math.isnan(distinguished(scores, np.abs(hidden)))
+
+
+def test_a_line_says_how_good_the_pseudo_labels_are_and_nothing_where_all_is_known(tmp_path):
+    data = open_data(str(write_split(tmp_path / "tiny.npz")))
+    recipe = {"epochs": 4, "batch_size": 32}
+    line = run_cell(
+        Cell("tiny.npz", "uniform:0.5", "curriculum", "linear", "adamw", 0, {"strategy": "two-steps"}, recipe), data
+    )
+    assert line["beside"]["labelled"] == 1.0
+    assert 0 < line["beside"]["accuracy"] < 1
+    assert 0 < line["beside"]["wasserstein"] < 1
+    plain = run_cell(Cell("tiny.npz", "uniform:0.5", "bce", "linear", "adamw", 0, {}, recipe), data)
+    assert set(plain["beside"]) == {"wasserstein"}  # it believes nothing
+    assert "beside" not in run_cell(Cell("tiny.npz", "full", "bce", "linear", "adamw", 0, {}, recipe), data)
+
+
+def test_found_by_hand():
+    scores = np.array([[0.9, 0.8, 0.7], [0.6, 0.99, 0.1]], np.float32)
+    hidden = np.array([[1, -1, 1], [1, 0, -1]], np.int8)  # of the three highest that are unknown, two are yes
+    assert found(scores, hidden) == pytest.approx(2 / 3)
+    assert math.isnan(found(scores, -np.abs(hidden)))
+
+
+def test_a_run_that_is_looked_at_after_every_epoch_ends_as_one_that_is_not(tmp_path):
+    data = open_data(str(write_split(tmp_path / "tiny.npz")))
+    observed = scenarios.uniform(data.labels, 0.5, 0)
+    recipe = run.Recipe("curriculum", "linear", epochs=4, batch_size=32, settings={"strategy": "two-steps"})
+    lines = over_epochs(recipe, data.items, observed, data.labels)
+    assert [line["labelled"] for line in lines] == [0.5, 0.5, 1.0, 1.0]  # everything at once, half-way
+    fitted = run.fit(recipe, data.items, observed)
+    hidden = np.where(observed.known, 0, data.labels.ternary())
+    assert lines[-1]["wasserstein"] == distinguished(fitted.predict(data.items), hidden)
+    assert lines[-1]["found"] == found(fitted.predict(data.items), hidden)
+    assert lines[0]["found"] < lines[-1]["found"]

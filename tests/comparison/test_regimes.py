@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from partly.comparison.regimes import picture, regime
+from partly.errors import SettingError
+
+P = np.array([0.1, 0.5, 0.8])
+
+
+def test_regimes_by_hand():
+    np.testing.assert_allclose(regime("assume-negative", P), P)  # of -log(1 - p)
+    np.testing.assert_allclose(regime("assume-negative", P, entry=1), P - 1)
+    x = np.log(P / (1 - P))
+    np.testing.assert_allclose(regime("em[alpha=0.2]", P), 0.2 * x * P * (1 - P), atol=1e-12)
+    np.testing.assert_allclose(regime("bce", P), 0)
+
+
+def test_what_is_no_loss_is_refused():
+    with pytest.raises(SettingError, match="role is not a loss"):
+        regime("role")
+
+
+def test_a_picture_names_who_is_in_it():
+    drawn = picture(["assume-negative", "em"]).decode()
+    assert "<svg" in drawn
+    assert "assume-negative" in drawn
