@@ -36,7 +36,7 @@ coverage: setup
 docs: setup
 	$(BIN)/python docs/generate.py
 
-# docs/results.md and its pictures, from results/*.jsonl.
+# docs/results.md, its pages and docs/claims.md, from results/*.jsonl.
 results: setup
 	$(BIN)/python docs/results.py
 

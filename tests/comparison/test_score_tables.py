@@ -1,15 +1,10 @@
 from __future__ import annotations
 
-import importlib.util
-import json
 from pathlib import Path
-
-import pytest
 
 from comparison.making import line, lines
 from partly.comparison import overview as page
 from partly.comparison import score_tables
-from partly.errors import SettingError
 
 ROOT = Path(__file__).resolve().parents[2]
 RACE = {
@@ -93,58 +88,3 @@ def test_pictures_are_drawn_where_asked_for():
     assert all(svg.startswith(b"<svg") for svg in drawn.values())
     assert "](at/1.svg)" in text
     assert "](at/2.svg)" in text
-
-
-# ---------------------------------------------------------------- docs/results.md
-
-
-@pytest.fixture
-def results(tmp_path):
-    spec = importlib.util.spec_from_file_location("results_page", ROOT / "docs" / "results.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for folder in ("results", "experiments", "docs"):
-        (tmp_path / folder).mkdir()
-    text = "".join(json.dumps(one) + "\n" for one in lines(RACE))
-    (tmp_path / "results" / "small.jsonl").write_text(text)
-    toml = 'title = "A small one"\nabout = "Why."\ndata = ["x.npz"]\nmethods = ["bce"]\nscenarios = ["uniform:0.5"]\n'
-    (tmp_path / "experiments" / "small.toml").write_text(toml)
-    return module
-
-
-def test_make_results_writes_the_page_and_its_pictures(results, tmp_path):
-    (tmp_path / "docs" / "results").mkdir()
-    old = tmp_path / "docs" / "results" / "old.svg"
-    old.touch()
-    results.main(tmp_path)
-    text = (tmp_path / "docs" / "results.md").read_text()
-    assert "## A small one\n\nWhy.\n\nReproduced by `partly compare experiments/small.toml`.\n\n**partial-bce**" in text
-    drawn = sorted(path.name for path in (tmp_path / "docs" / "results").iterdir())
-    assert drawn == ["small-ranks-complete.svg", "small-uniform-0.5.svg"]
-    assert all(f"(results/{name})" in text for name in drawn)
-    first = {path.name: path.read_bytes() for path in (tmp_path / "docs" / "results").iterdir()}
-    results.main(tmp_path)
-    assert (tmp_path / "docs" / "results.md").read_text() == text
-    assert {path.name: path.read_bytes() for path in (tmp_path / "docs" / "results").iterdir()} == first
-
-
-def test_results_without_their_experiment_are_refused(results, tmp_path):
-    (tmp_path / "experiments" / "small.toml").unlink()
-    with pytest.raises(SettingError, match=r"small\.toml"):
-        results.main(tmp_path)
-
-
-def test_the_page_has_the_areas_of_an_experiment_that_asks(results, tmp_path):
-    rounds = [{"answers": n, "scores": dict.fromkeys(("P@1", "P@3", "P@5"), 0.5)} for n in (0, 5)]
-    asks = {"query": "random", "rounds": 1, "questions": 5}
-    made = line(validation="none", asks=asks, rounds=rounds, areas=dict.fromkeys(("P@1", "P@3", "P@5"), 0.5))
-    (tmp_path / "results" / "small.jsonl").write_text(json.dumps(made) + "\n")
-    with (tmp_path / "experiments" / "small.toml").open("a") as file:
-        file.write('queries = ["random"]\n')
-    results.main(tmp_path)
-    text = (tmp_path / "docs" / "results.md").read_text()
-    assert "### tiny, uniform:0.5, bce, linear, 1 rounds of 5\n\n![P@k" in text
-    assert "| P@1 | **0.500** |" in text
-    assert [path.name for path in (tmp_path / "docs" / "results").iterdir()] == [
-        "small-tiny-uniform-0.5-bce-linear-1-rounds-of-5.svg"
-    ]

@@ -97,10 +97,10 @@ def _verdict(ours: Sequence[Verdict], styles: Mapping[str, Look], draw: Draw | N
 
 
 def _said(one: Verdict, scenarios: Sequence[Verdict] = ()) -> str:
-    return f"{verdict.headline(one, str, _bold, scenarios)} {verdict.evidence(one, str, _bold)}".strip()
+    return f"{verdict.headline(one, str, bold, scenarios)} {verdict.evidence(one, str, bold)}".strip()
 
 
-def _bold(text: str) -> str:
+def bold(text: str) -> str:
     return f"**{escaped(text)}**"
 
 
@@ -139,7 +139,7 @@ def quoted(figures: Iterable[papers.Figure]) -> str:
 
 
 def _name(row: Row) -> str:
-    name = _bold(row.name) if row.best else escaped(row.name)
+    name = bold(row.name) if row.best else escaped(row.name)
     return name + (" ≈" if row.level else "") + (f" *({KINDS[row.kind]})*" if row.kind else "")
 
 
