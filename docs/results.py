@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from partly.comparison import areas, blocks, claims, gap_map, lines, regimes, score_tables, study, verdict
-from partly.comparison.claims import cells, rules, words
+from partly.comparison.claims import cells, rules
+from partly.comparison.claims import claim_words as words
 from partly.comparison.lines import Line
 from partly.comparison.plan import Experiment, read_experiment
 from partly.comparison.protocol import PROTOCOL
