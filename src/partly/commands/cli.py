@@ -454,7 +454,7 @@ def claims(
         Path | None, typer.Argument(help="Folder of result lines (*.jsonl); ./results if not given.", metavar="RESULTS")
     ] = None,
     paper: Annotated[str, typer.Option(help="Of one paper alone: a part of its authors, title or year.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say of every claim of the papers whether result lines bear it out: holds, does not hold, or undecided."""
     from partly.commands.claims import claims as job
