@@ -578,7 +578,7 @@ def test_a_signal_during_the_last_save_waits_for_it(
     monkeypatch.undo()
     whole, pool, clock = make()
     training.train(whole, pool, clock)
-    assert all(torch.equal(found[0][f"method.{name}"], value) for name, value in whole.weights().items())
+    assert all(torch.equal(found[0][name], value) for name, value in whole.weights().items())
 
 
 @pytest.mark.usefixtures("quick_disk")
