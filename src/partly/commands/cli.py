@@ -276,12 +276,15 @@ def export(
 
 
 @app.command()
-def verify(run: Annotated[Path, typer.Argument(help="A run folder, or a model that was saved.")]) -> None:
+def verify(
+    run: Annotated[Path, typer.Argument(help="A run folder, or a model that was saved.")], as_json: Json = False
+) -> None:
     """Read a run folder again, every file of it, and say whether it is whole: damage is found, tampering is not."""
     from partly.run import verify as job
 
-    for line in job(run):
-        print(line)
+    found = list(job(run))
+    if not print_json({"run": run, "read": found}, as_json):
+        print("\n".join(found))
     say(f"{run}: whole")
 
 
