@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from partly.comparison import areas, blocks, claims, gap_map, lines, regimes, score_tables, study, verdict
-from partly.comparison.claims import cells, rules, words
+from partly.comparison.claims import cells, rules
+from partly.comparison.claims import claim_words as words
 from partly.comparison.lines import Line
 from partly.comparison.plan import Experiment, read_experiment
 from partly.comparison.protocol import PROTOCOL
@@ -99,8 +100,8 @@ def _summary(
     parts = [INTRO, *([GAP] if picture else []), "## By topic", ""]
     for name, experiment in experiments.items():
         ours = verdict.verdicts(races[name]) if races.get(name) else []
-        said = [verdict.headline(one[0], str, score_tables.bold) for one in ours[:1]]
-        parts += [f"- [{experiment.title or name}](results/{name}.md). {' '.join(said)}"]
+        said = [verdict.headline(one[0], str, score_tables.bold) for one in ours[:1] if one[0].sure != "alone"]
+        parts += [" ".join([f"- [{experiment.title or name}](results/{name}.md).", *said])]
     return "\n".join([*parts, "", "## Claims", "", words.counts(decided), "", DRAWN])
 
 

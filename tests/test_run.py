@@ -173,6 +173,7 @@ def test_a_run_folder_says_what_was_run_on_what(finished: Path) -> None:
         "precision": "auto",
         "compile": False,
         "recipe": None,
+        "hierarchy": None,
     }
     assert description["labels"] == ["0", "1", "2"]
     assert description["data"]["shape"] == [24, 4]

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import partly
 from partly import data
-from partly.commands import cli
+from partly.commands import cli, options, printing
 from partly.labels import Labels
 
 COMMANDS = ("demo", "train", "predict", "evaluate", "simulate", "compare", "methods")
@@ -84,13 +84,13 @@ def test_an_option_means_the_same_in_every_command() -> None:
 
 
 def test_words_are_completed_from_the_folders() -> None:
-    assert cli._files("methods")("partial") == ["partial-bce"]
-    assert set(cli._files("methods")("")) == set(partly.methods())
-    assert set(cli._files("active/queries")("")) == set(partly.queries())
+    assert options.files_in("methods")("partial") == ["partial-bce"]
+    assert set(options.files_in("methods")("")) == set(partly.methods())
+    assert set(options.files_in("active/queries")("")) == set(partly.queries())
 
 
 def test_json_has_no_nan_and_quiet_says_nothing_but_errors(tables: Path) -> None:
-    assert cli._plain({"a": [float("nan"), (1.5, float("inf"))], "b": Path("x")}) == {
+    assert printing._plain({"a": [float("nan"), (1.5, float("inf"))], "b": Path("x")}) == {
         "a": [None, [1.5, None]],
         "b": "x",
     }

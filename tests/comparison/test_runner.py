@@ -36,7 +36,7 @@ def here(monkeypatch):
     def finished(todo, experiment, workers):
         for cell in todo:
             ran.append(cell)
-            yield runner._work(cell, experiment.labels, experiment.skip_bad)
+            yield runner._work(cell, runner._how(experiment))
 
     monkeypatch.setattr(runner, "_finished", finished)
     runner._opened.cache_clear()

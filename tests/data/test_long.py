@@ -43,21 +43,6 @@ def test_the_only_label_may_be_called_label(file):
     assert read_labels(file) == labels
 
 
-def test_the_header_of_open_images(file):
-    file.write_text(
-        "ImageID,Source,LabelName,Confidence\na1,verification,/m/01,1\na1,crowdsource-verification,/m/02,0\n"
-    )
-    labels = read_labels(file)
-    assert (labels.ids, labels.names, labels.ternary().tolist()) == (("a1",), ("/m/01", "/m/02"), [[1, -1]])
-    file.write_text("LabelName,Confidence,ImageID\n/m/01,1.0,a1\n")
-    assert read_labels(file, form="long").ternary().tolist() == [[1]]
-
-
-def test_guesses_are_not_observations(file):
-    told = refusal(file, "ImageID,Source,LabelName,Confidence\na1,machine,/m/01,0.7\n")
-    assert f"{file}:2: '0.7'" in told
-
-
 def test_what_is_written(file):
     labels = Labels.from_ternary([[0, 0], [1, -1], [0, 1]], names=["cat", "dog"], ids=["x", "y", "z"])
     write_labels(labels, file, form="long")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from partly.commands.opening import Say
 from partly.comparison import claims as there
-from partly.comparison.claims import words
+from partly.comparison.claims import claim_words as words
 
 USUAL = Path("results")
 

@@ -1,26 +1,40 @@
 """The command line: parse, call, print. No logic; torch is imported inside the commands."""
 
-# Long because it is a list of commands with their options, a function each, and what they share to print.
+# Long because it is a list of commands with their options, a function each.
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import signal
 import sys
-from collections.abc import Callable
 from contextlib import AbstractContextManager, redirect_stderr
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from typer.core import TyperGroup
 
 import partly
 from partly.catalogue import parse_settings
+from partly.commands.options import (
+    Absent,
+    Count,
+    Data,
+    HierarchyFile,
+    Json,
+    LabelsFile,
+    Method,
+    Query,
+    QuerySetting,
+    SafeCsv,
+    Scenario,
+    Seed,
+    Size,
+    SkipBad,
+    Uncertain,
+    files_in,
+)
+from partly.commands.printing import print_json, print_scores, say
 from partly.errors import PartlyError, SettingError, Stopped
 from partly.processes.launched import launched
 
@@ -68,55 +82,6 @@ app = typer.Typer(
 )
 
 
-def _files(folder: str) -> Callable[[str], list[str]]:
-    """Names to complete a word with: those of the files in a folder, none of which is opened, so that it is quick."""
-
-    def complete(begun: str) -> list[str]:
-        stems = sorted(path.stem for path in (Path(__file__).parents[1] / folder).glob("[!_]*.py"))
-        return [name for stem in stems if (name := stem.replace("_", "-")).startswith(begun)]
-
-    return complete
-
-
-Data = Annotated[
-    str,
-    typer.Argument(
-        help="'scenes', 'scenes-coarse' or 'digits', an .npz with a train and a test part, a table of features or of "
-        "texts, a folder or a table of pictures, a folder that `partly features` wrote, or what docs/formats.md has.",
-        metavar="DATA",
-    ),
-]
-LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: docs/formats.md.")]
-Absent = Annotated[
-    str | None, typer.Option(help="What entries are that a file of labels does not mention: unknown or no.")
-]
-Uncertain = Annotated[
-    str | None, typer.Option(help="What entries are that it calls uncertain (-1, fractions): unknown, yes or no.")
-]
-HierarchyFile = Annotated[Path | None, typer.Option("--hierarchy", help="A table with the columns child and parent.")]
-Size = Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without files that are no pictures.")]
-Query = Annotated[str, typer.Option(help="random, uncertainty or look-ahead.", autocompletion=_files("active/queries"))]
-QuerySetting = Annotated[
-    list[str] | None, typer.Option("--query-setting", help="A setting of the query: name=value. Repeatable.")
-]
-Count = Annotated[int, typer.Option("-n", "--count", help="Questions, at most; of one round.")]
-Scenario = Annotated[
-    str | None,
-    typer.Option(help="Play partly known labels: uniform:0.1, single-positive, positives:0.25, propensity, ..."),
-]
-SafeCsv = Annotated[
-    bool,
-    typer.Option("--safe-csv", help="In .csv files, put ' before cells that a spreadsheet would run as a formula."),
-]
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
-Method = Annotated[
-    str,
-    typer.Option(help="See `partly methods`; auto is a portfolio, blended.", autocompletion=_files("methods")),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")]
-
-
 def _version(wanted: bool) -> None:
     if wanted:
         print(f"partly {partly.__version__}")
@@ -142,8 +107,8 @@ def demo(
     """Train on handwritten digits with one yes known of each, and write a report."""
     from partly.commands.demo import demo as job
 
-    scores = job(out, items=items, seed=seed, say=_say)
-    _print_scores(scores, out / "report.html", as_json)
+    scores = job(out, items=items, seed=seed, say=say)
+    print_scores(scores, out / "report.html", as_json)
 
 
 @app.command()
@@ -253,9 +218,9 @@ def train(
         skip_bad=skip_bad,
         size=size,
         evidence=evidence,
-        say=_say,
+        say=say,
     )
-    _print_scores(scores, run / "report.html", as_json)
+    print_scores(scores, run / "report.html", as_json)
 
 
 @app.command()
@@ -291,8 +256,8 @@ def predict(
     meaning = Meaning(absent, uncertain)
     with _for_spreadsheets(safe_csv):
         count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad, meaning, calls)
-    _say(f"{count} items scored: {out}")
-    _print_json({"items": count, "out": out}, as_json)
+    say(f"{count} items scored: {out}")
+    print_json({"items": count, "out": out}, as_json)
 
 
 @app.command()
@@ -306,18 +271,21 @@ def export(
     """Write a finished model for use elsewhere: as ONNX, with a model card, or both."""
     from partly.commands.export import export as job
 
-    job(run, onnx, model_card, overwrite=overwrite, say=_say)
-    _print_json({"onnx": onnx, "model_card": model_card}, as_json)
+    job(run, onnx, model_card, overwrite=overwrite, say=say)
+    print_json({"onnx": onnx, "model_card": model_card}, as_json)
 
 
 @app.command()
-def verify(run: Annotated[Path, typer.Argument(help="A run folder, or a model that was saved.")]) -> None:
+def verify(
+    run: Annotated[Path, typer.Argument(help="A run folder, or a model that was saved.")], as_json: Json = False
+) -> None:
     """Read a run folder again, every file of it, and say whether it is whole: damage is found, tampering is not."""
     from partly.run import verify as job
 
-    for line in job(run):
-        print(line)
-    _say(f"{run}: whole")
+    found = list(job(run))
+    if not print_json({"run": run, "read": found}, as_json):
+        print("\n".join(found))
+    say(f"{run}: whole")
 
 
 @app.command()
@@ -337,11 +305,11 @@ def evaluate(
     from partly.data import Meaning
 
     result = job(scores, labels, threshold, run, Meaning(absent, uncertain))
-    if not _print_json(result, as_json):
-        _print_scores({scores.name: result})
+    if not print_json(result, as_json):
+        print_scores({scores.name: result})
         if result["OR"] == 0:
             cut = "its threshold" if run else f"{threshold:g}"
-            _say(
+            say(
                 f"No known yes has a score of {cut} or more: CF1 and OF1 are 0. "
                 "A model that learned from yes alone gives low scores that rank: try a lower --threshold, or --run."
             )
@@ -368,8 +336,8 @@ def simulate(
 
     with _for_spreadsheets(safe_csv):
         observed = job(data, scenario, out, seed, Meaning(absent, uncertain))
-    _say(repr(observed))
-    _print_json(observed.summary() | {"out": out}, as_json)
+    say(repr(observed))
+    print_json(observed.summary() | {"out": out}, as_json)
 
 
 @app.command()
@@ -414,10 +382,10 @@ def compare(
             "uncertain": uncertain,
         },
         workers=workers,
-        say=_say if as_json else print,
+        say=say if as_json else print,
     )
-    _say(f"Report: {page}")
-    _print_json({"report": page, "results": page.with_suffix(".jsonl")}, as_json)
+    say(f"Report: {page}")
+    print_json({"report": page, "results": page.with_suffix(".jsonl")}, as_json)
 
 
 @app.command()
@@ -443,9 +411,9 @@ def study(
 
     asked = {"shares": _shares(shares), "scenarios": _names(scenarios), "head": head, "seeds": seeds, "labels": labels}
     asked |= {"size": size, "skip_bad": skip_bad, "absent": absent, "uncertain": uncertain}
-    page = job(data, out, asked=asked, workers=workers, say=_say if as_json else print)
-    _say(f"Report: {page}")
-    _print_json({"report": page, "results": page.with_suffix(".jsonl")}, as_json)
+    page = job(data, out, asked=asked, workers=workers, say=say if as_json else print)
+    say(f"Report: {page}")
+    print_json({"report": page, "results": page.with_suffix(".jsonl")}, as_json)
 
 
 @app.command()
@@ -454,12 +422,12 @@ def claims(
         Path | None, typer.Argument(help="Folder of result lines (*.jsonl); ./results if not given.", metavar="RESULTS")
     ] = None,
     paper: Annotated[str, typer.Option(help="Of one paper alone: a part of its authors, title or year.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Say of every claim of the papers whether result lines bear it out: holds, does not hold, or undecided."""
     from partly.commands.claims import claims as job
 
-    print(job(results, paper, as_json=as_json, say=_say))
+    print(job(results, paper, as_json=as_json, say=say))
 
 
 @app.command()
@@ -497,8 +465,8 @@ def query(
             seed=seed,
             skip_bad=skip_bad,
         )
-    _say(f"{found} questions: {out}")
-    _print_json({"questions": found, "out": out}, as_json)
+    say(f"{found} questions: {out}")
+    print_json({"questions": found, "out": out}, as_json)
 
 
 @app.command()
@@ -553,9 +521,9 @@ def refine(
         plan=Plan(query, count, round_epochs, restart, settings=parse_settings(query_setting or [])),
         parameters=how | {"device": device, "seed": seed},
         skip_bad=skip_bad,
-        say=_say,
+        say=say,
     )
-    _print_json(found, as_json)
+    print_json(found, as_json)
 
 
 @app.command()
@@ -574,8 +542,8 @@ def features(
 
     settings = parse_settings(backbone_setting or [])
     count, width = job(data, out, backbone=backbone, settings=settings, size=size, skip_bad=skip_bad, device=device)
-    _say(f"{count} items x {width} features: {out}")
-    _print_json({"items": count, "features": width, "out": out}, as_json)
+    say(f"{count} items x {width} features: {out}")
+    print_json({"items": count, "features": width, "out": out}, as_json)
 
 
 @app.command()
@@ -596,7 +564,7 @@ def explain(
     from partly.data import Meaning
 
     found = job(run, item, label, data, labels, Meaning(absent, uncertain), count)
-    if not _print_json(found, as_json):
+    if not print_json(found, as_json):
         print(page(found))
 
 
@@ -618,7 +586,7 @@ def doctor(
 
     meaning = Meaning(absent, uncertain)
     found = job(labels, data, method=method, skip_bad=skip_bad, meaning=meaning, seed=seed)
-    if not _print_json(found, as_json):
+    if not print_json(found, as_json):
         print(page(found))
 
 
@@ -640,14 +608,14 @@ def convert(
     from partly.commands.convert import convert as job
     from partly.data import Meaning
 
-    job(source, target, form, labels=labels, meaning=Meaning(absent, uncertain), part=part, scores=scores, say=_say)
-    _print_json({"out": target}, as_json)
+    job(source, target, form, labels=labels, meaning=Meaning(absent, uncertain), part=part, scores=scores, say=say)
+    print_json({"out": target}, as_json)
 
 
 @app.command()
 def methods(
     name: Annotated[
-        str | None, typer.Argument(help="Show one method with its settings.", autocompletion=_files("methods"))
+        str | None, typer.Argument(help="Show one method with its settings.", autocompletion=files_in("methods"))
     ] = None,
     as_json: Json = False,
     recipes: Annotated[bool, typer.Option("--recipes", help="Instead: how the papers trained, for --recipe.")] = False,
@@ -659,7 +627,7 @@ def methods(
         _print_recipes(as_json)
         return
     every = there.methods() if name is None else {name: there.find(name).words()}
-    if _print_json(every, as_json):
+    if print_json(every, as_json):
         return
     for method, words in every.items():
         settings = ", ".join(f"{key}={value}" for key, value in words["settings"].items())
@@ -671,7 +639,7 @@ def _print_recipes(as_json: bool) -> None:
     from partly.run import presets
 
     every = {name: vars(preset) for name, preset in presets.discover().items()}
-    if _print_json(every, as_json):
+    if print_json(every, as_json):
         return
     for name, said in every.items():
         print(f"{name}\n    {said['paper']}")
@@ -706,11 +674,6 @@ def _for_spreadsheets(wanted: bool) -> AbstractContextManager[None]:
     return for_spreadsheets(wanted)
 
 
-def _say(text: str) -> None:
-    if launched().first:
-        print(text, file=sys.stderr)
-
-
 def _names(text: str) -> list[str]:
     """'a,b[c=1,d=2]' -> ['a', 'b[c=1,d=2]']: commas inside brackets belong to a method's settings."""
     names, depth = [""], 0
@@ -728,35 +691,3 @@ def _shares(text: str) -> list[float]:
         return [float(share) for share in _names(text)]
     except ValueError:
         raise SettingError(f"--shares {text!r} should be numbers from 0 to 1 with commas: 0.1,0.5.") from None
-
-
-def _print_json(found: Any, wanted: bool) -> bool:
-    """Print what came out, where somebody wants it so; whether it was printed."""
-    if wanted and launched().first:
-        print(json.dumps(_plain(found), allow_nan=False))
-    return wanted
-
-
-def _plain(found: Any) -> Any:
-    """As JSON has it: what is undefined is null, since there is no NaN."""
-    if isinstance(found, dict):
-        return {key: _plain(value) for key, value in found.items()}
-    if isinstance(found, list | tuple):
-        return [_plain(value) for value in found]
-    if isinstance(found, float) and not math.isfinite(found):
-        return None
-    return str(found) if isinstance(found, Path) else found
-
-
-def _print_scores(rows: dict[str, dict[str, float]], page: Path | None = None, as_json: bool = False) -> None:
-    """A table that fits a narrow terminal: a row per run, a column per score; as JSON there are all of them."""
-    if page is not None:
-        _say(f"Report: {page}")
-    if not launched().first or _print_json({"scores": rows, "report": page}, as_json):
-        return
-    shown = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "exact_match": "exact", "P@1": "P@1"}
-    table = Table("", *shown.values(), "labels", "entries")
-    for title, row in rows.items():
-        scores = ("none" if row[key] != row[key] else f"{row[key]:.3f}" for key in shown)
-        table.add_row(title, *scores, f"{row['labels_counted']}", f"{row['entries_known']}")
-    Console().print(table)

@@ -28,8 +28,8 @@ def doctor(
     try:
         if data is None and not files.is_whole(labels):
             return examined(Patient(files.read_labels(labels, **vars(meaning))))
-        where = (labels, None) if data is None else (data, labels)
-        opened = files.read(*where, skip_bad=skip_bad, **vars(meaning))
+        items, said = (labels, None) if data is None else (data, labels)
+        opened = files.read(items, said, skip_bad=skip_bad, **vars(meaning))
     except PartlyError:
         odd = encodings.strange(encodings.of_table(Path(labels))) if Path(labels).suffix.lower() in SUFFIXES else None
         if odd is None:

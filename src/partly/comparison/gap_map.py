@@ -58,11 +58,11 @@ def draw(found: GapMap) -> bytes:
             if np.isfinite(share):
                 text = f"{100 * share:.0f}" if share > ENDS[0] else "< -100"
                 axes.annotate(text, (column, row), ha="center", va="center", color="#222222", fontsize=8.5)
+        axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0)
         axes.set_yticks(range(len(found.rows)), [plots.plain(words(row), 26) for row in found.rows])
         axes.set_xticks(range(len(found.columns)), [plots.plain(name, 40) for name in found.columns], rotation=35)
         for label in axes.get_xticklabels():
             label.set(ha="left", rotation_mode="anchor")
-        axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0)
         axes.grid(visible=False)
         for side in axes.spines.values():
             side.set_visible(False)

@@ -69,8 +69,8 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
 
 def unlisted(experiment: Experiment) -> int:
     """How many items there are of which a file of labels says nothing at all."""
-    how = {"labels": experiment.labels, "skip_bad": experiment.skip_bad, "size": experiment.size}
-    return sum(len(_opened(name, **how).unlisted) for name in experiment.data)
+    how = _how(experiment)
+    return sum(len(_opened(name, how=how, size=experiment.size).unlisted) for name in experiment.data)
 
 
 def _finished(todo: list[Cell], experiment: Experiment, count: int) -> Iterator[lines.Line]:

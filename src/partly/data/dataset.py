@@ -62,18 +62,20 @@ class Dataset:
 
 def sound(data: Dataset, where: PathLike, skip_bad: bool) -> Dataset:
     """The same without items that cannot be made (pictures that are none), if that is asked for; else they are refused,
-    all in one message."""
+    all in one message. Bad ones of which no label speaks are left out: nobody has asked for them."""
     test = None if data.test is None else sound(data.test, where, skip_bad)
     whole = data.wider or data
     bad = whole.items.bad() if is_decoded(whole.items) else {}
     if not bad:
         return replace(data, test=test)
-    told = f"{where}: bad files: {len(bad)} of {len(whole.items)}" + listing(bad.values(), len(bad), MOST_BAD)
-    if not skip_bad:
+    asked = {place: words for place, words in bad.items() if place < len(data.items)}
+    told = f"{where}: bad files: {len(asked)} of {len(data.items)}" + listing(asked.values(), len(asked), MOST_BAD)
+    if asked and not skip_bad:
         raise DataError(f"{told}\nMend them or take them out; or go on without them: skip_bad=True, --skip-bad.")
-    if len(bad) == len(whole.items):
+    if len(asked) == len(data.items):
         raise DataError(f"{told}\nNothing is left to learn from.")
-    warnings.warn(f"{told}\nThey are left out.", stacklevel=4)
+    if asked:
+        warnings.warn(f"{told}\nThey are left out.", stacklevel=4)
     left = np.setdiff1d(np.arange(len(whole.items)), list(bad))
     wider = None if data.wider is None else whole[left]
     return replace(data[left[left < len(data.items)]], test=test, wider=wider)

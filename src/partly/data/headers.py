@@ -19,7 +19,10 @@ def is_long(header: Sequence[str]) -> bool:
 
 def is_tags(table: Table) -> bool:
     """But for a wide one whose only label is named 'label', and holds what labels hold and not their names."""
-    return tuple(table.header) == TAGS and first_cell(table, TAGS[1]) not in MEANING
+    if tuple(table.header) != TAGS:
+        return False
+    first = first_cell(table, TAGS[1])
+    return first is None or first not in MEANING
 
 
 def is_open_images(header: Sequence[str]) -> bool:

@@ -76,7 +76,7 @@ def read_rows(
             bad = np.flatnonzero(z == UNSURE)
             open_ones.add(bad + start, (repr(value[i].as_py()) for i in bad.tolist()))
         bad = np.flatnonzero(z == WRONG)
-        wrong.add(bad + start, (repr(value[0][i].as_py()) for i in bad.tolist()))
+        wrong.add(bad + start, (repr(value[i].as_py()) for i in bad.tolist()))
         lost = np.flatnonzero((z != 0) & ((row < 0) | (column < 0)))
         homeless.add(lost + start, ("no item" if row[i] < 0 else "no label" for i in lost))
         parts.append((row, column, z))

@@ -81,7 +81,8 @@ class Fitted:
             own = torch.from_numpy(self.calibration.thresholds)
         if own is None:
             return np.full(len(self.names), 0.5, np.float32)
-        return -self._coherent(-own[None].cpu().numpy())[0]
+        raised: npt.NDArray[np.float32] = -self._coherent(-own[None].cpu().numpy())[0]
+        return raised
 
     @property
     def chooses(self) -> bool:
