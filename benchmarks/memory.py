@@ -1,11 +1,12 @@
 """What training really takes for entries, beside what is declared before the start; and how cheap labels change.
 
-    python benchmarks/memory.py [--items 20000] [--labels 300] [--sparse] [--answers]
+    python benchmarks/memory.py [--items 20000] [--labels 300] [--width 8] [--positives] [--sparse] [--answers]
 
-A row per method with per-entry state: bytes declared by `run.entry_memory` and the measured growth of the resident
-memory, from a warm process (a small run of the same kind comes first) to the peak of a run with a validation part and a
-run folder. `--sparse` trains a linear head on CSR features of 200,000 x 50,000 at 0.1 %; `--answers` takes 100 answers
-to 1,000,000 x 5,000 labels at 0.5 % known.
+A row per method with per-entry state: bytes declared by `run.entry_memory` and `run.weight_memory`, and the measured
+growth of the resident memory, from a warm process (a small run of the same kind comes first) to the peak of a run with
+a validation part and a run folder. `--positives`: only yes is known; `--width`: features, and so weights.
+`--sparse` trains a linear head on CSR features of 200,000 x 50,000 at 0.1 %; `--answers` takes 100 answers to
+1,000,000 x 5,000 labels at 0.5 % known.
 """
 
 from __future__ import annotations
@@ -27,53 +28,57 @@ from partly.items import as_items
 from partly.training import Validation
 
 METHODS = ("bce", "role", "em-apl", "refine", "curriculum", "large-loss[scheme=correct-permanently]")
-WIDTH = 8
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--items", type=int, default=20_000)
     parser.add_argument("--labels", type=int, default=300)
+    parser.add_argument("--width", type=int, default=8)
+    parser.add_argument("--methods", nargs="+", default=METHODS)
+    parser.add_argument("--positives", action="store_true")
     parser.add_argument("--sparse", action="store_true")
     parser.add_argument("--answers", action="store_true")
     parser.add_argument("--of", help="measure one method in this process")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.of:
-        print(*measured(options.of, options.items, options.labels))
+        print(*measured(options.of, options.items, options.labels, options.width, options.positives))
     elif options.sparse:
         sparse()
     elif options.answers:
         answers()
     else:
         print(f"{'method':40} {'declared MB':>12} {'measured MB':>12} {'ratio':>6}")
-        for name in METHODS:
-            command = [sys.executable, __file__, "--of", name]
+        for name in options.methods:
+            command = [sys.executable, __file__, "--of", name, "--width", str(options.width)]
             command += ["--items", str(options.items), "--labels", str(options.labels)]
+            command += ["--positives"] if options.positives else []
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             declared, found = map(float, done.stdout.split())
             print(f"{name:40} {declared:12.1f} {found:12.1f} {found / declared if declared else 0:6.2f}", flush=True)
 
 
-def measured(name: str, items: int, labels: int) -> tuple[float, float]:
+def measured(name: str, items: int, labels: int, width: int, positives: bool) -> tuple[float, float]:
     """(MB declared, MB measured)."""
     method, settings = method_and_settings(name)
     recipe = run.Recipe(method, "linear", epochs=4, batch_size=64, settings=settings)
-    trained(recipe, *made(500, labels))
-    x, known, validation = made(items, labels)
+    trained(recipe, *made(500, labels, 8, positives))
+    x, known, validation = made(items, labels, width, positives)
     declared = run.entry_memory(recipe, x, known, validation)
+    declared += run.weight_memory(recipe.build(x, labels, known), validation)
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
     trained(recipe, x, known, validation)
     return declared / 2**20, status("VmHWM") - before
 
 
-def made(items: int, labels: int) -> tuple[object, Labels, Validation]:
+def made(items: int, labels: int, width: int, positives: bool) -> tuple[object, Labels, Validation]:
     rng = np.random.default_rng(0)
-    x = as_items(rng.normal(size=(items, WIDTH)).astype(np.float32))
+    x = as_items(rng.standard_normal((items, width), np.float32))
     z = rng.choice(np.array([-1, 0, 1], np.int8), size=(items, labels), p=[0.27, 0.7, 0.03])
     z[: items // 100] = np.where(z[: items // 100] == 0, -1, z[: items // 100])
-    known = Labels.from_ternary(z)
+    known = Labels.from_ternary(np.where(z > 0, z, 0).astype(np.int8) if positives else z)
     hold = slice(0, items // 4)
     return x, known, Validation(x[hold], known[hold])
 

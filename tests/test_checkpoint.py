@@ -192,12 +192,12 @@ def test_a_missing_tensor_file_is_noticed(two: Path) -> None:
 
 def test_a_record_of_another_format_is_not_read(two: Path) -> None:
     path = two / "checkpoint-000002.json"
-    body = path.read_bytes()[: -len(checkpoint._sealed(b""))].replace(b'"format": 2', b'"format": 99')
+    body = path.read_bytes()[: -len(checkpoint._sealed(b""))].replace(b'"format": 3', b'"format": 99')
     path.write_bytes(checkpoint._sealed(body))
     found = checkpoint.load(two)
     assert found is not None
     assert found[1]["step"] == 1
-    assert "has format 99; this version reads 2" in found[2][0]
+    assert "has format 99; this version reads 3" in found[2][0]
 
 
 def test_both_damaged_is_an_error_and_changes_nothing(two: Path) -> None:
@@ -270,7 +270,9 @@ class Disk:
         if self.calls == self.fail_at:
             raise OSError(self.error, os.strerror(self.error))
 
-    def opened(self, path: Path, mode: str) -> io.FileIO:
+    def opened(self, path: Path, mode: str, **how: Any) -> io.FileIO:
+        if mode == "rb":
+            return io.FileIO(path, mode, **how)
         self.count()
         count = self.count
 

@@ -20,7 +20,7 @@ LAYERS = [
     {"errors", "clock", "catalogue"},
     {"files", "labels", "optimising", "processes"},
     {"pictures"},
-    {"items", "scenarios", "data", "choosing"},
+    {"items", "scenarios", "data", "choosing", "calling"},
     {"pool", "networks", "losses", "selection", "similarity", "lookahead", "one_label"},
     {"method", "two_networks"},
     {"solving"},
@@ -29,7 +29,7 @@ LAYERS = [
     {"training", "report"},
     {"run", "scikit_learn"},
     {"estimator", "per_label", "model_selection"},
-    {"active", "export"},
+    {"active", "export", "diagnosis"},
     {"comparison"},
     {"commands"},
     {"__main__"},
@@ -94,7 +94,14 @@ def test_the_top_level_is_the_engine() -> None:
 
 def test_no_two_modules_share_a_name() -> None:
     """But for the folders in which a file's name is that of what it offers: a method, a query, a criterion, ..."""
-    named = ("methods.", "commands.", "active.queries.", "networks.backbones.", "choosing.criteria.")
+    named = (
+        "methods.",
+        "commands.",
+        "active.queries.",
+        "networks.backbones.",
+        "choosing.criteria.",
+        "diagnosis.checks.",
+    )
     names = [name.rpartition(".")[2] for name in graph(SOURCE) if not name.startswith(named)]
     assert sorted(names) == sorted(set(names))
 

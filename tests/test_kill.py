@@ -87,6 +87,16 @@ def test_two_trainers_in_one_folder(harm: Harm) -> None:
     assert seen["third"] == seen["unbroken"]
 
 
+def test_everything_that_writes_is_killed() -> None:
+    """Some of what `killing.py` does for as long as asked: methods, compare, refine, query, features, predict."""
+    script = Path(__file__).with_name("killing.py")
+    done = subprocess.run([sys.executable, script, "--kills", "40"], capture_output=True, text=True, check=False)
+    seen = json.loads(done.stdout or "null")
+    assert seen is not None, done.stderr
+    assert seen["wrong"] == []
+    assert seen["kills"] >= 40
+
+
 # -------------------------------------------------------------------- the parent
 
 
@@ -282,7 +292,7 @@ def kill_at(call: int) -> None:
             count()
             return super().write(content[len(content) // 2 :])
 
-    files.open = dying(lambda path, mode: (Dying if mode == "xb" else open)(path, mode))  # type: ignore[attr-defined]
+    files.open = dying(lambda path, mode, **how: (Dying if mode == "xb" else open)(path, mode, **how))  # type: ignore[attr-defined]
     os.fsync = dying(lambda _: None)  # type: ignore[assignment]
     os.replace = dying(os.replace)
     Path.unlink = dying(Path.unlink)  # type: ignore[method-assign]

@@ -307,7 +307,7 @@ def test_what_is_kept_is_an_attribute_of_its_size() -> None:
     entries = method.entries()
     assert list(entries) == ["entries.believed", "entries.visits"]
     assert entries["entries.believed"] is method.believed
-    assert Keeping.memory(9, 2, {}) == (36, 54)
+    assert Keeping.memory(TASK, {}) == (36, 54)
     assert method.believed.nbytes == 36
 
 
@@ -375,7 +375,7 @@ def test_what_a_bare_method_does() -> None:
     pool = Pool(as_items(X), Labels.from_ternary(Z.numpy()), batch_size=4)
     assert method.beliefs() is None
     assert (Method.needs_truth, Method.entry_bytes, Method.working_bytes) == (False, 0, 0)
-    assert Method.memory(9, 2, {}) == (0, 0)
+    assert Method.memory(TASK, {}) == (0, 0)
     assert method.entries() == method.weights() == method.state() == {}
     method.begin_epoch(pool, Clock(0))
     with pytest.raises(NotImplementedError, match="Method defines neither update nor epoch"):

@@ -392,7 +392,7 @@ def test_a_kill_in_the_middle_costs_no_finished_label(tmp_path: Path, monkeypatc
         monkeypatch.setattr(sys, "argv", ["program", folder])
         exec(PROGRAM, {})  # noqa: S102, our own program, in this process
     assert {name: (killed / name).stat().st_mtime_ns for name in done} == done
-    for path in straight.glob("label-*"):
+    for path in straight.glob("label-*.skops"):
         assert (killed / path.name).read_bytes() == path.read_bytes()
 
 

@@ -22,6 +22,7 @@ from partly.errors import CheckpointError, DataError, PartlyError, SettingError
 from partly.items import Items, as_items, features, sparse_features
 from partly.labels import Labels
 from partly.method import Method
+from resealed import change_description
 
 RECIPE = run.Recipe("partial-bce", "linear", epochs=2, batch_size=8, settings={"gamma": 0.5})
 
@@ -514,10 +515,12 @@ def test_a_tensor_that_cannot_be_saved_says_so(tmp_path: Path) -> None:
 
 def test_a_run_from_before_there_were_schedules_goes_on_and_is_read(finished: Path) -> None:
     """run.json without what recipes did not have then."""
-    description = run.read_description(finished)
-    for name in ("schedule", "schedule_settings", "accumulate", "average", "precision", "compile", "recipe"):
-        del description["recipe"][name]
-    files.write_sealed(finished / "run.json", description)
+
+    def forget(description: dict[str, Any]) -> None:
+        for name in ("schedule", "schedule_settings", "accumulate", "average", "precision", "compile", "recipe"):
+            del description["recipe"][name]
+
+    change_description(finished, forget)
     assert run.load(finished).recipe == RECIPE
     again = fit(finished)
     assert (again.predict(data()[0]) == run.load(finished).predict(data()[0])).all()

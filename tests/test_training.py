@@ -546,12 +546,52 @@ def test_a_signal_finishes_the_step_saves_and_leaves(tmp_path: Path, number: sig
     with pytest.raises(Stopped, match="saved in") as caught:
         training.train(method, pool, clock, folder=tmp_path, watch=watch)
     assert str(tmp_path) in str(caught.value)
+    assert caught.value.code == 128 + number
     assert steps == list(range(1, step + 1))
     found = checkpoint.load(tmp_path)
     assert found is not None
     assert found[1]["epoch"] * pool.steps + found[1]["step"] == step
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
     assert trained(folder=tmp_path)[0] == trained()[0]
+
+
+@pytest.mark.usefixtures("quick_disk")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_last_save_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    original = checkpoint.save
+
+    def interrupted(*given: Any) -> None:
+        signal.raise_signal(number)
+        original(*given)
+
+    monkeypatch.setattr(checkpoint, "save", interrupted)
+    method, pool, clock = make()
+    with pytest.raises(Stopped, match="the finished model is in") as caught:
+        training.train(method, pool, clock, folder=tmp_path)
+    assert caught.value.code == 128 + number
+    found = checkpoint.load(tmp_path)
+    assert found is not None
+    assert found[1]["progress"]["finished"]
+    assert len(checkpoint.records(tmp_path)) == 2
+    assert trained(folder=tmp_path)[0] == trained()[0]
+
+
+@pytest.mark.usefixtures("quick_disk")
+def test_weights_that_are_not_finite_end_an_epoch(tmp_path: Path) -> None:
+    """The loss of a step is that of the weights before it: it may be fine while they are lost."""
+    method, pool, clock = make()
+
+    def watch(clock: Clock, logs: dict[str, float]) -> None:
+        assert np.isfinite(logs["loss"])
+        if clock.epoch == 1 and clock.step == clock.steps:
+            next(method.parameters()).data[0] = float("nan")
+
+    with pytest.raises(PartlyError, match=r"not finite any more after epoch 2 \(.*weight.*\): training has diverged"):
+        training.train(method, pool, clock, folder=tmp_path, watch=watch)
+    found = checkpoint.load(tmp_path)
+    assert found is None or all(found[0][name].isfinite().all() for name in found[0])
 
 
 @pytest.mark.usefixtures("quick_disk")

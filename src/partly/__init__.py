@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from partly.choosing.criteria import criteria
     from partly.comparison import compare
     from partly.data import Dataset, read, write
+    from partly.diagnosis import doctor
     from partly.errors import PartlyError
-    from partly.estimator import Classifier
+    from partly.estimator import Classifier, calibrate
     from partly.labels import Hierarchy, Labels
     from partly.per_label import PerLabel
 
@@ -42,10 +43,12 @@ __all__ = [
     "PartlyError",
     "PerLabel",
     "active",
+    "calibrate",
     "choosing",
     "compare",
     "criteria",
     "data",
+    "doctor",
     "export",
     "items",
     "lookahead",
@@ -67,8 +70,10 @@ __all__ = [
 _HOMES = {
     "Classifier": "partly.estimator",
     "Dataset": "partly.data",
+    "calibrate": "partly.estimator",
     "compare": "partly.comparison",
     "criteria": "partly.choosing.criteria",
+    "doctor": "partly.diagnosis",
     "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
     "PartlyError": "partly.errors",

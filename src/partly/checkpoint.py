@@ -2,6 +2,7 @@
 
 A checkpoint is two files: tensors (safetensors) and a JSON record that holds the SHA-256 of the tensors and of itself.
 Both are written beside, forced to disk and renamed; without its record a tensor file does not count. Two are kept.
+The record also says of which run it is, by the digest of run.json: one of another run does not count either.
 
 The tensors are written one after the other by a few lines of our own: safetensors' writer makes a copy of all of them
 first, which for what is kept per entry is as much memory again. They are read by safetensors.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +24,72 @@ from torch import Tensor, bfloat16, float16, float32, float64, int8, int16, int3
 from torch import bool as boolean
 
 from partly.errors import CheckpointError
-from partly.files import disk_errors, leftovers, replacing, sha256, sha256_of, write_npy, write_sealed
+from partly.files import (
+    LOCK,
+    disk_errors,
+    leftovers,
+    plain,
+    read_json,
+    replacing,
+    sha256,
+    sha256_of,
+    which,
+    write_npy,
+    write_sealed,
+)
 
 BELIEFS, IDS = "beliefs.npy", "items.json"  # in the folder of a finished run: what is believed, and of which items
 OUT_OF_FOLD = "out_of_fold"  # there too, .npy and .json: logits of training entries by who has not seen them
-FORMAT = 2
+RUN = "run.json"  # what is run on what
+FORMAT = 3
 KEEP = 2
 PREFIX = "checkpoint-"
 DTYPES = {float64: "F64", float32: "F32", float16: "F16", int64: "I64", int32: "I32", int8: "I8", uint8: "U8"}
 DTYPES |= {bfloat16: "BF16", int16: "I16", boolean: "BOOL"}  # what safetensors calls them
 
 
+def run_of(folder: Path) -> str | None:
+    """Which run a folder holds: the digest of its run.json; None where there is none."""
+    try:
+        return sha256_of(folder / RUN)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise CheckpointError(f"{folder / RUN}: cannot be read ({error.strerror or error}).") from None
+
+
+@dataclass(frozen=True)
+class Home:
+    """A folder as a run found it when it began there. Somebody may remove it meanwhile and begin another run in its
+    place, whose files are not to be mixed with those of this one."""
+
+    folder: Path
+    run: str | None
+    lock: tuple[int, int] | None
+
+    @classmethod
+    def of(cls, folder: Path) -> Home:
+        return cls(folder, run_of(folder), which(folder / LOCK))
+
+    def check(self) -> None:
+        """Asked before anything is written."""
+        if self != Home.of(self.folder):
+            raise CheckpointError(
+                f"{self.folder}: was removed or replaced while this run was under way, so nothing more is saved there. "
+                "Start again, in a folder that stays."
+            )
+
+
 def save(folder: Path, tensors: Mapping[str, Tensor], record: dict[str, Any]) -> None:
     """Save as the newest checkpoint, then drop the oldest."""
-    number = 1 + max(map(_number, _records(folder)), default=0)
+    number = 1 + max(map(_number, records(folder)), default=0)
     stem = folder / f"{PREFIX}{number:06d}"
     with disk_errors(folder):
         digest = _write_tensors(stem.with_suffix(".safetensors"), tensors)
-        record = {"format": FORMAT, "tensors_sha256": digest, **record}
+        record = {"format": FORMAT, "run": run_of(folder), "tensors_sha256": digest, **record}
         with replacing(stem.with_suffix(".json")) as file:
             file.write(_sealed(json.dumps(record, indent=1).encode()))
-        for old in _records(folder)[:-KEEP]:
+        for old in records(folder)[:-KEEP]:
             old.unlink()
             old.with_suffix(".safetensors").unlink(missing_ok=True)
 
@@ -50,9 +97,10 @@ def save(folder: Path, tensors: Mapping[str, Tensor], record: dict[str, Any]) ->
 def load(folder: Path) -> tuple[Tensors, dict[str, Any], list[str]] | None:
     """The newest checkpoint that is whole: tensors, record, what was wrong with newer ones. None where none is."""
     problems: list[str] = []
-    for path in reversed(_records(folder)):
+    run = run_of(folder)
+    for path in reversed(records(folder)):
         try:
-            return *_read(path), problems
+            return *_read(path, run), problems
         except CheckpointError as error:
             problems.append(str(error))
     if problems:
@@ -68,14 +116,15 @@ def clean(folder: Path) -> None:
     place of a whole one. Only for the holder of the lock, and only after `load` found a whole one or none at all."""
     for path in leftovers(folder):
         path.unlink()
-    for path in _records(folder):
+    run = run_of(folder)
+    for path in records(folder):
         try:
-            _read(path)
+            _read(path, run)
         except CheckpointError:
             for part in (path, path.with_suffix(".safetensors")):
                 if part.exists():
                     part.rename(part.with_name(f"damaged-{part.name}"))
-    whole = {path.stem for path in _records(folder)}
+    whole = {path.stem for path in records(folder)}
     for path in folder.glob(f"{PREFIX}*.safetensors"):
         if _number(path) and path.stem not in whole:
             path.unlink()
@@ -89,6 +138,11 @@ class Tensors(Mapping[str, Tensor]):
         with safe_open(path, framework="pt") as file:
             opened: Any = file
             self._names = list(opened.keys())
+
+    @property
+    def nbytes(self) -> int:
+        """Of all of them, about."""
+        return self._path.stat().st_size
 
     def __getitem__(self, name: str) -> Tensor:
         if name not in self._names:
@@ -130,9 +184,17 @@ def _write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> str:
     return sha.hexdigest()
 
 
-def _records(folder: Path) -> list[Path]:
+def records(folder: Path) -> list[Path]:
     """The records there are, oldest first."""
     return sorted((path for path in folder.glob(f"{PREFIX}*.json") if _number(path)), key=_number)
+
+
+def check(path: Path) -> None:
+    """Refuse a checkpoint that is not whole, or of another run, by its record."""
+    try:
+        _read(path, run_of(path.parent))
+    except CheckpointError as error:
+        raise CheckpointError(f"{path.parent}: {error}") from None
 
 
 def _number(path: Path) -> int:
@@ -141,20 +203,27 @@ def _number(path: Path) -> int:
     return int(digits) if digits.isdecimal() else 0
 
 
-def _read(path: Path) -> tuple[Tensors, dict[str, Any]]:
+def _read(path: Path, run: str | None) -> tuple[Tensors, dict[str, Any]]:
+    """run: whose checkpoint it must be."""
     try:
-        text = path.read_bytes()
+        with plain(path) as file:
+            text = file.read()
         body = text[: -len(_sealed(b""))]
         if text != _sealed(body):
             raise CheckpointError(f"{path.name} is damaged (its checksum does not match)")
-        record: dict[str, Any] = json.loads(body)
-        if record["format"] != FORMAT:
-            raise CheckpointError(f"{path.name} has format {record['format']}; this version reads {FORMAT}")
+        record: dict[str, Any] = read_json(body)
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            there = record.get("format") if isinstance(record, dict) else None
+            raise CheckpointError(f"{path.name} has format {there!r}; this version reads {FORMAT}")
+        if record.get("run") != run:
+            raise CheckpointError(f"{path.name} belongs to another run than run.json")
         tensors = path.with_suffix(".safetensors")
-        if sha256_of(tensors) != record["tensors_sha256"]:
+        if sha256_of(tensors) != record.get("tensors_sha256"):
             raise CheckpointError(f"{tensors.name} is damaged (its checksum does not match)")
         return Tensors(tensors), record
-    except (OSError, SafetensorError, json.JSONDecodeError) as error:
+    except CheckpointError:
+        raise
+    except (OSError, SafetensorError, ValueError) as error:
         raise CheckpointError(f"{path.name} cannot be read ({error})") from None
 
 
@@ -187,4 +256,5 @@ def save_out_of_fold(folder: Path, shape: tuple[int, ...], blocks: Iterable[npt.
     path = folder / f"{OUT_OF_FOLD}.npy"
     with disk_errors(folder), replacing(path) as file:
         write_npy(file, shape, np.dtype(np.float32), blocks)
-    write_sealed(path.with_suffix(".json"), {"shape": list(shape), "array_sha256": sha256_of(path)})
+    record = {"shape": list(shape), "run": run_of(folder), "array_sha256": sha256_of(path)}
+    write_sealed(path.with_suffix(".json"), record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import signal
 from collections.abc import Iterable
 
 
@@ -28,7 +29,11 @@ class CheckpointError(PartlyError):
 
 
 class Stopped(Exception):
-    """Training was asked to stop (Ctrl-C, SIGTERM) and has saved its state."""
+    """Work was asked to stop (Ctrl-C, SIGTERM) and has saved its state; `code` is what the process ends with."""
+
+    def __init__(self, message: str, number: int = signal.SIGINT) -> None:
+        super().__init__(message)
+        self.code = 128 + number
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

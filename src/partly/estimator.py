@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,8 +17,8 @@ from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from partly import auto, items, metrics, run
-from partly.errors import DataError, LabelError, SettingError
+from partly import auto, calling, items, metrics, run
+from partly.errors import DataError, LabelError, SettingError, did_you_mean
 from partly.items import Items
 from partly.labels import Hierarchy, Labels
 from partly.labels.frames import checked_kind, framed
@@ -30,6 +31,8 @@ from partly.processes.launched import launched
 from partly.report.bar import watcher
 from partly.scikit_learn import NO_PARTIAL_FIT, classes_of, multi_label
 from partly.training import Validation
+
+FOLDS = 5  # where held-out scores are needed, and nobody says how many
 
 
 class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -64,9 +67,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     compile : compile networks, while they learn; needs a C++ compiler.
     hierarchy : a `Hierarchy`, or {child: parent}. What follows from it is learned from, and no label is scored above
         its parent, in Python, in files and in an exported graph alike. Each parent needs a column in Y.
+    calibrate : "platt" or "isotonic" makes probabilities calibrated, label by label; None leaves them as they are.
+    thresholds : what a label is called yes for: the best "f1", "precision:0.9", "recall:0.9", or the expected "share"
+        of yes; None: 0.5, or what the method has chosen. Both are found on out-of-fold scores of known entries: the
+        method's own, else those of `folds` (5) further models. docs/thresholds.md says what if few are known.
 
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
-    `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `label_names_`, `classes_`;
+    `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `calibration_` (or
+    None; `calibration_.told(label_names_)` says how it was found), `label_names_`, `classes_`;
     with "auto" also `portfolio_` (what was tried, what it is worth, how much it counts) and `criterion_`.
     """
 
@@ -100,6 +108,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         precision: str = "auto",
         compile: bool = False,
         hierarchy: Hierarchy | Mapping[str, str] | None = None,
+        calibrate: str | None = None,
+        thresholds: str | None = None,
     ) -> None:
         self.method = method
         self.head = head
@@ -127,6 +137,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.precision = precision
         self.compile = compile
         self.hierarchy = hierarchy
+        self.calibrate = calibrate
+        self.thresholds = thresholds
 
     def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None, sample_weight: Any = None) -> Self:
         """Learn from items X and labels Y.
@@ -146,9 +158,24 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
             how |= {"weights": weights}
             fitted = run.fit(recipe, x, labels, validation=held_out, **how)
-            if self.folds is not None and not fitted.crosses:
-                fitted.out_of_fold = run.cross_fit(recipe, x, labels, self.folds, **how)
+            if self._folds is not None and not fitted.crosses:
+                fitted.out_of_fold = run.cross_fit(recipe, x, labels, self._folds, **how)
+            found = None
+            if self._calls:
+                own = fitted.thresholds if fitted.chooses else None
+                found = calling.calibration_of(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
+            run.calibrate(fitted, found)
             return self.take(fitted)
+
+    @property
+    def _calls(self) -> bool:
+        """Whether probabilities or thresholds are to be found on held-out entries."""
+        return self.calibrate is not None or self.thresholds is not None
+
+    @property
+    def _folds(self) -> int | None:
+        """Into how many parts the items are cut, for further models."""
+        return FOLDS if self.folds is None and self._calls else self.folds
 
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
@@ -167,8 +194,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._remember(x)
         if self.budget is not None:
             recipe = run.within_budget(recipe, self.budget)
-        if self.folds is not None:
-            run.check_folds(self.folds, len(x))
+        calling.check(self.calibrate, self.thresholds)
+        if self._folds is not None:
+            run.check_folds(self._folds, len(x))
         return x, labels, recipe
 
     def _deduced(self, labels: Labels) -> Labels:
@@ -192,6 +220,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes_ = classes_of(fitted.names)
         self.reason_ = fitted.method.notes.get("reason", self.reason_)
         self.thresholds_ = fitted.thresholds
+        self.calibration_ = fitted.calibration
         return self
 
     @property
@@ -252,7 +281,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any, known: Any = None) -> Any:
         """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but
-        with "auto" those of the best expected F1; for `known` see `decision_function`."""
+        with "auto" those of the best expected F1, and with `thresholds` those asked for; for `known` see
+        `decision_function`."""
         return self._shown((self._logits(X, known) >= logit(self.thresholds_)).astype(np.int64), X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
@@ -269,6 +299,16 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def partial_fit(self) -> Any:
         raise AttributeError(NO_PARTIAL_FIT)
+
+    def explain(self, X: Any, Y: Any, item: int, label: str, most: int = 5) -> dict[str, Any]:
+        """Why the entry of an item of X (its position) and a label (its name) has its probability: the features that
+        matter most, the nearest items of which the label is known (Y, as in `fit`), and the method's own reasons."""
+        check_is_fitted(self, "fitted_")
+        x = self._items(X, reset=False)
+        known = paired(len(x), Y, self.label_names_)
+        if label not in self.label_names_:
+            raise LabelError(f"There is no label {label!r}.{did_you_mean(label, self.label_names_)}")
+        return run.reasons(self.fitted_, x, known, item, self.label_names_.index(label), most)
 
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
@@ -292,6 +332,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             parameters |= {"backbone": origin.backbone, "backbone_settings": origin.settings}
         if fitted.recipe.method == auto.PORTFOLIO:  # it brings its own head, and is asked for by leaving the head open
             parameters |= {"head": "auto", "head_settings": None}
+        if fitted.calibration is not None:
+            parameters |= {"calibrate": fitted.calibration.method, "thresholds": fitted.calibration.goal}
         self = cls(**parameters)
         self.reason_ = "loaded"
         self._remember(fitted.method.task.items)
@@ -313,6 +355,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
+        X = items.untied(X)
         if items.is_items(X):
             x: Items = X if reset else items.in_order(X, self._feature_names())
             if not reset and items.is_decoded(X) and self._item_kind == "pictures":
@@ -352,3 +395,25 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         return multi_label(super().__sklearn_tags__())
+
+
+def calibrate(
+    model: Classifier, X: Any, labels: Any, method: str | None = None, thresholds: str | None = None
+) -> Classifier:
+    """The model with probabilities and thresholds that are found on items it has not seen: a copy, the model itself
+    stays as it is. method and thresholds: as `calibrate` and `thresholds` of `Classifier`, which need no such items.
+
+    labels: what is known of these items, as Y in `fit`. Items of training would make probabilities too bold.
+    """
+    check_is_fitted(model, "fitted_")
+    calling.check(method, thresholds)
+    if method is None and thresholds is None:
+        raise SettingError("calibrate: give a method ('platt', 'isotonic'), thresholds ('f1', ...), or both.")
+    fitted = copy.copy(model.fitted_)
+    fitted.calibration = None  # found on the method's own logits, whatever was there before
+    made: Classifier = copy.copy(model).set_params(calibrate=method, thresholds=thresholds)
+    scores = made.take(fitted)._logits(X, None)
+    known = made._deduced(paired(len(scores), labels, model.label_names_, "labels", X))
+    own = fitted.thresholds if fitted.chooses else None
+    fitted.calibration = calling.calibration_of(scores, known, method, thresholds, own)
+    return made.take(fitted)

@@ -7,8 +7,10 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,12 +21,14 @@ from partly.errors import CheckpointError, DataError
 
 PathLike = str | os.PathLike[str]
 BESIDE = ".partly-new"  # ends the name of a file that is not whole yet
+LOCK = ".lock"
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes its name only when it is whole and on the disk: after a crash it is the old or the new
-    one."""
+    one. Its first name is drawn by chance and must be free (mode x), so that a link that somebody has put there is
+    never written through; a link under its last name is replaced, and not what it points to."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{BESIDE}")
     try:
         with open(beside, "xb") as file:
@@ -72,12 +76,18 @@ def disk_errors(folder: Path) -> Iterator[None]:
         ) from error
 
 
+def no_link(path: PathLike, flags: int) -> int:
+    """An opener for files that are written where they lie: a link in their place is refused, and nothing is waited
+    for."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+
+
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold a folder: a second process that wants it is refused. The lock ends with the process, however it ends."""
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        file = open(folder / ".lock", "a")  # noqa: SIM115
+        file = open(folder / LOCK, "a", opener=no_link)  # noqa: SIM115
     with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -86,6 +96,23 @@ def locked(folder: Path) -> Iterator[None]:
                 f"{folder}: another process is training in this folder. Wait for it, or use another folder."
             ) from None
         yield
+
+
+def which(path: Path) -> tuple[int, int] | None:
+    """Which file lies there (device and inode), whatever its name; None where there is none."""
+    with suppress(OSError):
+        found = os.lstat(path)
+        return found.st_dev, found.st_ino
+    return None
+
+
+@contextmanager
+def plain(path: Path) -> Iterator[BufferedReader]:
+    """A plain file to read: a pipe or a device in its place is refused, and not waited for."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("it is no plain file")
+        yield file
 
 
 # ---------------------------------------------------------------- JSON
@@ -105,12 +132,22 @@ def write_sealed(path: Path, value: dict[str, Any]) -> None:
 def read_sealed(path: Path) -> dict[str, Any]:
     """What `write_sealed` wrote, or an error where it is not that any more."""
     try:
-        value: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+        with plain(path) as file:
+            value: dict[str, Any] = read_json(file.read())
+        whole = isinstance(value, dict) and value.pop("sha256", None) == _seal(value)
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: cannot be read ({error}). Restore it from a copy.") from None
-    if not isinstance(value, dict) or value.pop("sha256", None) != _seal(value):
+    if not whole:
         raise CheckpointError(f"{path}: damaged or edited (its checksum does not match). Restore it from a copy.")
     return value
+
+
+def read_json(text: bytes) -> Any:
+    """JSON of anybody's making; what is wrong with it is a ValueError, however it is wrong."""
+    try:
+        return json.loads(text.decode())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _seal(value: dict[str, Any]) -> str:
@@ -126,7 +163,7 @@ def sha256(content: bytes) -> str:
 
 def sha256_of(path: Path) -> str:
     """Of a whole file, a piece at a time."""
-    with path.open("rb") as file:
+    with plain(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from partly import files, items, metrics, one_label
+from partly.checkpoint import Home
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, SettingError, Stopped
 from partly.labels import Labels
@@ -96,36 +97,40 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         recipe = label_files.recipe_of(self.estimator, packed, told, own)
         self._description = label_files.describe_labels(recipe, x, labels, names)
         with files.locked(folder) if folder else nullcontext():
+            home = None
             if folder:
                 claim(folder, self._description)
+                home = Home.of(folder)
                 label_files.write_whole(folder / label_files.ESTIMATOR, packed)
-            fitted = self._fit_labels(x, labels, told, folder)
+            fitted = self._fit_labels(x, labels, told, home)
         return self._take(tuple(fitted), labels.names)
 
-    def _fit_labels(self, x: Any, labels: Labels, told: Told, folder: Path | None) -> list[Binary]:
+    def _fit_labels(self, x: Any, labels: Labels, told: Told, home: Home | None) -> list[Binary]:
         z, clock, fitted = one_label.columns(labels), Clock(self.seed, steps=labels.shape[1]), []
         with watcher("per-label", type(self.estimator).__name__, 1, 0, self.progress) as watch:
             for label, name in enumerate(labels.names):
                 take, entries = told.take(x, label), told.entries(z(label), label, self.unknown)
                 try:
-                    fitted.append(self._fit_label(label, name, take, entries, folder))
+                    fitted.append(self._fit_label(label, name, take, entries, home))
                 except KeyboardInterrupt:
-                    kept = f"; saved in {folder}" if folder else ""
+                    kept = f"; saved in {home.folder}" if home else ""
                     raise Stopped(f"Stopped after {label} of {labels.shape[1]} labels{kept}.") from None
                 clock.tick()
                 if watch:
                     watch(clock, {})
         return fitted
 
-    def _fit_label(self, label: int, name: str, take: Take, entries: Entries, folder: Path | None) -> Binary:
+    def _fit_label(self, label: int, name: str, take: Take, entries: Entries, home: Home | None) -> Binary:
         """One label: from the folder if it is there, else fitted, and written there."""
+        folder = None if home is None else home.folder
         way_out = " If you know who wrote it: PerLabel(..., trusted={})."
         there = None if folder is None else label_files.read_label(folder, label)
         if there is not None and folder is not None:
             return Binary.unpacked(there, str(label_files.label_file(folder, label)), self.trusted, way_out)
         seed = seed_for(self.seed, "per-label", label)
         made = one_label.fit_label(self.estimator, take, entries, self.bags, seed, f"label {name!r}")
-        if folder is not None:
+        if home is not None and folder is not None:
+            home.check()
             content = made.packed()
             strange = one_label.untrusted(content, self.trusted)
             if strange:  # said now, and not when hours of work are to be read again
@@ -191,10 +196,10 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "fitted_")
         folder = Path(path)
         with making_room(folder, overwrite, label_files.SAVED), files.locked(folder):
+            files.write_sealed(folder / "run.json", self._description)  # first: what follows says that it belongs to it
             label_files.write_whole(folder / label_files.ESTIMATOR, one_label.pack(self.estimator))
             for label, (name, fitted) in enumerate(zip(self.label_names_, self.fitted_, strict=True)):
                 label_files.write_label(folder, label, name, fitted.packed())
-            files.write_sealed(folder / "run.json", self._description)
 
     @classmethod
     def load(cls, path: str | Path, trusted: Sequence[str] = ()) -> PerLabel:

@@ -20,8 +20,9 @@ from scipy.special import expit
 from torch import Tensor
 
 from partly import checkpoint, metrics
+from partly.checkpoint import Home
 from partly.clock import Clock, seed_for
-from partly.errors import DataError, PartlyError, Stopped, listing
+from partly.errors import CheckpointError, DataError, PartlyError, Stopped, listing
 from partly.items import Items, at_once, streamed
 from partly.labels import Labels
 from partly.losses.door import trusted
@@ -32,6 +33,7 @@ from partly.processes.group import Group
 
 SAVE_SECONDS = 20.0
 BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
+MAYBE = ("best_epoch", "best_score")  # of progress: numbers, where there are any
 Watch = Callable[[Clock, dict[str, float]], None]
 
 
@@ -91,7 +93,8 @@ def train(
     Where the pool is spread over several processes, all of them call this, and stop and save at the same step.
     """
     group = pool.group
-    progress = Progress() if folder is None else _resume(folder, method, clock, group)
+    home = None if folder is None else Home.of(folder)
+    progress = Progress() if home is None else _resume(home.folder, method, clock, group)
     method.notes, clock.scores = progress.notes, progress.scores
     started = time.monotonic() - progress.seconds
     saved = time.monotonic()
@@ -103,28 +106,33 @@ def train(
                 if watch:
                     watch(clock, logs)
                 # Asked once: a signal between two questions would be heard and not saved for.
-                stopping, due = group.asked(stop(), group.first and time.monotonic() - saved >= save_seconds)
-                if folder is not None and (stopping or due):
-                    _save_together(folder, method, clock, progress, group)
+                stopping, due = group.asked(bool(stop()), group.first and time.monotonic() - saved >= save_seconds)
+                if home is not None and (stopping or due):
+                    _save_together(home, method, clock, progress, group)
                     saved = time.monotonic()
                 if stopping:
-                    raise Stopped(f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}.")
+                    words = f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}."
+                    raise Stopped(words, stop() or signal.SIGINT)
             _close_epoch(method, clock, progress, validation, group)
-    if not progress.finished:
-        method.become_average()
-        if progress.best is not None:
-            if keep_last and progress.best_epoch != clock.epochs:
-                progress.last = {key: tensor.clone() for key, tensor in method.state_dict().items()}
-            method.load_state_dict(progress.best)
-        progress.best, progress.finished = None, True
-        group.agree(method.state())
-        if folder is not None and group.first:
-            _save_finished(folder, method, clock, progress, keep_entries)
+        if not progress.finished:
+            method.become_average()
+            if progress.best is not None:
+                if keep_last and progress.best_epoch != clock.epochs:
+                    progress.last = {key: tensor.clone() for key, tensor in method.state_dict().items()}
+                method.load_state_dict(progress.best)
+            progress.best, progress.finished = None, True
+            group.agree(method.state())
+            if home is not None and group.first:
+                _save_finished(home, method, clock, progress, keep_entries)
+            if number := stop():  # it has waited for what was saved last
+                raise Stopped(f"Stopped after the last step; the finished model is in {folder}.", number)
     method.eval()  # for good: what is trained only predicts
     return progress
 
 
-def _save_finished(folder: Path, method: Method, clock: Clock, progress: Progress, keep_entries: bool) -> None:
+def _save_finished(home: Home, method: Method, clock: Clock, progress: Progress, keep_entries: bool) -> None:
+    home.check()
+    folder = home.folder
     some, observed = method.beliefs(slice(0, 0)), method.task.observed
     beliefs = None
     if some is not None and observed is not None:
@@ -177,13 +185,19 @@ def logits(
 
 
 def predict_blocks(
-    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
+    method: Method,
+    items: Items,
+    batch_size: int = 1024,
+    known: Labels | None = None,
+    *,
+    calibrated: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | None = None,
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """`predict`, batch after batch [B, L], for who does not want to hold them all."""
+    """`predict`, batch after batch [B, L], for who does not want to hold them all. calibrated: what makes other logits
+    of those of the method."""
     start = 0
     for block in _logit_blocks(method, items, batch_size, known):
         _refuse_undefined(block, start)
-        yield expit(block, out=block)
+        yield expit(block if calibrated is None else calibrated(block))
         start += len(block)
 
 
@@ -236,6 +250,12 @@ def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float
 
 
 def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: Validation | None, group: Group) -> None:
+    lost = undefined(method)
+    if lost:
+        raise PartlyError(
+            f"The weights are not finite any more after epoch {clock.epoch + 1} ({', '.join(lost[:3])}): training has "
+            "diverged. Lower lr, or look for extreme values among the features."
+        )
     line: dict[str, Any] = {"epoch": clock.epoch + 1}
     line |= {name: total / max(clock.step, 1) for name, total in progress.sums.items()}
     if validation is not None:
@@ -252,6 +272,11 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
     progress.history.append(line)
     progress.sums = {}
     clock.next_epoch()
+
+
+def undefined(method: Method) -> list[str]:
+    """The weights that are not finite numbers, by name."""
+    return [name for name, tensor in method.state_dict().items() if not tensor.isfinite().all()]
 
 
 def _predict_together(method: Method, items: Items, group: Group) -> npt.NDArray[np.float32]:
@@ -275,17 +300,35 @@ def _resume(folder: Path, method: Method, clock: Clock, group: Group) -> Progres
     tensors, record, problems = found
     if problems:
         warnings.warn(f"{folder}: went on from an older checkpoint: {'; '.join(problems)}", stacklevel=3)
+    best = {k.removeprefix("best."): tensors[k].clone() for k in tensors if k.startswith("best.")}
+    progress = progress_of(folder, record, best or None)
     method.load_state(tensors)
     clock.epoch, clock.step = record["epoch"], record["step"]
-    best = {k.removeprefix("best."): tensors[k].clone() for k in tensors if k.startswith("best.")}
-    return Progress(**record["progress"], best=best or None)
+    return progress
 
 
-def _save_together(folder: Path, method: Method, clock: Clock, progress: Progress, group: Group) -> None:
+def progress_of(folder: Path, record: dict[str, Any], best: dict[str, Tensor] | None = None) -> Progress:
+    """How far the run of a checkpoint had come, where its record says so."""
+    said, usual = record.get("progress"), vars(Progress())
+    kinds = {name: type(value) for name, value in usual.items() if name not in ("best", *MAYBE)}
+    numbers = all(type(record.get(name)) is int and record[name] >= 0 for name in ("epoch", "step"))
+    if not numbers or not isinstance(said, dict) or not said.keys() <= usual.keys() - {"best"}:
+        raise CheckpointError(f"{folder}: the record of the checkpoint is none of a run. Restore it from a copy.")
+    wrong = [name for name, kind in kinds.items() if not isinstance(said.get(name, usual[name]), kind)]
+    wrong += [name for name in MAYBE if not isinstance(said.get(name), int | float | None)]
+    if wrong:
+        raise CheckpointError(
+            f"{folder}: the record of the checkpoint says what cannot be: {', '.join(wrong)}. Restore it from a copy."
+        )
+    return Progress(**said, best=best)
+
+
+def _save_together(home: Home, method: Method, clock: Clock, progress: Progress, group: Group) -> None:
     """Each process has all of the state, so the first can write it; what they no longer agree on is never saved."""
     group.agree(method.state())
     if group.first:
-        save(folder, method, clock, progress)
+        home.check()
+        save(home.folder, method, clock, progress)
 
 
 def save(
@@ -307,15 +350,15 @@ def save(
 
 
 @contextmanager
-def _stop_requests(wanted: bool) -> Iterator[Callable[[], bool]]:
-    """Turn SIGINT and SIGTERM into a question that the loop asks between steps."""
+def _stop_requests(wanted: bool) -> Iterator[Callable[[], int]]:
+    """Turn SIGINT and SIGTERM into a question that the loop asks between steps: which of them came; 0 for none."""
     asked: list[int] = []
     if not wanted or threading.current_thread() is not threading.main_thread():
-        yield lambda: False
+        yield lambda: 0
         return
     old = {s: signal.signal(s, lambda number, _: asked.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: bool(asked)
+        yield lambda: asked[0] if asked else 0
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)

@@ -66,6 +66,22 @@ def test_every_option_reaches_the_recipe(rows: str, tmp_path: Path) -> None:
     assert (recipe["optimizer"], recipe["compile"]) == ("sgd", False)
 
 
+def test_thresholds_are_told_reported_and_explained_from(rows: str, tmp_path: Path) -> None:
+    words = "--method bce --head linear --hold-out 0 --calibrate platt --thresholds f1"
+    _, output = trained(rows, tmp_path / "run", words)
+    assert "Probabilities are calibrated (platt) on held-out entries." in output
+    assert "bce, at its own" in output
+    page = (tmp_path / "run" / "report.html").read_text("utf-8")
+    assert "how many are yes, by probability" in page
+    assert "Thresholds are chosen for f1" in page
+    measured = json.loads((tmp_path / "run" / "scores.json").read_text())
+    assert set(measured["at_own_thresholds"]) == set(measured["scores"])
+    told = CliRunner().invoke(cli.app, ["explain", str(tmp_path / "run"), "3", "a", "--json"])
+    assert json.loads(told.stdout)["label"] == "a"
+    found = CliRunner().invoke(cli.app, ["doctor", rows, "--method", "bce", "--json"])
+    assert json.loads(found.stdout)["known"]["items"] == 40
+
+
 def test_a_recipe_of_a_paper(rows: str, tmp_path: Path) -> None:
     recipe, said = trained(rows, tmp_path / "run", "--recipe zhou2022 --epochs 2")
     assert (recipe["method"], recipe["optimizer"], recipe["lr"]) == ("em-apl", "adam", 1e-5)

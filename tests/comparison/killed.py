@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from partly.comparison import lines, protocol, runner
+from partly.comparison import workers as workers_module
 from partly.comparison.plan import read_experiment
 
 KILLS = 5
@@ -46,7 +47,7 @@ def start(file: Path, out: Path, workers: str) -> int:
     child = os.fork()
     if not child:
         context = multiprocessing.get_context(workers)
-        runner.multiprocessing.get_context = lambda _: context
+        workers_module.multiprocessing.get_context = lambda _: context
         runner.run(read_experiment(file), out, workers=2, progress=False)
         os._exit(0)
     return child

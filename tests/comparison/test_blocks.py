@@ -167,3 +167,12 @@ def test_races_that_leave_out_items_without_labels_are_their_own():
         "tiny, linear, all items",
         "tiny, linear, items with labels only",
     ]
+
+
+def test_lines_of_before_a_recipe_could_say_a_thing_stand_beside_those_that_do_not_say_it():
+    older, newer = line(seed=0), line(seed=1)
+    newer["ran"] |= {"seed": 1, "hierarchy": None}
+    assert len(rows([older, newer])["bce"].lines) == 2
+    newer["ran"] |= {"hierarchy": "a file"}
+    with pytest.raises(ProtocolError, match="different origin"):
+        gather([older, newer])

@@ -162,9 +162,33 @@ def test_an_error_in_a_cell_leaves_the_finished_ones(experiment, here, tmp_path,
         return original(cell, source)
 
     monkeypatch.setattr(runner, "run_cell", sometimes)
-    with pytest.raises(DataError, match="no such luck"):
+    with pytest.raises(runner.Incomplete) as caught:
         runner.run(experiment, tmp_path / "out", progress=False)
-    assert len(lines.read(tmp_path / "out" / "small.jsonl")) == 3
+    assert "3 of 6 cells failed" in str(caught.value)
+    assert "tiny, uniform:0.5, bce, linear, seed 1: no such luck" in str(caught.value)
+    assert len(caught.value.lines) == 3
+    path = tmp_path / "out" / "small.jsonl"
+    assert len(lines.read(path)) == len(lines.read_failed(path)) == 3
+    assert {line["failed"] for line in lines.read_failed(path)} == {"no such luck"}
+    # Run again, each is tried once more, and only those.
+    count = len(here)
+    with pytest.raises(runner.Incomplete, match="3 of 6 cells failed"):
+        runner.run(experiment, tmp_path / "out", progress=False)
+    assert len(here) == count + 3
+    assert len(path.read_text().splitlines()) == 6
+    monkeypatch.setattr(runner, "run_cell", original)
+    assert len(runner.run(experiment, tmp_path / "out", progress=False)) == 6
+    assert lines.read_failed(path) == []
+    assert len(path.read_text().splitlines()) == 6
+
+
+def test_what_is_no_error_of_ours_is_a_line_too(experiment, here, tmp_path, monkeypatch):
+    def broken(cell, source):
+        raise ZeroDivisionError("by hand")
+
+    monkeypatch.setattr(runner, "run_cell", broken)
+    with pytest.raises(runner.Incomplete, match="ZeroDivisionError: by hand"):
+        runner.run(experiment, tmp_path / "out", progress=False)
 
 
 def test_two_at_once_in_one_folder_are_refused(experiment, here, tmp_path):

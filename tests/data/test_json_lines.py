@@ -23,6 +23,9 @@ def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = JsonTable(tmp_path / "x.jsonl")
     assert table.header == ["a", "b", "c"]
     assert rows(tmp_path / "x.jsonl", "b", "a") == [["2", "1"], ["", "é"], ["", "x"]]
+    (tmp_path / "y.jsonl").write_text('{"a": null, "b": null}\n{"a": 1.5, "b": true}\n{"a": false}\n')
+    assert rows(tmp_path / "y.jsonl", "a", "b") == [["1.5", "1"], ["0", ""]]
+    assert JsonTable(tmp_path / "y.jsonl").place(0) == f"{tmp_path}/y.jsonl:2"
     assert [table.place(row) for row in (-1, 0, 1, 2)] == [f"{tmp_path}/x.jsonl:{n}" for n in (1, 1, 3, 4)]
 
 
@@ -32,9 +35,9 @@ def test_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ('{"a": 1}\n[1]\n', ":2: every line must be a JSON object"),
         ('{"a": 1}\n{"a": \n', ":2: no JSON object"),
         ('{"a": 1, "a": 2}\n', ":1: no JSON object .a name occurs more than once"),
-        ('{"a": [1]}\n', ":1: 'a' is .1.; it must be text or a whole number"),
-        ('{"a": 1.5}\n', ":1: 'a' is 1.5"),
-        ('{"a": true}\n', ":1: 'a' is True"),
+        ('{"a": [1]}\n', ":1: 'a' is .1.; it must be text or a number"),
+        ('{"a": NaN}\n', ":1: 'a' is nan"),
+        ('{"a": 1}\n{"a": 1, "b": 0}\n', ":2: 'b' is not in the first line"),
         ("", "is empty"),
         ("[" * 100_000, ":1: no JSON object"),
     ],

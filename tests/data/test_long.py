@@ -85,7 +85,7 @@ def test_a_blank_value_says_nothing_but_names_its_item_and_label(file):
     assert labels.ternary().tolist() == [[1, 0], [0, 0]]
 
 
-@pytest.mark.parametrize("value", ["yes", "2", "-1", "-100", "NaN", "NA", "0.5", " "])
+@pytest.mark.parametrize("value", ["yes", "2", "-100", "NaN", "NA", "0.5", " "])
 def test_other_spellings_are_refused(file, value):
     told = refusal(file, f'item,label,value\nx,"c\nat",1\nx,dog,{value}\n')
     assert told.startswith(f"{file}: values that are not 1 (yes), 0 (no) or blank (nobody said): 1\n")
@@ -156,7 +156,7 @@ def test_labels_that_differ_in_case_only_are_refused(file):
 def test_columns_that_are_missing(file):
     told = refusal(file, "item,cat\nx,1\n", form="long")
     assert told.startswith(
-        f"{file}:1: a long file has the columns item, label, value (or, of tags, item, label; or those of Open Images"
+        f"{file}:1: a file of this form has the columns item, label, value. This one begins item, cat."
     )
 
 
@@ -181,8 +181,15 @@ def test_a_large_file_is_read_block_by_block(tmp_path, suffix, monkeypatch):
     monkeypatch.setattr(tables, "BLOCK_BYTES", 1 << 14)
     monkeypatch.setattr(tables, "BLOCK_CELLS", 3 * 700)
     sizes = []
-    coded = long._coded
-    monkeypatch.setattr(long, "_coded", lambda words, codes: sizes.append(len(words)) or coded(words, codes))
+    coded = long.coded
+    monkeypatch.setattr(long, "coded", lambda words, codes: sizes.append(len(words)) or coded(words, codes))
     assert read_labels(tmp_path / f"a.{suffix}") == labels
     assert len(sizes) >= 20
     assert max(sizes) <= 1000
+
+
+def test_rows_that_only_name_an_item_or_a_label_say_nothing_of_an_entry(file):
+    file.write_text("item,label,value\n,cat,\n,dog,\nx,,\ny,cat,1\nz,dog,-1\n")
+    assert read_labels(file, uncertain="unknown").rows(slice(None)).tolist() == [[0, 0], [1, 0], [0, 0]]
+    no = read_labels(file, absent="no", uncertain="unknown")
+    assert no.rows(slice(None)).tolist() == [[-1, -1], [1, -1], [-1, 0]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from partly import Dataset, Hierarchy, Labels
-from partly.data import is_whole, read, train_test, write
+from partly.data import Meaning, is_whole, read, train_test, write
 from partly.errors import DataError
 from partly.items import as_items
 from partly.scenarios import coarse_only
@@ -104,7 +104,7 @@ def test_what_has_both_parts(file, tmp_path):
     np.savez(file, features=np.ones((2, 2)))
     assert not train_test.recognises(file)
     with pytest.raises(DataError, match="there is no array features_train, labels_train, features_test"):
-        train_test.read(file)
+        train_test.read(file, Meaning())
     assert not train_test.recognises(tmp_path / "labels.csv")
     assert not train_test.recognises(Path("scenes"))
     with pytest.raises(DataError, match="No such file"):

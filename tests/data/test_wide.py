@@ -33,7 +33,7 @@ def test_what_is_written(file):
 
 
 @pytest.mark.parametrize(
-    "cell", ["yes", "no", "2", "-1", "-100", "NaN", "nan", "NA", "null", "None", "True", "1.00", "+1", " 1", "0.5", "?"]
+    "cell", ["yes", "no", "2", "-100", "NaN", "nan", "NA", "null", "None", "True", "1.00", "+1", " 1", "0.5", "?"]
 )
 def test_other_spellings_are_refused(file, cell):
     told = refusal(file, f"item,cat,dog\nx,1,0\ny,,{cell}\n")
@@ -123,3 +123,16 @@ def test_many_blocks_and_the_smaller_of_dense_and_sparse(tmp_path, suffix, monke
         read = read_labels(tmp_path / f"a.{suffix}")
         assert read == labels
         assert read.sparse is sparse
+
+
+def test_minus_one_is_uncertain_and_the_caller_says_what_that_means(file):
+    content = "item,cat,dog\nx,1,-1\ny,,-1.0\n"
+    told = refusal(file, content)
+    assert told.startswith(f"{file}: cells that are -1, neither yes nor no: 2\n")
+    assert f"{file}:2: label 'dog': '-1'" in told
+    assert "--uncertain unknown or --uncertain yes or --uncertain no (in Python uncertain=" in told
+    for absent in (None, "unknown", "no"):
+        nothing = -1 if absent == "no" else 0
+        for word, z in (("unknown", 0), ("yes", 1), ("no", -1)):
+            labels = read_labels(file, absent=absent, uncertain=word)
+            assert labels.ternary().tolist() == [[1, z], [nothing, z]]

@@ -221,3 +221,10 @@ def test_features_that_are_not_finite_are_counted_and_placed() -> None:
 def test_what_are_no_pictures(shape: tuple[int, ...], dtype: type) -> None:
     with pytest.raises(DataError, match=r"X: pictures must be uint8 \[N, H, W, 1 or 3\], at least 16 x 16; got"):
         as_items(np.zeros(shape, dtype))
+
+
+def test_a_tensor_is_taken_for_its_numbers() -> None:
+    """Also one that NumPy has no type for, or that has a gradient."""
+    x = torch.randn(3, 2)
+    for one in (x.bfloat16(), x.requires_grad_(), x.detach().half()):
+        assert torch.equal(as_items(one).take(slice(None)), one.detach().float())

@@ -301,11 +301,11 @@ def test_the_optimiser_of_the_graph_is_there_from_the_start_and_has_not_begun(op
 def test_memory_of_the_bank_is_declared(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = make_pool()
     defaults = methods.find("imcl").complete({})
-    assert Imcl.memory(ITEMS, LABELS, defaults) == (0, 0)
+    assert Imcl.memory(make_task(pool), defaults) == (0, 0)
     for room in (10, ITEMS, 10**9):
         settings = {"candidates": "bank", "bank": room}
         bank = made(pool, **settings).bank
-        assert Imcl.memory(ITEMS, LABELS, defaults | settings) == (bank.scores.nbytes + bank.z.nbytes, 0)
+        assert Imcl.memory(make_task(pool), defaults | settings) == (bank.scores.nbytes + bank.z.nbytes, 0)
     monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1}.__getitem__)
     labels = Labels.from_ternary(np.zeros((100, 100), np.int8))
     items = as_items(np.zeros((100, 2)))

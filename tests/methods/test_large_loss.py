@@ -86,5 +86,5 @@ def test_memory_is_that_of_the_scheme() -> None:
     for scheme in ("reject", "correct", "correct-permanently"):
         settings = methods.find("large-loss").complete({"scheme": scheme})
         kept = sum(part.nbytes for part in method(pool, scheme=scheme).entries().values())
-        assert LargeLoss.memory(*pool.labels.shape, settings) == (kept, 0)
+        assert LargeLoss.memory(make_task(pool), settings) == (kept, 0)
         assert bool(kept) is (scheme == "correct-permanently")

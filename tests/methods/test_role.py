@@ -15,8 +15,9 @@ from conformance.bench import copied, differing, make_clock, make_pool, make_tas
 from losses.cases import no, sigmoid, yes
 from partly import training
 from partly.clock import Clock
-from partly.items import Items, absent, as_items
+from partly.items import Absent, Items, absent, as_items
 from partly.labels import Labels
+from partly.method import Task
 from partly.methods.role import Role, known_share
 from partly.pool import Batch, Pool
 from partly.solving import folds
@@ -107,9 +108,13 @@ def test_no_more_than_half_of_the_labels_are_expected() -> None:
 
 
 def test_memory_of_the_estimate_does_not_grow_with_the_items() -> None:
-    few, many = (Role.memory(items, 50, {"expected_yes": None}) for items in (2000, 10**6))
+    few_items, many_items = (Task(Absent("features", (4,), items), 50) for items in (2000, 10**6))
+    few, many = (Role.memory(task, {"expected_yes": None}) for task in (few_items, many_items))
     assert many == (12 * 50 * 10**6, few[1])
-    assert Role.memory(10**6, 50, {"expected_yes": 2.0})[1] == 0
+    assert many[1] > 0
+    assert Role.memory(many_items, {"expected_yes": 2.0})[1] == 0
+    known_no = dataclasses.replace(many_items, observed=Labels.from_full([[1, 0]]))
+    assert Role.memory(known_no, {"expected_yes": None})[1] == 0  # then it is counted
 
 
 def test_loss_and_gradients_of_a_batch() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from partly import networks, run
+from partly import files, networks, run
 from partly.clock import seed_for
 from partly.data import read
 from partly.errors import CheckpointError, DataError, SettingError
@@ -160,3 +160,17 @@ def test_texts_have_features_too(tmp_path: Path) -> None:
     again = make_features(texts(["c", "a b"]), ["x", "y"], tmp_path / "other", "hashed-words", {"width": 5})
     assert again == (2, 5)
     assert torch.equal(found, read(tmp_path / "other").items.take(torch.tensor([1, 0])))
+
+
+def test_a_kill_before_anything_is_made_is_in_nobodys_way(pictures: Path, tmp_path: Path) -> None:
+    """Half a file, then what is made here without whose it is."""
+    made(pictures, tmp_path / "unharmed")
+    begun = tmp_path / "begun"
+    begun.mkdir()
+    (begun / f".features.json.1{files.BESIDE}").write_text("{")
+    made(pictures, begun)
+    assert not list(files.leftovers(begun))
+    for name in ("ids.json", "features.npy", "features.npy.sha256", "done.json"):
+        (begun / name).unlink(missing_ok=True)
+    made(pictures, begun)
+    assert (begun / "ids.json").read_bytes() == (tmp_path / "unharmed" / "ids.json").read_bytes()

@@ -14,7 +14,8 @@ Differs: a model that trains on keeps its pseudo-labels, where the paper begins 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from torch import Tensor
 
 from partly import files, run
 from partly.active.queries import Questions, check, choose, find
+from partly.checkpoint import Home
 from partly.clock import Clock, seed_for
 from partly.data.answers import Answers, read_answers, write_questions
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, listing
@@ -91,6 +93,7 @@ class Loop:
         parents = None if hierarchy is None else dict(hierarchy.parents)
         with files.locked(self.folder):
             run.claim(self.folder, description | {"asks": asdict(self.plan) | {"hierarchy": parents}})
+            self._home = Home.of(self.folder)
         self.given = int(first.known_per_item().sum())  # entries known at first
         self.labels = first  # what is known by now
         self.round, self.answered = 0, 0
@@ -126,7 +129,7 @@ class Loop:
             "known": known,
             "scores": {name: None if value != value else value for name, value in scores.items()},
         }
-        with files.locked(self.folder):
+        with self._held():
             run.publish(fitted, self.folder)
             files.write_sealed(record, found)
         for old in self.folder.glob("model-*"):  # only this round would have started from it; a kill may leave more
@@ -166,7 +169,7 @@ class Loop:
                 settings=self.plan.settings,
             )
             plain = {"rows": found.rows, "columns": found.columns, **found.scores}
-            with files.locked(self.folder):
+            with self._held():
                 files.write_sealed(path, {name: part.tolist() for name, part in plain.items()})
         return self._questions()
 
@@ -183,7 +186,7 @@ class Loop:
             )
         plain = [None if one is None else bool(one) for one in said]
         told = self._told(plain)  # refuses contradictions before anything is written
-        with files.locked(self.folder):
+        with self._held():
             if path.exists():
                 raise CheckpointError(f"{path}: round {self.round} was answered meanwhile. Open the folder again.")
             files.write_sealed(path, {"answers": plain})
@@ -225,6 +228,13 @@ class Loop:
 
     # ---------------------------------------------------------------- inside
 
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """The folder, while something is written into it, if it is still the one that this loop was opened in."""
+        self._home.check()
+        with files.locked(self.folder):
+            yield
+
     def _file(self, what: str, number: int | None = None) -> Path:
         return self.folder / f"{what}-{self.round if number is None else number:03d}.json"
 
@@ -257,7 +267,7 @@ class Loop:
         self._asked = _joined(self._asked, (questions.rows, questions.columns, np.zeros(len(questions), np.int8)))
         self.labels, self.answered, self.round = labels, self.answered + len(answers[0]), self.round + 1
         learned, asked = ([part.tolist() for part in entries] for entries in (self._learned, self._asked))
-        with files.locked(self.folder):
+        with self._held():
             record = {"answered": self.answered, "learned": learned, "asked": asked}
             files.write_sealed(self._file("known"), record)
             self._file("known", self.round - 2).unlink(missing_ok=True)  # the one before stays, in case of damage

@@ -7,9 +7,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr
+from contextlib import AbstractContextManager, redirect_stderr
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,11 +82,17 @@ Data = Annotated[
     str,
     typer.Argument(
         help="'scenes', 'scenes-coarse' or 'digits', an .npz with a train and a test part, a table of features or of "
-        "texts, a folder or a table of pictures, or a folder that `partly features` wrote.",
+        "texts, a folder or a table of pictures, a folder that `partly features` wrote, or what docs/formats.md has.",
         metavar="DATA",
     ),
 ]
-LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: .csv, .parquet or .npz.")]
+LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: docs/formats.md.")]
+Absent = Annotated[
+    str | None, typer.Option(help="What entries are that a file of labels does not mention: unknown or no.")
+]
+Uncertain = Annotated[
+    str | None, typer.Option(help="What entries are that it calls uncertain (-1, fractions): unknown, yes or no.")
+]
 HierarchyFile = Annotated[Path | None, typer.Option("--hierarchy", help="A table with the columns child and parent.")]
 Size = Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without files that are no pictures.")]
@@ -97,6 +104,10 @@ Count = Annotated[int, typer.Option("-n", "--count", help="Questions, at most; o
 Scenario = Annotated[
     str | None,
     typer.Option(help="Play partly known labels: uniform:0.1, single-positive, positives:0.25, propensity, ..."),
+]
+SafeCsv = Annotated[
+    bool,
+    typer.Option("--safe-csv", help="In .csv files, put ' before cells that a spreadsheet would run as a formula."),
 ]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Method = Annotated[
@@ -141,6 +152,8 @@ def train(
     run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
     labels: LabelsFile = None,
     hierarchy: HierarchyFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     scenario: Scenario = None,
     method: Method = "auto",
     head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
@@ -188,18 +201,27 @@ def train(
         float | None,
         typer.Option(help="Share of the items that chooses the best epoch, 0 for none; 0.2 where there is a choice."),
     ] = None,
+    calibrate: Annotated[
+        str | None, typer.Option(help="Calibrate probabilities on out-of-fold scores: platt or isotonic.")
+    ] = None,
+    thresholds: Annotated[
+        str | None,
+        typer.Option(help="Call yes for the best f1, precision:0.9, recall:0.9, or the expected share of yes."),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Train a classifier and write its run folder with a report."""
     from partly.commands.train import train as job
+    from partly.data import Meaning
 
     scores = job(
         data,
         run,
         labels=labels,
         hierarchy=hierarchy,
+        meaning=Meaning(absent, uncertain),
         scenario=scenario,
         hold_out=hold_out,
         parameters={
@@ -223,6 +245,8 @@ def train(
             "backbone_settings": parse_settings([*(backbone_setting or []), *(["freeze=all"] if freeze else [])]),
             "budget": budget,
             "augment": augment,
+            "calibrate": calibrate,
+            "thresholds": thresholds,
             "device": device,
             "seed": seed,
         },
@@ -245,17 +269,28 @@ def predict(
         typer.Option(help="Labels known of these items, for the heads c-tran and label-transformer."),
     ] = None,
     skip_bad: SkipBad = False,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     beliefs: Annotated[
         bool, typer.Option("--beliefs", help="Instead: what the method believes of the entries it was trained on.")
     ] = False,
+    calls: Annotated[
+        bool, typer.Option("--calls", help="Instead of probabilities: 1 (yes) or 0 (no), by the run's thresholds.")
+    ] = False,
+    safe_csv: SafeCsv = False,
     as_json: Json = False,
 ) -> None:
     """Write the probability of every label for every item (of the test part, where DATA has one)."""
     from partly.commands import predict as job
+    from partly.data import Meaning
 
     if (data is None) != beliefs:
         raise SettingError("Give DATA to be scored, or --beliefs for the items that the run was trained on.")
-    count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad)
+    if beliefs and calls:
+        raise SettingError("Give --beliefs or --calls: beliefs are not called yes or no.")
+    meaning = Meaning(absent, uncertain)
+    with _for_spreadsheets(safe_csv):
+        count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad, meaning, calls)
     _say(f"{count} items scored: {out}")
     _print_json({"items": count, "out": out}, as_json)
 
@@ -276,6 +311,16 @@ def export(
 
 
 @app.command()
+def verify(run: Annotated[Path, typer.Argument(help="A run folder, or a model that was saved.")]) -> None:
+    """Read a run folder again, every file of it, and say whether it is whole: damage is found, tampering is not."""
+    from partly.run import verify as job
+
+    for line in job(run):
+        print(line)
+    _say(f"{run}: whole")
+
+
+@app.command()
 def evaluate(
     scores: Annotated[Path, typer.Argument(help="Probabilities, as `partly predict` writes them.")],
     labels: Annotated[str, typer.Argument(help="Labels (.csv, .parquet, .npz), or DATA whose test part is meant.")],
@@ -283,12 +328,15 @@ def evaluate(
     run: Annotated[
         Path | None, typer.Option(help="Instead: the thresholds that the method of this run has chosen, one a label.")
     ] = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     as_json: Json = False,
 ) -> None:
     """Score probabilities against labels; only known entries count."""
     from partly.commands.evaluate import evaluate as job
+    from partly.data import Meaning
 
-    result = job(scores, labels, threshold, run)
+    result = job(scores, labels, threshold, run, Meaning(absent, uncertain))
     if not _print_json(result, as_json):
         _print_scores({scores.name: result})
         if result["OR"] == 0:
@@ -308,13 +356,18 @@ def simulate(
         str, typer.Option(help="uniform:0.1, single-positive, positives:0.25, propensity, dense:0.1, ...")
     ],
     out: Annotated[Path, typer.Option(help="The partly known labels: .csv, .parquet or .npz.")],
+    safe_csv: SafeCsv = False,
     seed: Seed = 0,
     as_json: Json = False,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
 ) -> None:
     """Hide labels as a scenario says, and write what is left."""
     from partly.commands.simulate import simulate as job
+    from partly.data import Meaning
 
-    observed = job(data, scenario, out, seed)
+    with _for_spreadsheets(safe_csv):
+        observed = job(data, scenario, out, seed, Meaning(absent, uncertain))
     _say(repr(observed))
     _print_json(observed.summary() | {"out": out}, as_json)
 
@@ -333,6 +386,8 @@ def compare(
     validation: Annotated[str, typer.Option(help="complete, partial or both (complete,partial).")] = "complete",
     tune: Annotated[int, typer.Option(help="Trials for each method's settings; 0 for the defaults alone.")] = 0,
     labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     size: Size = None,
     skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines and the report.")] = Path("results"),
@@ -355,6 +410,8 @@ def compare(
             "labels": None if labels is None else str(labels),
             "skip_bad": skip_bad,
             "size": size,
+            "absent": absent,
+            "uncertain": uncertain,
         },
         workers=workers,
         say=_say if as_json else print,
@@ -373,6 +430,8 @@ def study(
     head: Annotated[str, typer.Option(help="linear, mlp, gnn, ...")] = "mlp",
     seeds: Annotated[int, typer.Option(help="Runs of each cell.")] = 3,
     labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     size: Size = None,
     skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines, the page and the picture.")] = Path("results"),
@@ -383,7 +442,7 @@ def study(
     from partly.commands.study import study as job
 
     asked = {"shares": _shares(shares), "scenarios": _names(scenarios), "head": head, "seeds": seeds, "labels": labels}
-    asked |= {"size": size, "skip_bad": skip_bad}
+    asked |= {"size": size, "skip_bad": skip_bad, "absent": absent, "uncertain": uncertain}
     page = job(data, out, asked=asked, workers=workers, say=_say if as_json else print)
     _say(f"Report: {page}")
     _print_json({"report": page, "results": page.with_suffix(".jsonl")}, as_json)
@@ -409,29 +468,35 @@ def query(
     data: Data,
     out: Annotated[Path, typer.Option(help="The questions: .csv or .parquet, with a column for the answers.")],
     labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     hierarchy: HierarchyFile = None,
     query: Query = "look-ahead",
     count: Count = 100,
     query_setting: QuerySetting = None,
     skip_bad: SkipBad = False,
+    safe_csv: SafeCsv = False,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
     """Write the unknown entries that are most worth asking people about."""
     from partly.commands.query import query as job
+    from partly.data import Meaning
 
-    found = job(
-        run,
-        data,
-        out,
-        labels=labels,
-        hierarchy=hierarchy,
-        query=query,
-        count=count,
-        settings=parse_settings(query_setting or []),
-        seed=seed,
-        skip_bad=skip_bad,
-    )
+    with _for_spreadsheets(safe_csv):
+        found = job(
+            run,
+            data,
+            out,
+            labels=labels,
+            meaning=Meaning(absent, uncertain),
+            hierarchy=hierarchy,
+            query=query,
+            count=count,
+            settings=parse_settings(query_setting or []),
+            seed=seed,
+            skip_bad=skip_bad,
+        )
     _say(f"{found} questions: {out}")
     _print_json({"questions": found, "out": out}, as_json)
 
@@ -441,6 +506,8 @@ def refine(
     data: Data,
     run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
     labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
     hierarchy: HierarchyFile = None,
     scenario: Annotated[
         str | None, typer.Option(help="Simulate: hide labels (coarse-only:0.01, ...), and let the truth answer.")
@@ -469,6 +536,7 @@ def refine(
     """Train, ask about unknown entries, take the answers, train on: simulated, or with people, a call per round."""
     from partly.active import Plan
     from partly.commands.refine import refine as job
+    from partly.data import Meaning
 
     how = {"method": method, "head": head, "epochs": epochs, "lr": lr, "settings": parse_settings(setting or [])}
     how |= {"head_settings": parse_settings(head_setting or [])}
@@ -476,6 +544,7 @@ def refine(
         data,
         run,
         labels=labels,
+        meaning=Meaning(absent, uncertain),
         scenario=scenario,
         hierarchy=hierarchy,
         answers=answers,
@@ -507,6 +576,72 @@ def features(
     count, width = job(data, out, backbone=backbone, settings=settings, size=size, skip_bad=skip_bad, device=device)
     _say(f"{count} items x {width} features: {out}")
     _print_json({"items": count, "features": width, "out": out}, as_json)
+
+
+@app.command()
+def explain(
+    run: Annotated[Path, typer.Argument(help="A finished run folder.")],
+    item: Annotated[str, typer.Argument(help="The id of an item that it was trained or is tested on.")],
+    label: Annotated[str, typer.Argument(help="The name of a label.")],
+    data: Annotated[str | None, typer.Option(help="Where its data is now, or other items.")] = None,
+    labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
+    count: Annotated[int, typer.Option("-n", "--count", min=1, help="Reasons of each kind, at most.")] = 5,
+    as_json: Json = False,
+) -> None:
+    """Say why a run gives an entry its probability: features, known neighbours, the method's own reasons."""
+    from partly.commands.explain import explain as job
+    from partly.commands.explain import page
+    from partly.data import Meaning
+
+    found = job(run, item, label, data, labels, Meaning(absent, uncertain), count)
+    if not _print_json(found, as_json):
+        print(page(found))
+
+
+@app.command()
+def doctor(
+    labels: Annotated[str, typer.Argument(help="A file of labels, or a data set by itself.")],
+    data: Annotated[str | None, typer.Argument(help="The items of these labels, as for `partly train`.")] = None,
+    method: Annotated[str, typer.Option(help="What makes out-of-fold scores; see `partly methods`.")] = "auto",
+    absent: Absent = None,
+    uncertain: Uncertain = None,
+    skip_bad: SkipBad = False,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Say what is known of labels, how it is missing, what is wrong with it, and what to do about it."""
+    from partly.commands.doctor import doctor as job
+    from partly.commands.doctor import page
+    from partly.data import Meaning
+
+    meaning = Meaning(absent, uncertain)
+    found = job(labels, data, method=method, skip_bad=skip_bad, meaning=meaning, seed=seed)
+    if not _print_json(found, as_json):
+        print(page(found))
+
+
+@app.command()
+def convert(
+    source: Annotated[str, typer.Argument(help="Labels, or items with labels, in any format: docs/formats.md.")],
+    target: Annotated[Path, typer.Argument(help="The file or folder to write.")],
+    form: Annotated[str | None, typer.Option(help="The format to write, where the ending says too little.")] = None,
+    labels: LabelsFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
+    part: Annotated[str | None, typer.Option(help="Of data with a test part: train or test.")] = None,
+    scores: Annotated[
+        Path | None, typer.Option(help="Probabilities (`partly predict`), as predictions in Label Studio's tasks.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write labels, or items with labels, in another format."""
+    from partly.commands.convert import convert as job
+    from partly.data import Meaning
+
+    job(source, target, form, labels=labels, meaning=Meaning(absent, uncertain), part=part, scores=scores, say=_say)
+    _print_json({"out": target}, as_json)
 
 
 @app.command()
@@ -547,7 +682,8 @@ def _print_recipes(as_json: bool) -> None:
 
 
 def main() -> None:
-    """The entry point: errors of ours are one message, not a traceback."""
+    """The entry point: errors of ours are one message, not a traceback; a signal ends it with the code of its own."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         if launched().count > 1 and sys.argv[1:2] != ["train"]:
             raise SettingError("Only `partly train` works with several processes. Start other commands by themselves.")
@@ -557,7 +693,17 @@ def main() -> None:
         sys.exit(2)
     except Stopped as stopped:
         print(f"partly: {stopped} Start the same command again to go on.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(stopped.code)
+    except SystemExit as left:
+        if type(left.__context__).__name__ == "Abort":  # what typer makes of Ctrl-C
+            sys.exit(128 + signal.SIGINT)
+        raise
+
+
+def _for_spreadsheets(wanted: bool) -> AbstractContextManager[None]:
+    from partly.data import for_spreadsheets
+
+    return for_spreadsheets(wanted)
 
 
 def _say(text: str) -> None:

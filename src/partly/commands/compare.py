@@ -18,7 +18,13 @@ def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None 
     else:
         names = list(methods.discover()) if asked["methods"] == ["all"] else asked["methods"]
         experiment = Experiment(tuple(data.split(",")), **asked | {"methods": names})
-    lines = runner.run(experiment, out, workers)
+    failed = None
+    try:
+        lines = runner.run(experiment, out, workers)
+    except runner.Incomplete as error:
+        if not error.lines:
+            raise
+        lines, failed = error.lines, error
     say(areas.markdown(lines) if experiment.queries else score_tables.markdown(lines, over=experiment.over))
     for number, group in enumerate(areas.groups(lines).values()):
         write_file(out / f"{experiment.name}-{number}.svg", areas.picture(group))
@@ -28,4 +34,6 @@ def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None 
     if note:
         say(note)
     overview.write(lines, path, title=experiment.title or experiment.name, over=experiment.over, note=note)
+    if failed is not None:
+        raise failed  # after all that can be said
     return path

@@ -15,11 +15,18 @@ from partly.errors import SettingError, within
 from partly.run import load
 
 
-def evaluate(scores: Path, labels: str, threshold: float = 0.5, run: Path | None = None) -> dict[str, float]:
+def evaluate(
+    scores: Path,
+    labels: str,
+    threshold: float = 0.5,
+    run: Path | None = None,
+    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+) -> dict[str, float]:
     """Items and labels are matched by id and by name; only known entries count. run: whose thresholds are taken."""
     within(0, 1, threshold=threshold)  # scores in files are probabilities
-    test = files.read(labels).test if files.is_whole(labels) else None
-    truth = files.read_labels(labels) if test is None else test.labels
+    absent, uncertain = meaning.absent, meaning.uncertain
+    test = files.read(labels, absent=absent, uncertain=uncertain).test if files.is_whole(labels) else None
+    truth = files.read_labels(labels, absent=absent, uncertain=uncertain) if test is None else test.labels
     there = files.read_scores(scores)
     rows, columns = (
         positions(truth.ids, there.ids, scores, "item"),
@@ -32,8 +39,9 @@ def evaluate(scores: Path, labels: str, threshold: float = 0.5, run: Path | None
 def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:
     """Of these labels."""
     fitted = load(run)
-    if fitted.method.thresholds() is None:
+    if not fitted.chooses:
         raise SettingError(
-            f"{run}: {fitted.recipe.method} chooses no thresholds. Leave out --run, or give --threshold."
+            f"{run}: {fitted.recipe.method} chooses no thresholds. Leave out --run, give --threshold, or "
+            "let some be chosen: the same `partly train` with --thresholds f1."
         )
     return fitted.thresholds[positions(names, fitted.names, run, "label")]

@@ -23,7 +23,9 @@ def features(
 ) -> tuple[int, int]:
     """Features of all items into a folder; how many items, and how many features. What is known of the items is not
     written: every command is given it."""
-    if files.is_whole(data):
-        raise DataError(f"{data}: is a data set with labels of its own; features are made of items by themselves.")
-    opened = files.read(data, skip_bad=skip_bad, size=size)
+    opened = files.read(
+        data, skip_bad=skip_bad, size=size, absent="unknown", uncertain="unknown"
+    )  # no label is asked for
+    if opened.test is not None:
+        raise DataError(f"{data}: is a data set with a test part; features are made of items by themselves.")
     return make_features(opened.items, opened.labels.ids, out, backbone, settings, device_of(device))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partly import data, methods, scenarios
-from partly.data import Dataset
+from partly.data import Dataset, Meaning
 from partly.errors import DataError
 from partly.labels import Labels
 
@@ -18,12 +18,17 @@ Say = Callable[[str], None]
 
 
 def open_data(
-    name: str, labels: Path | None, hierarchy: Path | None = None, skip_bad: bool = False, size: int | None = None
+    name: str,
+    labels: Path | None,
+    hierarchy: Path | None = None,
+    skip_bad: bool = False,
+    size: int | None = None,
+    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
 ) -> Dataset:
     """A data set by name, file or folder, with the labels that a file gives it."""
     if labels is None and not data.is_whole(name):
         raise DataError(f"{name}: items by themselves need --labels with the observed labels.")
-    return data.read(name, labels, hierarchy, skip_bad, size)
+    return data.read(name, labels, hierarchy, skip_bad, size, meaning.absent, meaning.uncertain)
 
 
 def of_use(opened: Dataset, method: str, say: Say) -> tuple[Dataset, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from partly import data as files
 from partly.data.feature_table import BLOCK, write_numbers
 from partly.data.matching import positions
@@ -16,18 +18,31 @@ from partly.pictures.showing import counted
 from partly.run import load, read_ids
 
 
-def predict(run: Path, data: str, out: Path, known: Path | None = None, skip_bad: bool = False) -> int:
+def predict(
+    run: Path,
+    data: str,
+    out: Path,
+    known: Path | None = None,
+    skip_bad: bool = False,
+    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    calls: bool = False,
+) -> int:
     """Probabilities for the test part of a data set, or for items by themselves; how many items there are. Items are
     made and scores are written batch after batch, so that of either no more than that is held.
 
-    known: labels of some of these items, matched by id and by name, for a head that makes use of them.
+    known: labels of some of these items, matched by id and by name, for a head that makes use of them. calls: not
+    probabilities, but what is called yes by the thresholds of the run.
     """
     fitted = load(run)
-    opened = files.read(data, skip_bad=skip_bad)
+    # Of the items of a data set nothing is asked but what they are, so what its labels leave open does not matter.
+    opened = files.read(data, skip_bad=skip_bad, absent=meaning.absent or "unknown", uncertain="unknown")
     part = opened.test or opened
     count, labels = len(part.items), part.labels
-    given = None if known is None else _known(known, data, labels.ids, run, fitted.names)
-    blocks = counted(fitted.predict_blocks(part.items, given), count, data, weight=len)
+    given = None if known is None else _known(known, data, labels.ids, run, fitted.names, meaning)
+    made = fitted.predict_blocks(part.items, given)
+    if calls:
+        made = ((block >= fitted.thresholds).astype(np.float32) for block in made)
+    blocks = counted(made, count, data, weight=len)
     files.write_scores(out, blocks, map(labels.id_at, range(count)), fitted.names)
     return count
 
@@ -43,9 +58,11 @@ def beliefs(run: Path, out: Path) -> int:
     return len(fitted.beliefs)
 
 
-def _known(known: Path, data: str, ids: Sequence[str], run: Path, names: Sequence[str]) -> Labels:
+def _known(
+    known: Path, data: str, ids: Sequence[str], run: Path, names: Sequence[str], meaning: files.Meaning
+) -> Labels:
     """What a file says of items of `data` and labels of `run`; what it does not name is unknown."""
-    labels = files.read_labels(known)
+    labels = files.read_labels(known, absent=meaning.absent, uncertain=meaning.uncertain)
     rows, columns = positions(labels.ids, ids, data, "known item"), positions(labels.names, names, run, "known label")
     row, column, values = labels.entries()
     return Labels.from_codes(rows[row], columns[column], values, names, ids)

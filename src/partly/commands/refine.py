@@ -8,7 +8,7 @@ from typing import Any
 
 from partly.active import Loop, Plan, Round, rounds_page, simulation
 from partly.commands.opening import Say, hidden, of_use, open_data
-from partly.data import Dataset
+from partly.data import Dataset, Meaning
 from partly.errors import SettingError, Stopped
 from partly.estimator import Classifier
 from partly.files import write_file
@@ -31,11 +31,12 @@ def refine(
     plan: Plan,
     parameters: dict[str, Any],
     skip_bad: bool = False,
+    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
     say: Say = print,
 ) -> dict[str, Any]:
     """Train, ask and train on: against a truth of which a scenario hides a part, or with people, a call per round. What
     is noted of the rounds of each query, where the questions are, if there are any, and where the page is."""
-    opened, _ = of_use(open_data(data, labels, hierarchy, skip_bad), parameters["method"], say)
+    opened, _ = of_use(open_data(data, labels, hierarchy, skip_bad, meaning=meaning), parameters["method"], say)
     if scenario is None and (shadow or rounds != 10):
         raise SettingError("--shadow and --rounds are for simulations; give a --scenario, or leave them out.")
     if scenario is not None and answers is not None:

@@ -57,8 +57,9 @@ def report(
 def _view(name: str, model: Classifier, probabilities: npt.NDArray[np.float32], saw_all: bool) -> page.RunView:
     fitted = model.fitted_
     privilege = "all labels" if saw_all else "the truth" if fitted.method.needs_truth else ""
-    own = None if fitted.method.thresholds() is None else fitted.thresholds
-    return page.view(name, fitted.description, fitted.progress, model.reason_, probabilities, privilege, own)
+    own = fitted.thresholds if fitted.chooses else None
+    told = () if model.calibration_ is None else model.calibration_.told(fitted.names)
+    return page.view(name, fitted.description, fitted.progress, model.reason_, probabilities, privilege, own, told)
 
 
 def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:
@@ -69,9 +70,12 @@ def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:
     part = "test" if data.test is not None else "held-out" if len(hold) else "training"
     yes, no = truth.counts()
     by_label = {"AP": run.ap.tolist(), "yes": yes.tolist(), "no": no.tolist()}
-    return {"part": part, "items": len(truth), "scores": run.scores, "by_label": by_label}
+    own = {} if run.own is None else {"at_own_thresholds": run.own}
+    return {"part": part, "items": len(truth), "scores": run.scores, **own, "by_label": by_label}
 
 
 def scores(made: page.Report) -> Scores:
-    """Of every run."""
-    return {run.view.title: run.scores for run in made.scored if run.scores is not None}
+    """Of every run, at one half, and at its own thresholds where it has some."""
+    able = [run for run in made.scored if run.scores is not None]
+    at_half = {run.view.title: run.scores for run in able if run.scores is not None}
+    return at_half | {f"{run.view.title}, at its own thresholds": run.own for run in able if run.own is not None}

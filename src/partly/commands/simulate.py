@@ -9,10 +9,18 @@ from partly import scenarios
 from partly.labels import Labels
 
 
-def simulate(data: str, scenario: str, out: Path, seed: int = 0) -> Labels:
+def simulate(
+    data: str,
+    scenario: str,
+    out: Path,
+    seed: int = 0,
+    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    form: str | None = None,
+) -> Labels:
     """Labels of which a scenario has hidden a part, written to a file."""
-    whole = files.read(data) if files.is_whole(data) else None
-    truth = files.read_labels(data) if whole is None else whole.labels
+    absent, uncertain = meaning.absent, meaning.uncertain
+    whole = files.read(data, absent=absent, uncertain=uncertain) if files.is_whole(data) else None
+    truth = files.read_labels(data, absent=absent, uncertain=uncertain) if whole is None else whole.labels
     observed = scenarios.parse(scenario)(truth, seed, None if whole is None else whole.hierarchy)
-    files.write_labels(observed, out)
+    files.write_labels(observed, out, form=form)
     return observed

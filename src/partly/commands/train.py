@@ -7,17 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from partly.commands.explain import remember
 from partly.commands.opening import Say, hidden, of_use, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
-from partly.data import held_out
+from partly.data import Dataset, Meaning, held_out
 from partly.errors import SettingError
 from partly.estimator import Classifier
 from partly.items import origin_of
 from partly.processes.group import here
 from partly.report import page
 from partly.report.words import LOW, learned_from_yes
-from partly.run import backbones_of, write_measured
+from partly.run import available, backbones_of, entry_memory, write_measured
+from partly.training import Validation
 
 HOLD_OUT = 0.2
 
@@ -32,6 +35,7 @@ def train(
     hold_out: float | None = None,
     parameters: dict[str, Any],
     skip_bad: bool = False,
+    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
     size: int | None = None,
     evidence: bool = False,
     say: Say = print,
@@ -43,7 +47,7 @@ def train(
     processes all train, and the first one reports.
     """
     with here().in_turn():  # the first looks at every picture, the others find what it has seen
-        opened = open_data(data, labels, hierarchy, skip_bad, size)
+        opened = open_data(data, labels, hierarchy, skip_bad, size, meaning)
     listed = len(opened.labels)
     opened, unlisted = of_use(opened, parameters.get("method", "auto"), say)
     opened = hidden(opened, scenario, parameters["seed"])
@@ -66,10 +70,14 @@ def train(
     fit, hold = held_out(listed, hold_out, model.seed)
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
     validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
+    say(_needed(model, opened, fit, hold))
     model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)
     if not here().first:
         return {}
+    remember(run, data, labels, meaning, scenario, model.seed)
     say(f"{model.method_}: {model.reason_}")
+    for words in model.calibration_.told(model.label_names_) if model.calibration_ is not None else ():
+        say(words)
     if evidence and not backbones_of(model.fitted_):
         say("No evidence is shown: the backbone makes no map of where in a picture something is.")
         evidence = False
@@ -80,3 +88,11 @@ def train(
         say(f"{model.method_}: {LOW}")
     write_measured(run, measured(made, opened, hold))
     return scores(made)
+
+
+def _needed(model: Classifier, opened: Dataset, fit: npt.NDArray[np.int64], hold: npt.NDArray[np.int64]) -> str:
+    """What training will take for entries, said before it starts."""
+    items, labels, recipe = model.prepare(opened.items[fit], opened.labels[fit])
+    validation = Validation(opened.items[hold], opened.labels[hold]) if len(hold) else None
+    needed, (there, who) = entry_memory(recipe, items, labels, validation), available()
+    return f"Needs about {needed / 2**20:.1f} MiB for entries; there are {there / 2**30:.1f} GiB ({who})."

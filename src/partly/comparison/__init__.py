@@ -24,6 +24,8 @@ def compare(
     labels: str | Path | None = None,
     skip_bad: bool = False,
     size: int | None = None,
+    absent: str | None = None,
+    uncertain: str | None = None,
     recipe: dict[str, Any] | None = None,
     name: str = "compare",
     out: str | Path = "results",
@@ -33,7 +35,7 @@ def compare(
     """Run every method on every scenario, head and seed; one result line per cell.
 
     data: 'scenes', `.npz` files with a train and a test part, or items whose labels are in `labels`; `skip_bad` and
-    `size` are for pictures in files.
+    `size` are for pictures in files, `absent` and `uncertain` for what files leave open, as in `partly.read`.
     Lines are kept in `<out>/<name>.jsonl`; cells that are there already are not run again.
     """
     files = [data] if isinstance(data, str | Path) else list(data)
@@ -49,6 +51,8 @@ def compare(
         labels=None if labels is None else str(labels),
         skip_bad=skip_bad,
         size=size,
+        absent=absent,
+        uncertain=uncertain,
         name=name,
     )
     return runner.run(experiment, Path(out), workers, progress)

@@ -200,7 +200,10 @@ def _words(name: str, value: Any) -> str:
 
 
 def _recipe(line: Line) -> str:
-    return json.dumps({name: value for name, value in line["ran"].items() if name != "seed"}, sort_keys=True)
+    """What ran, but for the seed and what was not there: lines of before a recipe could say a thing stand beside later
+    ones that do not say it."""
+    told = {name: value for name, value in line["ran"].items() if name != "seed" and value is not None}
+    return json.dumps(told, sort_keys=True)
 
 
 def _text(line: Line, names: Iterable[str]) -> str:

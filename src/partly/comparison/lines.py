@@ -11,7 +11,7 @@ from typing import Any
 
 from partly.comparison.protocol import PROTOCOL, ProtocolError
 from partly.errors import DataError
-from partly.files import write_file
+from partly.files import disk_errors, no_link, plain, read_json, write_file
 
 Line = dict[str, Any]
 KEY = ("data", "scenario", "method", "head", "optimizer", "seed", "settings", "recipe", "validation", "tune")
@@ -24,17 +24,38 @@ def key_of(line: Line) -> str:
     return json.dumps({name: line[name] for name in (*KEY, "data_digest")} | more, sort_keys=True)
 
 
+def named(line: Line) -> str:
+    """A cell in words."""
+    return ", ".join(str(line[name]) for name in ("data", "scenario", "method", "head")) + f", seed {line['seed']}"
+
+
 def read(path: Path) -> list[Line]:
-    """The lines of a file. A last line without its end was cut off by a crash and does not count."""
+    """The lines of finished cells in a file."""
+    return [line for line in _read(path) if "failed" not in line]
+
+
+def read_failed(path: Path) -> list[Line]:
+    """The lines of cells that failed, and have not been run since."""
+    every = _read(path)
+    done = {key_of(line) for line in every if "failed" not in line}
+    return list({key_of(line): line for line in every if "failed" in line and key_of(line) not in done}.values())
+
+
+def _read(path: Path) -> list[Line]:
+    """A last line without its end was cut off by a crash and does not count."""
     if not path.exists():
         return []
     lines = []
-    *whole, _ = path.read_bytes().split(b"\n")
+    try:
+        with plain(path) as file:
+            *whole, _ = file.read().split(b"\n")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}).") from None
     for number, text in enumerate(whole, 1):
         try:
-            line = json.loads(text)
+            line = read_json(text)
             key_of(line)
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"{path}:{number}: not a result line ({error!r}). Move the file away, or take this line out of it."
             ) from None
@@ -44,7 +65,7 @@ def read(path: Path) -> list[Line]:
 
 def append(path: Path, line: Line) -> None:
     """Add a line and force it to disk. What a crash left of an earlier one is cut off first."""
-    with open(path, "ab+") as file:
+    with disk_errors(path.parent), open(path, "ab+", opener=no_link) as file:
         end = file.seek(0, os.SEEK_END)
         if end:
             file.seek(0)

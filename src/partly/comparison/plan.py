@@ -69,6 +69,8 @@ class Experiment:
     tune: int = 0
     recipe: dict[str, Any] = field(default_factory=dict)
     labels: str | None = None  # where the data is items by themselves: the file with what is known
+    absent: str | None = None  # what entries are that it does not mention, and those it calls uncertain (data.Meaning)
+    uncertain: str | None = None
     skip_bad: bool = False  # go on without files that are no pictures
     size: int | None = None  # side of pictures in files; None: what the backbone wants
     naive: bool = True  # whether the naive rows run along
@@ -103,6 +105,11 @@ class Experiment:
             cut_of(name)
         for query in self.queries:
             self._asks(query)
+        if not isinstance(self.name, str) or self.name != Path(self.name).name or not self.name or "\0" in self.name:
+            raise SettingError(
+                f"name = {self.name!r} names the files with the results, in the folder --out: it must be a plain name, "
+                "without / and not empty. Say where they go with --out."
+            )
         if self.queries and self.tune:
             raise SettingError("tune needs a validation part, and cells that ask questions have none. Leave it out.")
         if self.asks and not self.queries:

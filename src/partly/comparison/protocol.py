@@ -50,17 +50,24 @@ class ProtocolError(PartlyError):
     """Something that would make a comparison dishonest."""
 
 
-def open_data(name: str, labels: str | None = None, skip_bad: bool = False, size: int | None = None) -> Dataset:
+def open_data(
+    name: str,
+    labels: str | None = None,
+    skip_bad: bool = False,
+    size: int | None = None,
+    absent: str | None = None,
+    uncertain: str | None = None,
+) -> Dataset:
     """A data set that has a test part: one that comes with it, or items with a file of labels, of which those that it
     says, else a share, are set aside. 'coco.npz:3000' has so many of the training items, and all of the test part."""
     name, count = cut_of(name)
     if count is not None:
-        return _cut(open_data(name, labels, skip_bad, size), count, name)
-    if data.is_whole(name):
-        return data.read(name, skip_bad=skip_bad, size=size)
-    if labels is None:
+        return _cut(open_data(name, labels, skip_bad, size, absent, uncertain), count, name)
+    by_itself = data.is_whole(name)
+    if labels is None and not by_itself:
         raise DataError(f"{name}: items by themselves need a file with their labels (--labels).")
-    whole = data.read(name, labels, skip_bad=skip_bad, size=size)
+    of = None if by_itself else labels
+    whole = data.read(name, of, skip_bad=skip_bad, size=size, absent=absent, uncertain=uncertain)
     if whole.test is not None:
         return whole
     train, test = held_out(len(whole.labels), TEST_SHARE, 0, "test")
@@ -122,6 +129,17 @@ def run_cell(cell: Cell, data: Dataset) -> dict[str, Any]:
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} thread(s) a cell",
         "seconds": round(time.perf_counter() - begun, 3),
         "memory_mb": round(_peak_mb(), 1),
+    }
+
+
+def failed_cell(cell: Cell, data: Dataset, reason: str) -> dict[str, Any]:
+    """The line of a cell that came to nothing."""
+    return {
+        **cell.key(),
+        "data_digest": data.digest,
+        "failed": reason,
+        "partly": partly.__version__,
+        "protocol": PROTOCOL,
     }
 
 

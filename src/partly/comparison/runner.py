@@ -3,44 +3,67 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
-import sys
-import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from functools import cache, partial
-from multiprocessing.connection import wait
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-from partly.comparison import lines
+from partly.comparison import lines, workers
 from partly.comparison.plan import Cell, Experiment
-from partly.comparison.protocol import blind, open_data, run_cell
+from partly.comparison.protocol import ProtocolError, blind, failed_cell, open_data, run_cell
 from partly.comparison.view import Live
 from partly.data import Dataset
+from partly.errors import PartlyError, Stopped, listing
 from partly.files import locked
+
+How = tuple[str | None, bool, str | None, str | None]  # labels, skip_bad, absent and uncertain of an experiment
+
+
+class Incomplete(PartlyError):
+    """Some cells of a comparison failed; those that did not are in `lines`."""
+
+    def __init__(self, path: Path, failed: list[lines.Line], finished: list[lines.Line]) -> None:
+        places = (f"{lines.named(line)}: {line['failed']}" for line in failed)
+        super().__init__(
+            f"{path}: {len(failed)} of {len(failed) + len(finished)} cells failed"
+            + listing(places, len(failed), 20)
+            + "\nThe others are there. Run again to try these once more."
+        )
+        self.lines = finished
 
 
 def run(experiment: Experiment, out: Path, workers: int | None = None, progress: bool = True) -> list[lines.Line]:
-    """Run what is not there yet; returns every line of the experiment. The file is `<out>/<name>.jsonl`."""
+    """Run what is not there yet; returns every line of the experiment. The file is `<out>/<name>.jsonl`. A cell that
+    fails is a line with its reason, and is tried again next time; when all others are through, `Incomplete` is
+    raised."""
     path = out / f"{experiment.name}.jsonl"
     with locked(out):
         there = {lines.key_of(line): line for line in lines.read(path)}
+        failed = {lines.key_of(line): line for line in lines.read_failed(path)}
         lines.check(list(there.values()))
         lines.check_present(list(there.values()))
-        opened = partial(_opened, labels=experiment.labels, skip_bad=experiment.skip_bad)
+        opened = partial(_opened, how=_how(experiment))
         wanted = {_key(cell, opened(cell.data, size=cell.size)): cell for cell in experiment.cells()}
         todo = [cell for key, cell in wanted.items() if key not in there]
-        with Live(len(wanted), [there[key] for key in wanted if key in there], progress) as live:
-            for line in _finished(todo, experiment, workers or os.cpu_count() or 1):
-                lines.check([*there.values(), line])
-                lines.append(path, line)
-                there[lines.key_of(line)] = line
-                live.add(line)
-        lines.settle(path, there.values())
+        try:
+            with Live(len(wanted), [there[key] for key in wanted if key in there], progress) as live:
+                for line in _finished(todo, experiment, workers or os.cpu_count() or 1):
+                    key = lines.key_of(line)
+                    if "failed" in line:
+                        failed[key] = line
+                    else:
+                        lines.check([*there.values(), line])
+                        there[key] = line
+                        failed.pop(key, None)
+                        live.add(line)
+                    lines.append(path, line)
+        except KeyboardInterrupt:
+            count = sum(key in there for key in wanted)
+            raise Stopped(f"Stopped; {count} of {len(wanted)} cells are in {path}.") from None
+        lines.settle(path, [*there.values(), *failed.values()])
+    lost = [failed[key] for key in wanted if key in failed]
+    if lost:
+        raise Incomplete(path, lost, [there[key] for key in wanted if key in there])
     return [there[key] for key in wanted]
 
 
@@ -50,53 +73,31 @@ def unlisted(experiment: Experiment) -> int:
     return sum(len(_opened(name, **how).unlisted) for name in experiment.data)
 
 
-def _finished(todo: list[Cell], experiment: Experiment, workers: int) -> Iterator[lines.Line]:
+def _finished(todo: list[Cell], experiment: Experiment, count: int) -> Iterator[lines.Line]:
     """The lines of these cells as they come. Always in processes of one thread each, however many there are, so that
     neither the number of workers nor an interruption changes a bit."""
-    if not todo:
-        return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(todo)), context, initializer=_start_worker)
-    try:
-        how = (experiment.labels, experiment.skip_bad)
-        with _without_script():  # the processes start here
-            futures: list[Future[lines.Line]] = [pool.submit(_work, cell, *how) for cell in todo]
-        for future in as_completed(futures):
-            yield future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    how = _how(experiment)
+    work = partial(_work, how=how)
+    for cell, found in workers.results(todo, work, count):
+        if isinstance(found, workers.Died):
+            found = failed_cell(cell, _opened(cell.data, how=how, size=cell.size), found.words)
+        yield found
 
 
-@contextmanager
-def _without_script() -> Iterator[None]:
-    """Processes that start within this do not run the caller's script again, as Python would have them do: they need
-    nothing of it, and one without `if __name__ == "__main__"` would compare again in each of them."""
-    script = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = script
+def _how(experiment: Experiment) -> How:
+    return experiment.labels, experiment.skip_bad, experiment.absent, experiment.uncertain
 
 
-def _start_worker() -> None:
-    import torch
-
-    torch.set_num_threads(1)
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        threading.Thread(target=_leave_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def _leave_with(sentinel: Any) -> None:
-    """A worker does not outlive a killed parent."""
-    wait([sentinel])
-    os._exit(1)
-
-
-def _work(cell: Cell, labels: str | None, skip_bad: bool) -> lines.Line:
+def _work(cell: Cell, how: How) -> lines.Line:
     _blind(cell.method, json.dumps(cell.settings))  # outside of the cell's time, as is all that is loaded on first use
-    return run_cell(cell, _opened(cell.data, labels=labels, skip_bad=skip_bad, size=cell.size))
+    data = _opened(cell.data, how=how, size=cell.size)
+    try:
+        return run_cell(cell, data)
+    except ProtocolError:  # nothing of it could be believed
+        raise
+    except Exception as error:
+        told = str(error) if isinstance(error, PartlyError) else f"{type(error).__name__}: {error}"
+        return failed_cell(cell, data, told)
 
 
 @cache
@@ -105,8 +106,9 @@ def _blind(method: str, settings: str) -> None:
 
 
 @cache
-def _opened(name: str, *, labels: str | None, skip_bad: bool, size: int | None) -> Dataset:
-    return open_data(name, labels, skip_bad, size)
+def _opened(name: str, *, how: How, size: int | None) -> Dataset:
+    labels, skip_bad, absent, uncertain = how
+    return open_data(name, labels, skip_bad, size, absent, uncertain)
 
 
 def _key(cell: Cell, data: Dataset) -> str:

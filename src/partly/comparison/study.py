@@ -98,6 +98,8 @@ def study(
     labels: str | Path | None = None,
     skip_bad: bool = False,
     size: int | None = None,
+    absent: str | None = None,
+    uncertain: str | None = None,
     recipe: dict[str, Any] | None = None,
     name: str = "study",
     out: str | Path = "results",
@@ -121,6 +123,8 @@ def study(
         labels=None if labels is None else str(labels),
         skip_bad=skip_bad,
         size=size,
+        absent=absent,
+        uncertain=uncertain,
         naive=False,
         name=name,
     )
@@ -188,7 +192,8 @@ def right_shares(experiment: Experiment) -> dict[tuple[str, str], float]:
     """(data, scenario) -> share of the truth that is known and right, with the first seed."""
     found = {}
     for name in experiment.data:
-        data = protocol.open_data(name, experiment.labels, experiment.skip_bad, experiment.size)
+        how = (experiment.labels, experiment.skip_bad, experiment.size, experiment.absent, experiment.uncertain)
+        data = protocol.open_data(name, *how)
         truth = data.labels.rows(slice(None))
         for text in experiment.scenarios:
             cell = Cell(name, text, "bce", "linear", "adamw", seed=0)

@@ -1,13 +1,5 @@
-"""Reading and writing: data sets, labels, features and scores. A format is a file in this folder.
-
-Labels come in two forms, each as `.csv` or `.parquet`, and as `.npz`:
-
-- wide: a column `item` with the ids, then a column per label; a cell is 1 (yes), 0 (no) or blank
-  (nobody said); 1.0 and 0.0 are 1 and 0;
-- long: columns item, label, value, a row per entry; or item, label alone, where every row is a yes; or Open Images' own
-  ImageID, Source, LabelName, Confidence.
-
-A file is long where its header is exactly one of these, else wide; `form=` overrules that.
+"""Reading and writing: data sets, labels, features and scores. A format is a file in this folder, and is found by what
+a file holds; `form=` overrules that. What a format leaves open the caller says: `absent=` and `uncertain=` (`meaning`).
 """
 
 from __future__ import annotations
@@ -15,24 +7,31 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
-from partly.data import formats
+from partly.data import formats, hugging_face, train_test
 from partly.data.dataset import Dataset, grown, held_out, sized, sound
-from partly.data.matching import arranged, positions, refuse_unwritable
+from partly.data.matching import arranged, called_alike, positions, refuse_unwritable
+from partly.data.meaning import Meaning, only_yes
 from partly.data.parents import read_hierarchy
-from partly.data.paths import plain_file, suffix_of
+from partly.data.paths import kind_of, plain_file, suffix_of
 from partly.data.scores import Scores, read_scores, write_scores
 from partly.data.splits import read_split
+from partly.data.tables import for_spreadsheets, is_table
 from partly.errors import DataError, SettingError
 from partly.files import PathLike
+from partly.items import Absent
 from partly.labels import Labels
 from partly.labels.names import checked_names
 
 __all__ = [
     "Dataset",
+    "Meaning",
     "Scores",
+    "for_spreadsheets",
     "held_out",
     "is_whole",
     "read",
@@ -44,49 +43,65 @@ __all__ = [
     "write_scores",
 ]
 
-FORMS = ("wide", "long")
+TABLES = ("wide", "long")  # forms of a table of labels: wide, and long where the labels are sparse
 
 
 def read(
-    path: PathLike,
+    path: PathLike | Any,
     labels: PathLike | None = None,
     hierarchy: PathLike | None = None,
     skip_bad: bool = False,
     size: int | None = None,
+    absent: str | None = None,
+    uncertain: str | None = None,
 ) -> Dataset:
-    """A data set: one that lies in a file as a whole (or 'scenes', which is made), or items in a file with what is
-    known of them in another, `labels`, matched by id; items of which it says nothing at all are in `Dataset.wider`. Of
-    a whole one, `labels` replaces what is known, and what the file says is the truth. `hierarchy`: a table with the
-    columns child and parent.
+    """A data set: one that lies in a file as a whole (or 'scenes', which is made), a Hugging Face `Dataset`, or items
+    in a file with what is known of them in another, `labels`, matched by id; items of which it says nothing at all are
+    in `Dataset.wider`. Of a whole one, `labels` replaces what is known, and what the file says is the truth.
+    `hierarchy`: a table with the columns child and parent. A file of labels alone gives a data set that has no items.
+
+    What a file of labels leaves open: `absent` ("unknown" or "no") are entries that it does not mention, `uncertain`
+    ("unknown", "yes" or "no") those of which it says that nobody is sure.
 
     Pictures in files are all looked at. Bad ones are refused, in one message, or left out (`skip_bad`). They are shown
     at the `size` that is given, else at that which a network wants. Where the labels say which items are to test on, in
     a column `split`, these are the test part.
     """
-    whole = formats.of(Path(path), "dataset")
-    if whole is not None:
-        data: Dataset = whole.read(Path(path))
-        if labels is not None:
-            data = replace(data, truth=data.labels)
-    else:
-        found = formats.of(Path(path), "items")
-        if found is None:
-            plain_file(path, formats.suffixes("items"))  # says what is wrong with it
-            raise DataError(f"{path}: no format knows what items are in it.")
-        data = found.read(Path(path))
+    meaning = Meaning(absent, uncertain)
+    data = _opened(path, labels, meaning)
     if labels is not None:
-        data = _labelled(data, path, labels)
+        data = _labelled(data, path, labels, meaning)
     data = sound(data, path, skip_bad)
     if size is not None:
         data = sized(data, size)
     return data if hierarchy is None else replace(data, hierarchy=read_hierarchy(hierarchy))
 
 
-def _labelled(data: Dataset, path: PathLike, labels: PathLike) -> Dataset:
+def _opened(path: PathLike | Any, labels: PathLike | None, meaning: Meaning) -> Dataset:
+    """Items, with what is known of them where that lies with them."""
+    if hugging_face.is_object(path):
+        return hugging_face.of_object(path, meaning)
+    whole = formats.of(Path(path), "dataset")
+    if whole is not None:
+        data: Dataset = whole.read(Path(path), meaning)
+        return data if labels is None else replace(data, truth=data.labels)
+    found = formats.of(Path(path), "items")
+    if found is None and labels is None and formats.of(Path(path), "labels") is not None:
+        known = read_labels(path, absent=meaning.absent, uncertain=meaning.uncertain)
+        return Dataset(Absent("features", (0,), len(known)), known)
+    if found is None:
+        plain_file(path, formats.suffixes("items"))  # says what is wrong with it
+        raise DataError(f"{path}: no format knows what items are in it.")
+    data = found.read(Path(path))
+    return data
+
+
+def _labelled(data: Dataset, path: PathLike, labels: PathLike, meaning: Meaning) -> Dataset:
     """The items of which the labels speak, with these labels; all others beside them, as `wider`."""
-    known = read_labels(labels)
+    known = read_labels(labels, absent=meaning.absent, uncertain=meaning.uncertain)
     if data.truth is not None:
         known = arranged(known, data.truth.names, str(labels))
+    known = called_alike(known, data.labels.ids)
     listed = positions(known.ids, data.labels.ids, path, "item")
     rest = np.setdiff1d(np.arange(len(data.labels)), listed)
     more = grown(known, map(data.labels.id_at, rest.tolist())) if len(rest) else known
@@ -105,34 +120,97 @@ def is_whole(path: PathLike) -> bool:
     return formats.of(Path(path), "dataset") is not None
 
 
-def write(data: Dataset, path: PathLike) -> None:
-    """A data set with a test part to an `.npz`; else its items, as features, to `.npy`, `.npz`, `.csv` or `.parquet`.
-    What is known of them goes to a file of its own: `write_labels`."""
+def write(data: Dataset | Labels, path: PathLike, *, form: str | None = None, absent: str | None = None) -> None:
+    """Labels, as `write_labels` does. Of a data set, where it has a test part, all of it to an `.npz`; else items and
+    labels to a format that holds both (`.arff`, `.svm`, form="hugging-face"); else its items, as features, to `.npy`,
+    `.npz` or a table: what is known of them goes to a file of its own then."""
     path = Path(path)
-    formats.by_suffix(path, "items" if data.test is None else "dataset").write(data, path)
+    if isinstance(data, Labels):
+        write_labels(data, path, form=form, absent=absent)
+        return
+    one = _written_form(data, path) if form is None else formats.by_name(form, "dataset", "items", "labels")
+    if one.HOLDS == "labels":
+        write_labels(data.labels, path, form=form, absent=absent)
+        return
+    if data.test is not None and one is not train_test:
+        raise DataError(f"{path}: has no place for a test part. Write one part at a time, or both to an .npz.")
+    if getattr(one, "SAYS", None) == "yes":
+        only_yes(data.labels, absent, path)
+    _refuse_unwritten(one, form, path)
+    one.write(data, path)
 
 
-def read_labels(path: PathLike, *, form: str | None = None, names: Iterable[str] | None = None) -> Labels:
-    """Labels from a file. `names` fixes which labels there are, and their order; others in the file are refused."""
-    path = plain_file(path, formats.suffixes("labels"))
-    _check_form(form, path)
+def _written_form(data: Dataset, path: Path) -> ModuleType:
+    both = kind_of(path) in formats.suffixes("dataset") and kind_of(path) not in formats.suffixes("items")
+    return formats.by_suffix(path, "dataset" if data.test is not None or both else "items")
+
+
+def read_labels(
+    path: PathLike,
+    *,
+    form: str | None = None,
+    names: Iterable[str] | None = None,
+    absent: str | None = None,
+    uncertain: str | None = None,
+) -> Labels:
+    """Labels from a file or folder, also one that holds items with them. `names` fixes which labels there are, and
+    their order; others in the file are refused. `absent`, `uncertain`: as for `read`."""
+    path, meaning = Path(path), Meaning(absent, uncertain)
     names = None if names is None else checked_names(names)
-    one = formats.of(path, "labels") if form is None else formats.formats("labels")[form]
-    assert one is not None  # every file of such a name is of one of the formats
-    labels: Labels = one.read(path, names)
-    return labels
+    known = (*formats.suffixes("labels"), *formats.suffixes("dataset"))
+    if form is not None:
+        one: ModuleType | None = formats.by_name(form, "labels", "dataset")
+        if hasattr(one, "SUFFIXES"):
+            plain_file(path, getattr(one, "SUFFIXES", known))
+    else:
+        if not path.is_dir():
+            plain_file(path, known)
+        one = formats.of(path, "labels") or formats.of(path, "dataset")
+        if one is None:
+            plain_file(path, known)  # a folder that is none of ours
+            raise DataError(f"{path}: no format knows what labels are in it. {_there()}")
+    assert one is not None
+    if one.HOLDS == "labels":
+        labels: Labels = one.read(path, names, meaning)
+        return labels
+    found: Dataset = one.read(path, meaning)
+    return found.labels if names is None else meaning.filled(arranged(found.labels, names, str(path)))
 
 
-def write_labels(labels: Labels, path: PathLike, *, form: str | None = None) -> None:
-    """Labels to a file, whole or not at all. CSV and Parquet: wide, or long where the labels are sparse."""
+def write_labels(labels: Labels, path: PathLike, *, form: str | None = None, absent: str | None = None) -> None:
+    """Labels to a file, whole or not at all. `form` is one of the formats; without it the suffix decides, a table is
+    wide, or long where the labels are sparse. A format that lists what is there and nothing else refuses labels
+    that it would make ambiguous, unless the caller says what `absent` is to mean."""
     path = Path(path)
-    suffix = suffix_of(path, formats.suffixes("labels"))
-    _check_form(form, path)
+    Meaning(absent)
+    one = formats.by_name(form or _label_form(labels, path), "labels")
+    if hasattr(one, "SUFFIXES"):
+        suffix_of(path, one.SUFFIXES)
+    _refuse_unwritten(one, form, path)
     refuse_unwritable(labels.ids, labels.names, path)
-    table = (form or FORMS[labels.sparse]) if suffix != ".npz" else "labels-npz"
-    formats.formats("labels")[table].write(labels, path)
+    if getattr(one, "SAYS", None) == "yes":
+        only_yes(labels, absent, path)
+    one.write(labels, path)
 
 
-def _check_form(form: str | None, path: Path) -> None:
-    if form is not None and (form not in FORMS or path.suffix.lower() == ".npz"):
-        raise SettingError(f"{path}: form={form!r}; it may be 'wide' or 'long', for .csv and .parquet files only.")
+def _label_form(labels: Labels, path: Path) -> str:
+    """By the suffix. `.json` and `.txt` are those of several, and of a folder nothing is known: they must be named."""
+    suffix = suffix_of(path, formats.suffixes("labels")) if path.suffix else ""
+    if is_table(path):
+        return TABLES[labels.sparse]
+    of = [name for name, one in formats.formats("labels").items() if suffix in getattr(one, "SUFFIXES", ("",))]
+    if len(of) != 1 or not suffix:
+        raise DataError(f"{path}: say in which form: {' or '.join(of)} (form=, --form).")
+    return of[0]
+
+
+def _refuse_unwritten(one: ModuleType, form: str | None, path: Path) -> None:
+    if not hasattr(one, "write"):
+        raise SettingError(f"{path}: form = {form!r} is only read. {_there()}")
+
+
+def _there() -> str:
+    names = [
+        name for what in ("labels", "dataset") for name, one in formats.formats(what).items() if hasattr(one, "write")
+    ]
+    return f"There is: {', '.join(names)}."

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from partly.clock import seed_for
 from partly.data.dataset import Dataset
+from partly.data.meaning import Meaning
 from partly.items import features
 from partly.labels import Labels
 
@@ -34,7 +35,7 @@ def recognises(path: Path) -> bool:
     return str(path) == NAME
 
 
-def read(path: Path) -> Dataset:
+def read(path: Path, meaning: Meaning) -> Dataset:
     return digits()
 
 

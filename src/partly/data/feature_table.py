@@ -1,4 +1,4 @@
-"""Features in a CSV or Parquet file: the column `item` holds the ids, all others numbers."""
+"""Features in a table (`.csv`, `.tsv`, `.jsonl`, `.parquet`): the column `item` holds the ids, all others numbers."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from partly.data.dataset import Dataset, unlabelled
+from partly.data.headers import ID
 from partly.data.item_columns import holds
 from partly.data.matching import refuse_unwritable
-from partly.data.paths import plain_file
-from partly.data.tables import SUFFIXES, Table, open_table, text, write_table
-from partly.data.wide import ID, label_columns, refuse_bad_ids
+from partly.data.paths import kind_of, plain_file
+from partly.data.tables import SUFFIXES, Table, is_table, open_table, text, write_table
+from partly.data.wide import label_columns, refuse_bad_ids
 from partly.errors import DataError, listing
 from partly.items import Arrays, features
 
 HOLDS = "items"
 BLOCK = 1 << 14  # rows taken or written at a time, at most
-CELLS = {".csv": 1 << 20, ".parquet": 1 << 23}  # and numbers: every group of a Parquet file costs some bytes a column
+CELLS = {".parquet": 1 << 23}  # and numbers: every group of a Parquet file costs some bytes a column
 
 
 def recognises(path: Path) -> bool:
     """Any table that holds no other items: one that holds no numbers is refused when it is read."""
-    return path.suffix.lower() in SUFFIXES and path.exists() and holds(path) is None
+    return is_table(path) and path.exists() and holds(path) is None
 
 
 def read(path: Path) -> Dataset:
@@ -54,7 +55,7 @@ def write_numbers(path: Path, ids: Iterable[str], names: Sequence[str], blocks: 
         raise DataError(f"{path}: no column but that of the ids can be named {ID!r} here. Rename it.")
     schema = pa.schema([(ID, pa.string()), *((name, pa.float32()) for name in names)])
 
-    rows = min(BLOCK, max(1, CELLS[path.suffix.lower()] // max(1, len(names))))
+    rows = min(BLOCK, max(1, CELLS.get(kind_of(path), 1 << 20) // max(1, len(names))))
 
     def batches() -> Iterator[Any]:
         rest = iter(ids)

@@ -1,7 +1,9 @@
 """Formats are found, not listed: a file in this folder that defines `recognises(path)` is one.
 
-It says in HOLDS what it holds. "labels": `read(path, names) -> Labels` and `write(labels, path)`; "items": `read(path)
--> Dataset` whose labels have no columns; "dataset": `read(path) -> Dataset`, and for both `write(data, path)`.
+It says in HOLDS what it holds. "labels": `read(path, names, meaning) -> Labels` and `write(labels, path)`; "items":
+`read(path) -> Dataset` whose labels have no columns; "dataset": `read(path, meaning) -> Dataset`, and for both
+`write(data, path)`. `meaning` is what the caller says of that which a file leaves open. Where SAYS is "yes", a file
+lists what is there and nothing else. A format in a folder has no SUFFIXES.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from partly.errors import DataError
+from partly.data.paths import kind_of
+from partly.errors import DataError, SettingError, did_you_mean
 
 
 @cache
@@ -35,9 +38,17 @@ def of(path: Path, holds: str) -> ModuleType | None:
     return next((one for one in formats(holds).values() if one.recognises(path)), None)
 
 
+def by_name(name: str, *holds: str) -> ModuleType:
+    """The format of this name."""
+    there = {key: one for what in holds for key, one in formats(what).items()}
+    if name not in there:
+        raise SettingError(f"There is no form {name!r}.{did_you_mean(name, there)}")
+    return there[name]
+
+
 def by_suffix(path: Path, holds: str) -> ModuleType:
     """The format in which such a file is written."""
     for one in formats(holds).values():
-        if path.suffix.lower() in getattr(one, "SUFFIXES", ()) and hasattr(one, "write"):
+        if kind_of(path) in getattr(one, "SUFFIXES", ()) and hasattr(one, "write"):
             return one
     raise DataError(f"{path}: no format writes {holds} to such a file. There is: {', '.join(suffixes(holds))}.")

@@ -9,34 +9,40 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from partly.data.json_lines import SUFFIXES as JSON
-from partly.data.json_lines import JsonTable, is_json_lines
+from partly.data.headers import LONG, OPEN_IMAGES, is_long, is_open_images, is_tags
 from partly.data.paths import plain_file
-from partly.data.tables import SUFFIXES as TABLES
-from partly.data.tables import Table, first_cell, open_table, text
+from partly.data.tables import SUFFIXES, Table, first_cell, is_table, open_table, text
 from partly.data.wide import refuse_bad_ids
 from partly.errors import PartlyError
 
-SUFFIXES = (*TABLES, *JSON)
 IDS = ("item", "id", "name")  # columns that hold ids, the first that is there
 TEXT, PATH = "text", "path"  # columns that say what an item is
-
-
-def open_rows(path: Path) -> Table | JsonTable:
-    return JsonTable(path) if is_json_lines(path) else open_table(path)
+LABELS = "labels"  # there are none
 
 
 def holds(path: Path) -> str | None:
-    """What the items of this table are: the column `text` or `path`, "bytes", or None: then it may hold features, since
-    a feature may be called anything, and its cells are numbers. Who reads a table that is damaged says why."""
-    if not (path.name.lower().endswith(SUFFIXES) and path.is_file()):
+    """What the items of this table are: the column `text` or `path`, "bytes", "labels" where there are none, or None:
+    then it may hold features, since a feature may be called anything, and its cells are numbers. Who reads a table that
+    is damaged says why."""
+    if not (is_table(path) and path.is_file()):
         return None
     try:
-        table = open_rows(path)
+        table = open_table(path)
+        if _are_entries(table):
+            return LABELS
         named = (name for name in (TEXT, PATH) if name in table.header and not _is_number(first_cell(table, name)))
         return next(named, None) or ("bytes" if byte_columns(path) else None)
     except PartlyError:
         return None
+
+
+def _are_entries(table: Table) -> bool:
+    """A row per entry: the labels are words, where features would be numbers."""
+    name = OPEN_IMAGES[1] if is_open_images(table.header) else LONG[1]
+    if not (is_long(table.header) or is_tags(table) or is_open_images(table.header)):
+        return False
+    cell = first_cell(table, name)
+    return cell is not None and not _is_number(cell)
 
 
 def _is_number(cell: object) -> bool:
@@ -68,9 +74,7 @@ def _is_bytes(kind: Any) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
-def cells_of(
-    table: Table | JsonTable, name: str, otherwise: str | None = None
-) -> Iterator[tuple[list[str], list[str]]]:
+def cells_of(table: Table, name: str, otherwise: str | None = None) -> Iterator[tuple[list[str], list[str]]]:
     """Ids and the cells of a column, block after block. Where no column holds ids, the one called `otherwise` does;
     without it, positions are ids."""
     called = next((column for column in IDS if column in table.header), otherwise)
@@ -86,7 +90,7 @@ def cells_of(
 
 def read_column(path: Path, name: str, otherwise: str | None = None) -> tuple[list[str], list[str]]:
     """All of `cells_of`, the ids seen to be there and to differ."""
-    table = open_rows(plain_file(path, SUFFIXES))
+    table = open_table(plain_file(path, SUFFIXES))
     ids: list[str] = []
     cells: list[str] = []
     for its, found in cells_of(table, name, otherwise):

@@ -1,26 +1,22 @@
-"""JSON lines (`.jsonl`, `.jsonl.gz`) as a header and a stream of rows of chosen columns: an object a line, cells are
-text. The first object names the columns; a later one may lack some."""
+"""JSON lines (`.jsonl`, also packed) as a header and a stream of rows of chosen columns: an object a line, cells are
+text. The first object names the columns; a later one may lack some, and have others only where not all are asked
+for. Where all it holds is null it is no row."""
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 
+from partly.data.packing import unpacked
 from partly.errors import DataError
 
-SUFFIXES = (".jsonl", ".jsonl.gz")
 MOST_BYTES = 1 << 26  # of a line, before which a compressed file cannot be told from one that never ends
 BLOCK = 1 << 12  # rows of a batch
-
-
-def is_json_lines(path: Path) -> bool:
-    return path.name.lower().endswith(SUFFIXES)
 
 
 class JsonTable:
@@ -34,9 +30,16 @@ class JsonTable:
         self.header = list(first[1])
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Text and whole numbers as text, a missing cell as ''."""
+        """Text and numbers as text, true and false as 1 and 0, a missing cell as ''."""
         rows: list[list[str]] = []
-        for number, found in self._objects():
+        whole = set(columns) >= set(self.header)
+        for number, found in self._rows():
+            strange = found.keys() - set(self.header) if whole else ()
+            if strange:
+                raise DataError(
+                    f"{self.path}:{number}: {', '.join(map(repr, sorted(strange)))} is not in the first line. "
+                    "Name there all that any line has, null where it has none."
+                )
             rows.append([self._cell(found, name, number) for name in columns])
             if len(rows) == BLOCK:
                 yield _batch(columns, rows)
@@ -47,16 +50,24 @@ class JsonTable:
         """Where a row stands; -1 stands for the columns, which the first row names."""
         if row < 0:
             return f"{self.path}:1"
-        numbers = (number for number, _ in self._objects())
+        numbers = (number for number, _ in self._rows())
         return f"{self.path}:{next(n for k, n in enumerate(numbers) if k == row)}"
 
     def _cell(self, found: dict[str, Any], name: str, number: int) -> str:
         value = found.get(name)
         if value is None:
             return ""
-        if isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
-            return str(value)
-        raise DataError(f"{self.path}:{number}: {name!r} is {value!r:.60}; it must be text or a whole number.")
+        if isinstance(value, str):
+            return value
+        if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+            return str(int(value) if isinstance(value, bool) else value)
+        raise DataError(f"{self.path}:{number}: {name!r} is {value!r:.60}; it must be text or a number.")
+
+    def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """A line of nulls only names columns."""
+        return (
+            (number, found) for number, found in self._objects() if any(cell is not None for cell in found.values())
+        )
 
     def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Every object with its line; blank lines are none."""
@@ -72,14 +83,13 @@ class JsonTable:
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        with gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb") as opened:
-            file: BinaryIO = opened  # type: ignore[assignment]
+        with unpacked(path) as file:
             for number, line in enumerate(iter(lambda: file.readline(MOST_BYTES), b""), 1):
                 if len(line) == MOST_BYTES:
                     raise DataError(f"{path}:{number}: longer than the {MOST_BYTES} bytes that a line may have.")
                 if line.strip():
                     yield number, line
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         raise DataError(f"{path}: cannot be read ({error}).") from error
 
 

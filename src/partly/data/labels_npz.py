@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from partly.data.matching import arranged
+from partly.data.meaning import Meaning
 from partly.data.npz import CSR, Arrays, as_csr, as_text, read_npz
 from partly.data.paths import naming
 from partly.errors import DataError
@@ -23,10 +24,10 @@ SUFFIXES = (".npz",)
 
 
 def recognises(path: Path) -> bool:
-    return path.suffix.lower() == ".npz"
+    return path.suffix.lower() == ".npz" and path.is_file()
 
 
-def read(path: Path, names: Sequence[str] | None = None) -> Labels:
+def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
     arrays = read_npz(path, required=("names",), optional=("ids", "ternary", *CSR))
     words = {name: as_text(arrays, name, path) for name in ("names", "ids") if name in arrays}
     if "ternary" not in arrays and "data" not in arrays:
@@ -34,7 +35,7 @@ def read(path: Path, names: Sequence[str] | None = None) -> Labels:
     z = arrays["ternary"] if "ternary" in arrays else as_csr(arrays, path, "iu")
     with naming(path):
         labels = Labels.from_ternary(z, names=words["names"], ids=words.get("ids"))
-        return labels if names is None else arranged(labels, names, str(path))
+        return meaning.filled(labels if names is None else arranged(labels, names, str(path)))
 
 
 def write(labels: Labels, path: Path) -> None:

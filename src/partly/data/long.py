@@ -8,7 +8,7 @@ label and value for every item of which nothing is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,58 +17,64 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from partly.data.headers import LONG, is_long
 from partly.data.matching import refuse_strangers
+from partly.data.meaning import Meaning, how_to_say, labels_of
 from partly.data.tables import (
-    MEANING,
     SPELLINGS,
     SUFFIXES,
+    UNSURE,
     WRONG,
     Faults,
     Table,
-    first_cell,
+    is_table,
     open_table,
     ternary,
     text,
     write_table,
 )
-from partly.errors import DataError, LabelError
+from partly.errors import DataError
 from partly.labels import Labels
 
-LONG = ("item", "label", "value")
-TAGS = LONG[:2]
-OPEN_IMAGES = ("ImageID", "Source", "LabelName", "Confidence")
 HOLDS = "labels"
+__all__ = ["HOLDS", "SUFFIXES", "coded", "read", "read_rows", "recognises", "write"]
 GROUP_ROWS = 1 << 20
 Codes = npt.NDArray[np.int32]
 
 
-def is_long(table: Table) -> bool:
-    """The rule: a header is exactly one of these three, or the file is wide. So is one whose only label is named
-    'label', and holds what labels hold and not their names."""
-    header = tuple(table.header)
-    return header in (LONG, OPEN_IMAGES) or (header == TAGS and first_cell(table, TAGS[1]) not in MEANING)
-
-
 def recognises(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and is_long(open_table(path))
+    return is_table(path) and path.is_file() and is_long(open_table(path).header)
 
 
-def read(path: Path, names: Sequence[str] | None = None) -> Labels:
-    """Items, and labels without `names`, come in the order of their first appearance."""
-    table = open_table(path)
-    columns = _columns(table)
+def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
+    return read_rows(open_table(path), LONG, names, meaning, lambda cell: str(cell) in ("-1", "-1.0"))
+
+
+def read_rows(
+    table: Table,
+    columns: Sequence[str],
+    names: Sequence[str] | None,
+    meaning: Meaning,
+    unsure: Callable[[object], bool],
+) -> Labels:
+    """Labels from a row per entry: columns are those of item, label and value, and `unsure` says which values are
+    uncertain. Items, and labels without `names`, come in the order of their first appearance."""
+    _refuse_missing(table, columns)
     items: dict[str, int] = {}
     labels: dict[str, int] = {name: j for j, name in enumerate(names or ())}
     wrong = Faults(table, f"values that are not {SPELLINGS}")
+    open_ones = Faults(table, "values that are neither yes nor no")
     homeless = Faults(table, "values without an item or without a label")
     parts: list[tuple[Codes, Codes, npt.NDArray[np.int8]]] = [(np.empty(0, np.int32),) * 2 + (np.empty(0, np.int8),)]
     start = 0
     for batch in table.batches(columns):
-        item, label, *value = batch.columns
-        row = _coded(text(item, columns[0], table.path), items)
-        column = _coded(text(label, columns[1], table.path), labels)
-        # A tag needs both words: an item without one is there, and nothing is known of it.
-        z = ternary(value[0]) if value else ((row >= 0) & (column >= 0)).astype(np.int8)
+        item, label, value = batch.columns
+        row = coded(text(item, columns[0], table.path), items)
+        column = coded(text(label, columns[1], table.path), labels)
+        z = ternary(value, unsure)
+        if meaning.uncertain is None:
+            bad = np.flatnonzero(z == UNSURE)
+            open_ones.add(bad + start, (repr(value[i].as_py()) for i in bad.tolist()))
         bad = np.flatnonzero(z == WRONG)
         wrong.add(bad + start, (repr(value[0][i].as_py()) for i in bad.tolist()))
         lost = np.flatnonzero((z != 0) & ((row < 0) | (column < 0)))
@@ -76,12 +82,18 @@ def read(path: Path, names: Sequence[str] | None = None) -> Labels:
         parts.append((row, column, z))
         start += len(z)
     wrong.refuse("Write 1 or 0, and leave out what nobody checked; a guess is not an observation.")
+    open_ones.refuse(how_to_say("uncertain"))
     homeless.refuse("Name both, or leave the value blank.")
     row, column, z = (np.concatenate(part) for part in zip(*parts, strict=True))
     if names is not None:
         strangers = list(labels)[len(names) :]
         refuse_strangers(strangers, names, lambda label: table.place(int(np.argmax(column == labels[label]))))
-    return _built(table, row, column, z, list(labels) if names is None else names, list(items))
+    words = list(labels) if names is None else names
+    try:
+        return labels_of(row, column, z, list(items), words, meaning=meaning, path=table.path)
+    except DataError:
+        _refuse_clashes(table, np.flatnonzero((z == 1) | (z == -1)), row, column, z)
+        raise
 
 
 def write(labels: Labels, path: Path) -> None:
@@ -114,34 +126,20 @@ def _edges(labels: Labels) -> list[int]:
     return [*np.searchsorted(rows, np.arange(0, rows[-1] if len(rows) else 0, GROUP_ROWS)).tolist(), len(labels)]
 
 
-def _columns(table: Table) -> tuple[str, ...]:
-    """Item, label and value under the names they have here."""
-    for columns in (LONG, (OPEN_IMAGES[0], *OPEN_IMAGES[2:]), TAGS):
-        if set(columns) <= set(table.header):
-            return columns
-    raise DataError(
-        f"{table.place(-1)}: a long file has the columns {', '.join(LONG)} (or, of tags, {', '.join(TAGS)}; or those "
-        f"of Open Images, {', '.join(OPEN_IMAGES)}). This one begins {', '.join(table.header[:5])}."
-    )
+def _refuse_missing(table: Table, columns: Sequence[str]) -> None:
+    if not set(columns) <= set(table.header):
+        raise DataError(
+            f"{table.place(-1)}: a file of this form has the columns {', '.join(columns)}. "
+            f"This one begins {', '.join(table.header[:5])}."
+        )
 
 
-def _coded(words: Any, codes: dict[str, int]) -> Codes:
+def coded(words: Any, codes: dict[str, int]) -> Codes:
     """Words as numbers, new ones counted on; -1 where there is none."""
     encoded = words.dictionary_encode()
     code = [codes.setdefault(word, len(codes)) if word.strip() else -1 for word in encoded.dictionary.to_pylist()]
     indices: Codes = encoded.indices.to_numpy()
     return np.array(code, np.int32)[indices]
-
-
-def _built(
-    table: Table, row: Codes, column: Codes, z: npt.NDArray[np.int8], names: Sequence[str], ids: Sequence[str]
-) -> Labels:
-    known = np.flatnonzero(z)
-    try:
-        return Labels.from_codes(row[known], column[known], (z[known] == 1).astype(np.int8), names, ids)
-    except LabelError as error:
-        _refuse_clashes(table, known, row, column, z)
-        raise DataError(f"{table.path}: {error}") from error
 
 
 def _refuse_clashes(table: Table, known: npt.NDArray[Any], row: Codes, column: Codes, z: npt.NDArray[np.int8]) -> None:

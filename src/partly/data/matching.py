@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,20 @@ def arranged(labels: Labels, names: Sequence[str], place: str) -> Labels:
     column_of = np.array([position[label] for label in labels.names], np.int64)
     row, column, value = labels.entries()
     return Labels.from_codes(row, column_of[column], value, names, labels.given_ids, len(labels))
+
+
+def called_alike(labels: Labels, there: Sequence[str]) -> Labels:
+    """Labels under the ids that items have. Open Images and VOC call a picture by its name without the ending, others
+    leave out the folder; so where no id is there as it is, and each stands for one item then, that is meant."""
+    if not len(labels) or not set(labels.ids).isdisjoint(there):
+        return labels
+    for shorter in (lambda name: name.rpartition("/")[2], lambda name: PurePosixPath(name).stem):
+        found: dict[str, str] = {}
+        twice = {short for name in there if found.setdefault(short := shorter(name), name) != name}
+        meant = [found.get(shorter(name)) for name in labels.ids]
+        if not twice and None not in meant and len(set(meant)) == len(meant):
+            return labels.with_ids(meant)
+    return labels
 
 
 def refuse_strangers(labels: Sequence[str], names: Sequence[str], place: Callable[[str], str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ import scipy.sparse as sp
 
 from partly.errors import DataError, PartlyError
 
+MOST_TIMES, LIFT = 100, "PARTLY_MOST_EXPANSION"  # how much larger than its file an array may be; what says otherwise
+SMALL = 1 << 28  # bytes, of which nobody is afraid
 CSR = ("data", "indices", "indptr", "shape")
 Arrays = dict[str, Any]
 
@@ -26,11 +29,25 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
             raise DataError(
                 f"{path}: there is no array {', '.join(missing)}; there is: {', '.join(there) or 'nothing'}."
             )
+        _refuse_bomb(archive, [f"{name}.npy" for name in (*required, *(name for name in optional if name in there))])
         arrays = {}
         for name in (*required, *(name for name in optional if name in there)):
             with archive.open(f"{name}.npy") as file:
                 arrays[name] = _array(file)
     return arrays
+
+
+def _refuse_bomb(archive: zipfile.ZipFile, names: Sequence[str]) -> None:
+    """Refuse a small file that would take gigabytes, before anything of it is read."""
+    parts = [archive.getinfo(name) for name in names]
+    whole, packed = (sum(getattr(part, size) for part in parts) for size in ("file_size", "compress_size"))
+    most = float(os.environ.get(LIFT, MOST_TIMES))
+    if whole > SMALL and whole > most * packed:
+        raise DataError(
+            f"its {packed / 2**20:.1f} MiB would become {whole / 2**20:.0f} MiB, {whole / max(packed, 1):.0f} times as "
+            f"much; up to {most:g} times is taken for real. If you know who made it, set {LIFT}={10 * most:g} in the "
+            "environment"
+        )
 
 
 def npz_names(path: Path) -> list[str]:

@@ -11,12 +11,20 @@ from partly.errors import DataError, LabelError
 from partly.files import PathLike
 
 UNSAFE = (".pt", ".pth", ".pkl", ".pickle", ".joblib")
+TEXT = (".csv", ".tsv", ".jsonl", ".json", ".arff", ".svm", ".libsvm", ".svmlight", ".txt")  # what may be packed
+PACKED = {".gz": "gzip", ".zst": "zstd"}
+
+
+def kind_of(path: Path) -> str:
+    """The suffix in lower case, without that of the packing: '.csv' of 'a.CSV.gz'."""
+    bare = Path(path.stem).suffix.lower()
+    return bare if path.suffix.lower() in PACKED and bare in TEXT else path.suffix.lower()
 
 
 def suffix_of(path: Path, known: Sequence[str]) -> str:
     """The suffix in lower case, one of `known`."""
-    longer = (end for end in known if end.count(".") > 1 and path.name.lower().endswith(end))  # .jsonl.gz
-    suffix = next(longer, path.suffix.lower())
+    longer = (end for end in known if end.count(".") > 1 and path.name.lower().endswith(end))  # .vec.gz
+    suffix = next(longer, kind_of(path))
     if suffix in UNSAFE:
         raise DataError(
             f"{path}: {suffix} files are not read, because reading one can execute code that it brings along. "

@@ -1,4 +1,4 @@
-"""Pictures named in a table (`.csv`, `.parquet`, `.jsonl`, `.jsonl.gz`): the column `path` says where each lies, from
+"""Pictures named in a table (`.csv`, `.tsv`, `.parquet`, `.jsonl`): the column `path` says where each lies, from
 the table's own folder, and `item`, `id` or `name` what it is called (else the path is its id). Other columns are left
 alone. With a column `text` the texts are the items.
 """
@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from partly.data.dataset import Dataset, unlabelled
-from partly.data.item_columns import PATH, SUFFIXES, holds, read_column
+from partly.data.item_columns import PATH, holds, read_column
+from partly.data.tables import SUFFIXES
 from partly.items import PictureFiles, Source
 from partly.pictures.worker import Place
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from partly.clock import seed_for
 from partly.data.dataset import Dataset
 from partly.data.drawing import GROUNDS, SHAPES, Field, Shape, handwriting
+from partly.data.meaning import Meaning
 from partly.errors import SettingError, listing
 from partly.items import Arrays
 from partly.labels import Labels
@@ -83,7 +84,7 @@ def recognises(path: Path) -> bool:
     return str(path) in NAMES
 
 
-def read(path: Path) -> Dataset:
+def read(path: Path, meaning: Meaning) -> Dataset:
     return scenes(coarse=str(path) == NAMES[1])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from partly.data.tables import SUFFIXES, Faults, Table, first_cell, open_table, text
+from partly.data.tables import Faults, Table, first_cell, is_table, open_table, text
 
 COLUMN = "split"
 PARTS = ("train", "test")
@@ -21,7 +21,7 @@ def has_split(table: Table) -> bool:
 
 def read_split(path: Path) -> npt.NDArray[np.bool_] | None:
     """Which rows of a table are to test on; None where nothing is said."""
-    if path.suffix.lower() not in SUFFIXES or not has_split(table := open_table(path)):
+    if not is_table(path) or not has_split(table := open_table(path)):
         return None
     words: list[str] = []
     for batch in table.batches([COLUMN]):

@@ -1,4 +1,4 @@
-"""CSV and Parquet files as a header and a stream of Arrow batches, and what their cells mean.
+"""CSV, TSV, JSON lines and Parquet files as a header and a stream of Arrow batches, and what their cells mean.
 
 A CSV file is gone through twice. The first pass, by Python's own strict reader, holds nothing and knows every
 line: encoding, quotes and ragged rows are refused there. Arrow's reader is fast but takes a torn last line for a
@@ -8,9 +8,13 @@ whole one and counts no lines, so it only sees files that passed.
 from __future__ import annotations
 
 import csv
+import io
+import json
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -20,27 +24,31 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from partly.data.json_lines import JsonTable
+from partly.data.packing import codec_of, packing, unpacked
+from partly.data.paths import kind_of
 from partly.errors import DataError, listing
-from partly.files import writing
 
-SUFFIXES = (".csv", ".parquet")
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
+SUFFIXES = (".csv", ".parquet", ".tsv", ".jsonl")
+TAB = ".tsv"  # a table with tabs in the place of commas
 BLOCK_BYTES = 1 << 23  # of a CSV file, held at a time; a row must fit
 BLOCK_CELLS = 1 << 22  # of a Parquet file, held at a time
 GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes per column
 SPELLINGS = "1 (yes), 0 (no) or blank (nobody said)"
 MOST = 5  # faults told in full
 WRONG = 2  # an entry that is not spelled in one of these ways
+UNSURE = 3  # one of which it is said that nobody is sure
 # Numbers that are equal are one key here: 1.0, True and Decimal(1) are found under 1.
 MEANING: dict[object, int] = {1: 1, 0: -1, "1": 1, "0": -1, "1.0": 1, "0.0": -1, "": 0, None: 0}
 
 
 class CsvTable:
-    """A UTF-8 CSV file with a header, which shows what separates cells. All cells are text; a blank one is ''."""
+    """A UTF-8 CSV or TSV file with a header, also packed. All cells are text; a blank one is ''."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.separator = path, separator(path)
@@ -52,9 +60,9 @@ class CsvTable:
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         if not self._checked():
             return
-        with _arrow_errors(self.path):
+        with _arrow_errors(self.path), unpacked(self.path) as file:
             yield from arrow_csv.open_csv(
-                self.path,
+                self.path if codec_of(self.path) is None else file,
                 read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES),
                 parse_options=arrow_csv.ParseOptions(delimiter=self.separator, newlines_in_values=True),
                 convert_options=arrow_csv.ConvertOptions(
@@ -104,14 +112,24 @@ class ParquetTable:
         return f"{self.path}: row {row + 1}" if row >= 0 else str(self.path)
 
 
-Table = CsvTable | ParquetTable
+Table = CsvTable | ParquetTable | JsonTable
+
+
+def is_table(path: Path) -> bool:
+    """By its name."""
+    return kind_of(path) in SUFFIXES
 
 
 def open_table(path: Path) -> Table:
-    return CsvTable(path) if path.suffix.lower() == ".csv" else ParquetTable(path)
+    kinds: dict[str, type[Table]] = {".parquet": ParquetTable, ".jsonl": JsonTable}
+    return kinds.get(kind_of(path), CsvTable)(path)
 
 
-def first_cell(table: Table | JsonTable, name: str) -> Any:
+def _separator(path: Path) -> str:
+    return "\t" if kind_of(path) == TAB else ","
+
+
+def first_cell(table: Table, name: str) -> Any:
     """The first cell of a column that is not blank; None where all that was read are."""
     for batch in table.batches([name]):
         return next((cell for cell in batch.column(0).to_pylist() if cell not in (None, "")), None)
@@ -119,13 +137,87 @@ def first_cell(table: Table | JsonTable, name: str) -> Any:
 
 
 def write_table(path: Path, schema: Any, batches: Iterator[Any]) -> None:
-    """Text in quotes, a missing cell blank (CSV) or null (Parquet). Whole, or not at all."""
+    """Text in quotes, a missing cell blank (CSV) or null (Parquet, JSON). Whole, or not at all."""
     # Fractions hardly ever repeat, and to look for those that do takes more than half of the time.
     words = not any(pa.types.is_floating(one.type) for one in schema)
-    writer = arrow_csv.CSVWriter if path.suffix.lower() == ".csv" else partial(pq.ParquetWriter, use_dictionary=words)
-    with writing(path) as file, writer(file, schema) as table:
+    options = arrow_csv.WriteOptions(delimiter=_separator(path))
+    writers: dict[str, Callable[..., Any]] = {
+        ".parquet": partial(pq.ParquetWriter, use_dictionary=words),
+        ".jsonl": _JsonWriter,
+    }
+    plain = kind_of(path) in writers  # and no spreadsheet opens it as a table of formulas
+    writer = writers.get(kind_of(path), partial(arrow_csv.CSVWriter, write_options=options))
+    cells = Formulas(path)
+    written = schema if plain else cells.header(schema)
+    with packing(path) as file, writer(file, written) as table:
         for batch in batches:
-            table.write_batch(batch)
+            table.write_batch(batch if plain else cells.batch(batch, written))
+    cells.warn()
+
+
+@contextmanager
+def for_spreadsheets(wanted: bool = True) -> Iterator[None]:
+    """While it lasts, cells of CSV files that a spreadsheet would take for a formula are written with ' before them. It
+    then shows them as they are; read back, the ' is part of the name."""
+    before = _SAFE.set(wanted)
+    try:
+        yield
+    finally:
+        _SAFE.reset(before)
+
+
+_SAFE: ContextVar[bool] = ContextVar("safe", default=False)
+FORMULA = r"^[=+\-@\t\r]"  # how a cell begins that a spreadsheet runs
+NUMBER = r"^[+-]?[0-9]*[.]?[0-9]+([eE][+-]?[0-9]+)?$"  # and which of them are numbers, that do nothing
+
+
+class Formulas:
+    """The cells of one CSV file that a spreadsheet would run: made harmless where that is wanted, else warned of."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.safe, self.count, self.first = path, _SAFE.get(), 0, ""
+
+    def header(self, schema: Any) -> Any:
+        return pa.schema([field.with_name(self._column(pa.array([field.name]))[0].as_py()) for field in schema])
+
+    def batch(self, batch: Any, schema: Any) -> Any:
+        words = (self._column(column) if pa.types.is_string(column.type) else column for column in batch.columns)
+        return pa.record_batch(list(words), schema)
+
+    def _column(self, column: Any) -> Any:
+        runs = pc.and_(pc.match_substring_regex(column, FORMULA), pc.invert(pc.match_substring_regex(column, NUMBER)))
+        found = column.filter(runs.fill_null(False))
+        if not len(found):
+            return column
+        self.count, self.first = self.count + len(found), self.first or found[0].as_py()
+        return pc.if_else(runs, pc.binary_join_element_wise("'", column, ""), column) if self.safe else column
+
+    def warn(self) -> None:
+        if self.count and not self.safe:
+            warnings.warn(
+                f"{self.path}: {self.count} cells begin as formulas do ({self.first!r:.60}): a spreadsheet "
+                "that opens it may run them. Where the names are not your own, write with --safe-csv (in Python: with "
+                "partly.data.for_spreadsheets()), or as .parquet.",
+                stacklevel=2,
+            )
+
+
+class _JsonWriter:
+    """An object a line, as JsonTable reads it."""
+
+    def __init__(self, file: Any, schema: Any) -> None:
+        self._file, self._names = file, schema.names
+
+    def __enter__(self) -> _JsonWriter:
+        # A line of nulls is no row, and names the columns even where there are none.
+        self._file.write((json.dumps(dict.fromkeys(self._names)) + "\n").encode())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def write_batch(self, batch: Any) -> None:
+        self._file.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist()).encode())
 
 
 class Placed(Protocol):
@@ -161,13 +253,14 @@ class Faults:
 # -------------------------------------------------------------------- cells
 
 
-def ternary(column: Any) -> npt.NDArray[np.int8]:
-    """+1, -1, 0 as everywhere, and WRONG where the cell is none of `SPELLINGS`."""
+def ternary(column: Any, unsure: Callable[[object], bool] = lambda _: False) -> npt.NDArray[np.int8]:
+    """+1, -1, 0 as everywhere, UNSURE where the format has such cells, and WRONG where it is none of `SPELLINGS`."""
     try:
         encoded = _plain(column).dictionary_encode()
     except pa.ArrowNotImplementedError:  # lists and the like
         return np.full(len(column), WRONG, np.int8)
-    meaning = [MEANING.get(cell, WRONG) for cell in encoded.dictionary.to_pylist()]
+    cells = encoded.dictionary.to_pylist()
+    meaning = [MEANING.get(cell, UNSURE if unsure(cell) else WRONG) for cell in cells]
     codes: npt.NDArray[np.int32] = encoded.indices.fill_null(len(meaning)).to_numpy(zero_copy_only=False)
     return np.array([*meaning, 0], np.int8)[codes]
 
@@ -193,7 +286,10 @@ def _plain(column: Any) -> Any:
 
 
 def separator(path: Path) -> str:
-    """What separates the cells of a file: the first comma, semicolon or tab of its first line that is in no quotes."""
+    """What separates the cells of a file: tabs in a .tsv, else the first comma, semicolon or tab of its first line that
+    is in no quotes."""
+    if kind_of(path) == TAB:
+        return "\t"
     first = next((line for line in _lines(path) if line.strip()), "")
     outside = "".join(first.split('"')[::2])
     return next((letter for letter in outside if letter in SEPARATORS), ",")
@@ -202,13 +298,15 @@ def separator(path: Path) -> str:
 def _widths(path: Path, separator: str) -> Counter[int]:
     """How many records have how many cells, in one fast pass; -1 stands for a file that is no clean CSV."""
     try:
-        with path.open("rb") as raw:
+        with unpacked(path) as raw:
             if any(b"\0" in chunk for chunk in iter(lambda: raw.read(1 << 20), b"")):
                 return Counter([-1])
-        with path.open(encoding="utf-8-sig", newline="\n") as file:
+        with io.TextIOWrapper(unpacked(path), encoding="utf-8-sig", newline="\n") as file:
             return Counter(map(len, csv.reader(file, strict=True, delimiter=separator)))
     except (csv.Error, UnicodeDecodeError):
         return Counter([-1])
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from error
 
 
 def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -226,7 +324,7 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    with path.open("rb") as file:
+    with _arrow_errors(path), unpacked(path) as file:
         for number, line in enumerate(file, 1):
             if b"\0" in line:
                 raise DataError(f"{path}:{number}: holds NUL bytes or is UTF-16. Save the file as UTF-8 text.")

@@ -1,4 +1,4 @@
-"""Texts in a table (`.csv`, `.parquet`, `.jsonl`, `.jsonl.gz`): the column `text` holds them, and `item`, `id` or
+"""Texts in a table (`.csv`, `.tsv`, `.parquet`, `.jsonl`): the column `text` holds them, and `item`, `id` or
 `name` the ids (else positions are ids). Other columns are left alone.
 """
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from partly.data.dataset import Dataset, unlabelled
-from partly.data.item_columns import SUFFIXES, TEXT, cells_of, holds, open_rows
+from partly.data.item_columns import TEXT, cells_of, holds
 from partly.data.paths import plain_file
-from partly.data.tables import Faults
+from partly.data.tables import SUFFIXES, Faults, open_table
 from partly.data.wide import refuse_bad_ids
 from partly.items import spooled
 
@@ -24,7 +24,7 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path) -> Dataset:
     """The texts go from the table to a file of their own, block after block: only their ids are held."""
-    table = open_rows(plain_file(path, SUFFIXES))
+    table = open_table(plain_file(path, SUFFIXES))
     ids: list[str] = []
     blank = Faults(table, "texts that are blank or hold a NUL")
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from partly.data.dataset import Dataset
 from partly.data.matching import refuse_unwritable
+from partly.data.meaning import Meaning
 from partly.data.npz import Arrays, as_text, npz_names, read_npz
 from partly.data.paths import naming
 from partly.errors import DataError, listing
@@ -30,7 +31,7 @@ def recognises(path: Path) -> bool:
     return path.suffix.lower() == ".npz" and path.is_file() and set(PARTS) <= set(npz_names(path))
 
 
-def read(path: Path) -> Dataset:
+def read(path: Path, meaning: Meaning) -> Dataset:
     arrays = read_npz(path, required=(*PARTS, "names"), optional=("parents", "ids_train", "ids_test"))
     words = {key: as_text(arrays, key, path) for key in arrays if key not in PARTS}
     hierarchy = _hierarchy(words, path) if "parents" in words else None

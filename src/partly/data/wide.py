@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from partly.data.long import LONG, is_long
+from partly.data.headers import ID, LONG, is_chexpert, is_long, is_open_images, is_tags
 from partly.data.matching import arranged
+from partly.data.meaning import Meaning, how_to_say
 from partly.data.paths import naming
 from partly.data.splits import COLUMN as SPLIT
 from partly.data.splits import has_split
@@ -20,10 +21,12 @@ from partly.data.tables import (
     GROUP_CELLS,
     SPELLINGS,
     SUFFIXES,
+    UNSURE,
     WRONG,
     Faults,
     Placed,
     Table,
+    is_table,
     open_table,
     ternary,
     text,
@@ -32,48 +35,68 @@ from partly.data.tables import (
 from partly.errors import DataError
 from partly.labels import Labels
 
-ID = "item"
 HOLDS = "labels"
+__all__ = ["HOLDS", "SUFFIXES", "label_columns", "read", "read_cells", "recognises", "refuse_bad_ids", "write"]
+MINUS = ("-1", "-1.0")  # uncertain, where the caller says what that means
 SMALL = 1 << 24  # cells: up to here a dense matrix is simply faster
 
 
 def recognises(path: Path) -> bool:
-    """Any table that is not long: one without ids is refused when it is read."""
-    return path.suffix.lower() in SUFFIXES and not is_long(open_table(path))
-
-
-def read(path: Path, names: Sequence[str] | None = None) -> Labels:
+    """Any table that is of no other form: one without ids is refused when it is read."""
+    if not (is_table(path) and path.is_file()):
+        return False
     table = open_table(path)
+    header = table.header
+    return not (is_long(header) or is_tags(table) or is_open_images(header) or is_chexpert(header))
+
+
+def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
+    table = open_table(path)
+    labels = [name for name in label_columns(table) if not (name == SPLIT and has_split(table))]
+    return read_cells(table, ID, labels, names, meaning)
+
+
+def read_cells(
+    table: Table, called: str, labels: Sequence[str], names: Sequence[str] | None, meaning: Meaning
+) -> Labels:
+    """Labels from the columns of these names; the one that is `called` so holds the ids."""
     wrong = Faults(table, f"cells that are not {SPELLINGS}")
     ids: list[str] = []
     blocks: list[Any] = []
-    labels = [name for name in label_columns(table) if not (name == SPLIT and has_split(table))]
-    for batch in table.batches([ID, *labels]):
+    open_ones = Faults(table, "cells that are -1, neither yes nor no")
+    for batch in table.batches([called, *labels]):
         z = np.zeros((batch.num_rows, len(labels)), np.int8)
         for j, column in enumerate(batch.columns[1:]):
-            z[:, j] = ternary(column)
-        places = np.argwhere(z == WRONG)
-        cells = (f"label {labels[j]!r}: {batch.column(j + 1)[i].as_py()!r}" for i, j in places.tolist())
-        wrong.add(places[:, 0] + len(ids), cells)
-        ids += text(batch.column(0), ID, table.path).to_pylist()
-        blocks.append(_smaller(z))
+            z[:, j] = ternary(column, lambda cell: str(cell) in MINUS)
+        for faults, code in ((wrong, WRONG), *([(open_ones, UNSURE)] if meaning.uncertain is None else [])):
+            places = np.argwhere(z == code).tolist()
+            cells = (f"label {labels[j]!r}: {batch.column(j + 1)[i].as_py()!r}" for i, j in places)
+            faults.add([i + len(ids) for i, _ in places], cells)
+        ids += text(batch.column(0), called, table.path).to_pylist()
+        blocks.append(_smaller(meaning.settled(z)))
     wrong.refuse(
         "Write 1, 0 or nothing; for other encodings make Labels in Python (see Labels.from_ternary and others)."
     )
+    open_ones.refuse(how_to_say("uncertain"))
     refuse_bad_ids(table, ids)
     with naming(table.path):
         result = Labels.from_ternary(_joined(blocks, len(labels)), names=labels, ids=ids)
-        return result if names is None else arranged(result, names, table.place(-1))
+        return result if names is None else meaning.filled(arranged(result, names, table.place(-1)))
 
 
 def write(labels: Labels, path: Path) -> None:
-    header = (ID, *labels.names)
-    if ID in labels.names or header == LONG:
+    if ID in labels.names or is_long((ID, *labels.names)):
         raise DataError(
-            f"{path}: no wide file can have a label named {ID!r}, or just two named 'label' and 'value': it could not "
-            "be told from others. Write form='long'."
+            f"{path}: no wide file can have a label named {ID!r}, or none but 'label' and 'value': it could not be "
+            "told from others. Write form='long'."
         )
-    schema = pa.schema([(ID, pa.string()), *((name, pa.int8()) for name in labels.names)])
+    write_cells(labels, path, ID)
+
+
+def write_cells(labels: Labels, path: Path, called: str) -> None:
+    """The same with another name for the column of ids."""
+    header = (called, *labels.names)
+    schema = pa.schema([(called, pa.string()), *((name, pa.int8()) for name in labels.names)])
     ids = pa.array(labels.ids, pa.string())
     step = max(1, GROUP_CELLS // len(header))
 

@@ -57,7 +57,7 @@ def written_card(fitted: Fitted, onnx: str) -> str:
         progress=fitted.progress,
         chosen_by=_validation(fitted),
         reason=fitted.method.notes.get("reason", ""),
-        own_thresholds=fitted.method.thresholds() is not None,
+        own_thresholds=fitted.chooses,
         oracle=fitted.method.needs_truth,
         scored=scored,
         measured_on=None if scored is None else PARTS[scored["part"]],

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from partly.errors import SettingError
+from partly.export.calibrated_logits import Calibrated
 from partly.items import origin_of
 from partly.method import Method
 from partly.networks import Standardise
@@ -25,14 +26,14 @@ TOKENS = 12  # of the texts that a graph is tried on, at most
 
 class Graph(nn.Module):
     """Items -> (logits, probabilities), [B, L] each. `body`, where there is one, makes the features that the method
-    takes."""
+    takes; `last`, where there is one, calibrates."""
 
-    def __init__(self, method: Method, body: nn.Module | None = None) -> None:
+    def __init__(self, method: Method, body: nn.Module | None = None, last: nn.Module | None = None) -> None:
         super().__init__()
-        self.body, self.method = body or nn.Identity(), method
+        self.body, self.method, self.last = body or nn.Identity(), method, last or nn.Identity()
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        logits = self.method.logits(self.body(x))
+        logits = self.method.coherent(self.last(self.method.logits(self.body(x))))
         return logits, torch.sigmoid(logits)
 
 
@@ -76,7 +77,8 @@ def graph_of(fitted: Fitted) -> tuple[Graph, Entrance]:
             f"{fitted.recipe.method} holds a scikit-learn estimator for each label, which is no torch code and has no "
             "graph. Train with another method: 'bce' with head 'linear' is logistic regression too."
         )
-    graph = Graph(copy.deepcopy(fitted.method), copy.deepcopy(fitted.body)).cpu()
+    last = None if fitted.calibration is None else Calibrated(fitted.calibration)
+    graph = Graph(copy.deepcopy(fitted.method), copy.deepcopy(fitted.body), last).cpu()
     graph.eval()  # for good: it is a copy
     for part in [part for part in graph.modules() if isinstance(part, Forest)]:
         depth = int(part.depth)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import torch
 from torch import Tensor
 
 from partly.items.arrays import Arrays, features, pictures
@@ -55,6 +56,7 @@ __all__ = [
     "table_in_order",
     "texts",
     "texts_of",
+    "untied",
     "words_in",
 ]
 
@@ -91,11 +93,21 @@ def as_items(x: Any, where: str = "X") -> Items:
     or column of texts."""
     if is_items(x):
         return x
+    x = untied(x)
     if sp.issparse(x):
         return sparse_features(x, where)
     if are_texts(x):
         return texts(list(x), where)
     return pictures(np.asarray(x), where) if are_pictures(x) else features(x, where)
+
+
+def untied(x: Any) -> Any:
+    """What somebody gives, a torch tensor as an array: without a gradient, bfloat16 as float32, which holds all of
+    it."""
+    if not isinstance(x, Tensor):
+        return x
+    x = x.detach().cpu()
+    return (x.float() if x.dtype == torch.bfloat16 else x).numpy()
 
 
 def are_pictures(x: Any) -> bool:

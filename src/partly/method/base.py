@@ -50,10 +50,11 @@ class Method(nn.Module):
         self._average: Average | None = None
 
     @classmethod
-    def memory(cls, items: int, labels: int, settings: dict[str, Any]) -> tuple[int, int]:
+    def memory(cls, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
         """Bytes for entries with these settings (all of them): kept throughout, and needed beside that now and then.
         Known before anything is made."""
-        return cls.entry_bytes * items * labels, cls.working_bytes * items * labels
+        entries = len(task.items) * task.labels
+        return cls.entry_bytes * entries, cls.working_bytes * entries
 
     def keep(self, name: str, fill: float = 0.0, dtype: torch.dtype = torch.float32, per_label: bool = True) -> None:
         """State for each training entry [N, L] (or item [N]), an attribute from now on. It is saved so that training

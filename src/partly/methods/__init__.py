@@ -52,7 +52,7 @@ class MethodInfo(catalogue.Info):
         """Bytes for entries: kept throughout, and needed beside that now and then; known before anything is made."""
         if self._solved(task):
             return solved.memory(task)
-        return self.kind.memory(len(task.items), task.labels, settings)
+        return self.kind.memory(task, settings)
 
     @staticmethod
     def _solver(task: Task) -> type[Solved] | type[Beside]:

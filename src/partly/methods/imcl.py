@@ -131,8 +131,8 @@ class Imcl(Method):
             self.classes.copy_(self._classes(task.observed))
 
     @classmethod
-    def memory(cls, items: int, labels: int, settings: dict[str, Any]) -> tuple[int, int]:
-        entries = min(settings["bank"], items) * labels if settings["candidates"] == "bank" else 0
+    def memory(cls, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
+        entries = min(settings["bank"], len(task.items)) * task.labels if settings["candidates"] == "bank" else 0
         return Bank.ENTRY_BYTES * entries, 0
 
     def _classes(self, labels: Labels) -> Tensor:

@@ -50,8 +50,8 @@ class LargeLoss(Method):
             self.keep("held", dtype=torch.int8)
 
     @classmethod
-    def memory(cls, items: int, labels: int, settings: dict[str, Any]) -> tuple[int, int]:
-        return (items * labels if settings["scheme"] == "correct-permanently" else 0), 0
+    def memory(cls, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
+        return (len(task.items) * task.labels if settings["scheme"] == "correct-permanently" else 0), 0
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0 and self.scheme == "correct-permanently":

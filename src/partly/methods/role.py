@@ -88,8 +88,13 @@ class Role(Method):
         self.register_buffer("expected", torch.zeros(()))
 
     @classmethod
-    def memory(cls, items: int, labels: int, settings: dict[str, Any]) -> tuple[int, int]:
-        estimated = folds.memory(_sampled(items, labels), labels, 0) if settings["expected_yes"] is None else 0
+    def memory(cls, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
+        items, labels = len(task.items), task.labels
+        # A number that nobody gives is counted where some no is known, and else found by folds over some items.
+        counted = settings["expected_yes"] is not None or (
+            task.observed is not None and task.observed.counts()[1].any()
+        )
+        estimated = 0 if counted else folds.memory(_sampled(items, labels), labels, 0)
         return cls.entry_bytes * items * labels, estimated
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:

@@ -20,6 +20,7 @@ MAKERS: dict[str, Callable[[Groups, float, float], Optimizer]] = {  # of groups,
     "rmsprop": lambda groups, lr, decay: RMSprop(groups, lr=lr, alpha=0.9, weight_decay=decay),
 }
 OPTIMISERS = tuple(MAKERS)
+COPIES = {"adamw": 2, "sgd": 1, "adam": 2, "rmsprop": 1}  # of the parameters, that each remembers
 
 
 def check(name: str) -> None:

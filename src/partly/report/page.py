@@ -19,7 +19,7 @@ import numpy.typing as npt
 from partly.errors import DataError, listing
 from partly.files import write_file
 from partly.labels import Labels
-from partly.report import front_picture, operating_points, plots, words
+from partly.report import front_picture, operating_points, plots, reliability, words
 from partly.report.examples import Examples, cards, spread
 from partly.report.layout import template
 from partly.report.sights import is_tiny, picture_uri, sights
@@ -60,12 +60,13 @@ def view(
     probabilities: npt.NDArray[Any] | None = None,
     privilege: str = "",
     thresholds: npt.NDArray[Any] | None = None,
+    told: Sequence[str] = (),
 ) -> RunView:
     """What a run has left behind, as the report takes it. probabilities: of the evaluation items; thresholds [L]: its
-    own, where it has chosen some."""
+    own, where it has chosen some; told: how these and the probabilities were found."""
     past = (progress.history, progress.best_epoch, progress.seconds)
     portfolio = tuple(progress.notes.get("portfolio", ()))
-    return RunView(title, description, *past, reason, probabilities, privilege, portfolio, thresholds)
+    return RunView(title, description, *past, reason, probabilities, privilege, portfolio, thresholds, tuple(told))
 
 
 def write(report: Report, path: Path) -> None:
@@ -97,6 +98,7 @@ def render(report: Report) -> str:
         evaluated=0 if report.truth is None else len(report.truth),
         known=_known(report.labels),
         panels=_panels(runs),
+        trust=_trust(report, runs),
         labels=_by_label(report.labels, runs, best),
         extremes=EXTREMES if report.labels.shape[1] > NAMED else 0,
         labels_named=report.labels.names,
@@ -186,6 +188,17 @@ def _panels(runs: Sequence[Scored]) -> list[dict[str, Any]]:
         if drawn:
             panels.append({"title": title, "drawing": plots.curves(drawn)})
     return panels
+
+
+def _trust(report: Report, runs: Sequence[Scored]) -> dict[str, Any] | None:
+    """Whether probabilities mean what they say, and how they were calibrated; None without evaluation items."""
+    able = [run for run in runs if run.scores is not None]
+    if report.truth is None or not able:
+        return None
+    found = {run: reliability.reliability(np.asarray(run.view.probabilities), report.truth) for run in able}
+    drawn = [(run.look, of) for run, of in found.items() if of is not None]
+    lines = [(run, "" if of is None else reliability.words(of)) for run, of in found.items()]
+    return {"svg": reliability.drawn(drawn) if drawn else None, "lines": lines}
 
 
 def _by_label(labels: Labels, runs: Sequence[Scored], best: Scored | None) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class RunView:
     privilege: str = ""  # what it saw and the others did not ("all labels"): an upper bound, never called the best
     portfolio: tuple[dict[str, Any], ...] = ()  # what `auto` tried: name, score, weight, seconds
     thresholds: npt.NDArray[Any] | None = None  # [L]: from which probability on it calls a label yes; None: 0.5
+    told: tuple[str, ...] = ()  # how probabilities were calibrated and thresholds chosen, where they were
 
 
 @dataclass(frozen=True, eq=False)

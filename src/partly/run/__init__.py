@@ -6,7 +6,7 @@ This is the engine: it trains and predicts. `Classifier`, the loop of questions 
 from partly.run.activation import activation, backbones_of
 from partly.run.cross_fitting import check_folds, cross_fit
 from partly.run.feature_cache import made_once, make_features
-from partly.run.fitting import Fitted, fit, load, publish, save
+from partly.run.fitting import Fitted, calibrate, fit, load, publish, save
 from partly.run.folder import (
     claim,
     describe,
@@ -20,15 +20,19 @@ from partly.run.folder import (
     state_of,
     write_measured,
 )
-from partly.run.memory import MEMORY_SHARE, check_memory, entry_memory
+from partly.run.memory import MEMORY_SHARE, available, check_memory, entry_memory, weight_memory
+from partly.run.reasons import reasons
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
+from partly.run.verifying import verify
 
 __all__ = [
     "MEMORY_SHARE",
     "Fitted",
     "Recipe",
     "activation",
+    "available",
     "backbones_of",
+    "calibrate",
     "check_folds",
     "check_memory",
     "claim",
@@ -49,8 +53,11 @@ __all__ = [
     "read_ids",
     "read_measured",
     "read_out_of_fold",
+    "reasons",
     "save",
     "state_of",
+    "verify",
+    "weight_memory",
     "within_budget",
     "write_measured",
 ]

@@ -102,6 +102,8 @@ def _compute(made: Featured, folder: Path, save_seconds: float) -> None:
 def _mapped(folder: Path, shape: tuple[int, int]) -> npt.NDArray[Any]:
     """The matrix in its file: the one that was begun, where it is of this shape, else a new one."""
     path = folder / ARRAY
+    if path.is_symlink():
+        raise CheckpointError(f"{path}: is a link, through which nothing is written. Remove it and start again.")
     with files.disk_errors(folder):
         begun = path.exists() and done(folder) > 0
         kind: Any = {"mode": "r+"} if begun else {"mode": "w+", "dtype": np.dtype(np.float32), "shape": shape}
@@ -122,13 +124,13 @@ def _save(folder: Path, array: Any, count: int) -> None:
 
 def _claim(folder: Path, key: dict[str, Any], ids: Sequence[str]) -> None:
     """Say in a new folder what is made here; in a used one, make sure that it is the same."""
+    for path in files.leftovers(folder):  # of a kill
+        path.unlink()
     if not (folder / KEY).exists():
-        others = [path.name for path in folder.iterdir() if path.name != ".lock"]
+        others = [path.name for path in folder.iterdir() if path.name != files.LOCK]
         if others:
             raise CheckpointError(f"{folder}: is not empty ({', '.join(sorted(others)[:3])}). Choose another folder.")
-        files.write_sealed(folder / IDS, {"ids": list(ids)})
-        files.write_sealed(folder / KEY, key)
-        return
+        files.write_sealed(folder / KEY, key)  # first: what else there is may then be taken for what was begun here
     there, here = files.read_sealed(folder / KEY), json.loads(json.dumps(key))
     differ = [name for name in there | here if there.get(name) != here.get(name)]
     if differ:
@@ -136,6 +138,8 @@ def _claim(folder: Path, key: dict[str, Any], ids: Sequence[str]) -> None:
         raise CheckpointError(
             f"{folder} holds other features; these differ" + listing(told, len(differ), 20) + "\nUse another folder."
         )
+    if not (folder / IDS).exists():
+        files.write_sealed(folder / IDS, {"ids": list(ids)})
 
 
 def _refuse_undefined(block: npt.NDArray[Any], start: int) -> None:

@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from scipy.special import expit
 from torch import Tensor, nn
 
 from partly import checkpoint, files, training
+from partly.calling import Calibration
 from partly.checkpoint import IDS
 from partly.clock import Clock
-from partly.errors import CheckpointError, DataError, SettingError
+from partly.errors import CheckpointError, DataError, PartlyError, SettingError
 from partly.items import Absent, Items, Origin, in_order, origin_of, shown_as
 from partly.labels import Labels
 from partly.labels.weights import Weights
@@ -37,10 +39,12 @@ from partly.run.folder import (
     finished,
     making_room,
     read_beliefs,
+    read_calibration,
     read_ids,
     read_out_of_fold,
+    write_calibration,
 )
-from partly.run.memory import check_memory
+from partly.run.memory import Ceiling, check_memory
 from partly.run.recipe import Recipe
 from partly.training import Progress, Validation, Watch
 
@@ -57,6 +61,7 @@ class Fitted:
     # Where there is no folder: its beliefs, and logits of the training entries by who has not seen them.
     beliefs_in_memory: npt.NDArray[np.floating[Any]] | None = None
     unseen_in_memory: npt.NDArray[np.floating[Any]] | None = None
+    calibration: Calibration | None = None  # from the method's logits to probabilities and thresholds
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,13 +74,20 @@ class Fitted:
 
     @property
     def thresholds(self) -> npt.NDArray[np.float32]:
-        """From which probability on each label is called yes, [L]: the method's own, else 0.5; where there is a
-        hierarchy, of no label below its parent's."""
+        """From which probability on each label is called yes, [L]: chosen on held-out entries, else the method's own,
+        else 0.5; where there is a hierarchy, of no label below its parent's, or a yes could stand below a no."""
         own = self.method.thresholds()
+        if self.calibration is not None:
+            own = torch.from_numpy(self.calibration.thresholds)
         if own is None:
             return np.full(len(self.names), 0.5, np.float32)
-        raised = -self.method.coherent(-own[None])[0]  # no lower than a parent's, or a yes could stand below a no
-        return raised.cpu().numpy()
+        return -self._coherent(-own[None].cpu().numpy())[0]
+
+    @property
+    def chooses(self) -> bool:
+        """Whether thresholds were chosen, by the method or afterwards."""
+        chosen = self.calibration is not None and self.calibration.goal is not None
+        return chosen or self.method.thresholds() is not None
 
     @cached_property
     def beliefs(self) -> npt.NDArray[np.floating[Any]] | None:
@@ -135,7 +147,16 @@ class Fitted:
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
-        return training.logits(self.method, self._checked(items, known), known=known)
+        found = training.logits(self.method, self._checked(items, known), known=known)
+        return found if self.calibration is None else self._calibrated(found)
+
+    def _calibrated(self, logits: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        """Maps of their own could put a label above its parent again."""
+        assert self.calibration is not None
+        return self._coherent(self.calibration(logits))
+
+    def _coherent(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+        return self.method.coherent(torch.from_numpy(scores)).float().numpy()
 
     def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """Probabilities of yes [N, L]."""
@@ -145,7 +166,9 @@ class Fitted:
 
     def predict_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
         """`predict`, batch after batch, for more items than scores can be held of."""
-        return training.predict_blocks(self.method, self._checked(items, known), known=known)
+        items = self._checked(items, known)
+        calibrated = None if self.calibration is None else self._calibrated
+        return training.predict_blocks(self.method, items, known=known, calibrated=calibrated)
 
     def _checked(self, items: Items, known: Labels | None) -> Items:
         """The items as the model was trained on them."""
@@ -189,6 +212,7 @@ def fit(
     # Before the folder is claimed: a recipe may be refused here.
     method = recipe.build(items, labels.shape[1], labels).to(device)
     _check_weighs(recipe, method, weights)
+    check_memory(recipe, items, labels, validation, copies=(folder is None) + (start is not None), method=method)
     group = _spread_over(recipe, method)
     description = describe(recipe, items, labels, validation, weights)
     if start is not None:
@@ -259,21 +283,44 @@ def load(folder: Path, **given: Part) -> Fitted:
     """The finished model in a run folder; `given`: the caller's own backbone or head, of which it holds the weights."""
     description, tensors, record = finished(folder)
     for part, own in given.items():
-        stands_for(description["recipe"][part] or "none", own, part)
-    recipe, data = Recipe(**description["recipe"]), description["data"]
-    count, *shape = data["shape"]
-    names = None if description["features"] is None else tuple(description["features"])
-    origin = Origin.read(data["made_of"]) if "made_of" in data else None
-    absent, labels = Absent(data["kind"], tuple(shape), count, names, origin), tuple(description["labels"])
-    method = recipe.build(absent, len(labels), names=labels)
-    try:
+        stands_for(description["recipe"].get(part) or "none", own, part)
+    progress = training.progress_of(folder, record)
+    with _doubted(folder), Ceiling(folder, tensors):
+        recipe, data = Recipe(**description["recipe"]), description["data"]
+        count, *shape = data["shape"]
+        names = None if description["features"] is None else tuple(description["features"])
+        origin = Origin.read(data["made_of"]) if "made_of" in data else None
+        absent, labels = Absent(data["kind"], tuple(shape), count, names, origin), tuple(description["labels"])
+        method = recipe.build(absent, len(labels), names=labels)
         method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
-    except RuntimeError as error:  # of torch, where layers are not those that were saved
-        raise CheckpointError(f"{folder}: the weights do not fit what was given for them. {error}") from None
-    method.finish()
-    progress = Progress(**record["progress"])
-    method.notes = progress.notes
-    return Fitted(recipe, method, progress, description, folder)
+        method.finish()
+        method.notes = progress.notes
+    lost = training.undefined(method)
+    if lost:
+        raise CheckpointError(f"{folder}: weights of the model are not finite: {', '.join(lost[:5])}.")
+    return Fitted(recipe, method, progress, description, folder, calibration=read_calibration(folder))
+
+
+def calibrate(fitted: Fitted, calibration: Calibration | None) -> None:
+    """Give a model these probabilities and thresholds, and its folder too; None takes away what an earlier call gave.
+    The run is the same: it can be calibrated anew as often as one likes, and nothing is trained for it."""
+    fitted.calibration = calibration
+    if fitted.folder is not None and here().first:
+        write_calibration(fitted.folder, calibration)
+    here().wait()
+
+
+@contextmanager
+def _doubted(folder: Path) -> Iterator[None]:
+    """A folder of anybody's making can fail in a dozen ways (an unknown name, a setting, layers of other sizes): all of
+    them mean that this is no model."""
+    try:
+        yield
+    except CheckpointError:
+        raise
+    except Exception as error:
+        told = str(error) if isinstance(error, PartlyError) else f"{type(error).__name__}: {error}"
+        raise CheckpointError(f"{folder}: cannot be loaded, its parts do not fit together. {told}") from error
 
 
 def save(fitted: Fitted, folder: Path, overwrite: bool = False) -> None:
@@ -287,6 +334,7 @@ def save(fitted: Fitted, folder: Path, overwrite: bool = False) -> None:
             raise CheckpointError(f"{folder}: there is a run in this folder already. Choose another one.")
         files.write_sealed(folder / "run.json", fitted.description)
         training.save(folder, fitted.method, Clock(fitted.recipe.seed, fitted.recipe.epochs), fitted.progress)
+        write_calibration(folder, fitted.calibration)
 
 
 def publish(fitted: Fitted, folder: Path) -> None:

@@ -22,17 +22,20 @@ from torch import Tensor
 
 import partly
 from partly import checkpoint, files
+from partly.calling import Calibration
 from partly.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
-from partly.errors import CheckpointError
+from partly.errors import CheckpointError, listing
 from partly.items import Items, origin_of
 from partly.labels import Labels
 from partly.labels.weights import Weights
 from partly.networks.own_parts import OWN
+from partly.run import schema
 from partly.run.recipe import Recipe
-from partly.training import Validation
+from partly.training import Validation, progress_of
 
 SCORES = "scores.json"
-SAVED = ("run.json", "checkpoint-*", ".lock")  # what a saved model consists of
+CALIBRATION = "calibration.json"
+SAVED = ("run.json", "checkpoint-*", CALIBRATION, ".lock")  # what a saved model consists of
 
 
 def describe(
@@ -106,7 +109,7 @@ def origin() -> dict[str, Any]:
 
 def read_description(folder: Path) -> dict[str, Any]:
     """The description in run.json, if it is what was written."""
-    path = folder / "run.json"
+    path = folder / checkpoint.RUN
     if not path.exists():
         raise CheckpointError(f"{folder}: no run here (there is no run.json).")
     description = files.read_sealed(path)
@@ -115,21 +118,27 @@ def read_description(folder: Path) -> dict[str, Any]:
             f"{folder}: a run of format {description.get('format')}; this version reads format {checkpoint.FORMAT}. "
             "Train it again, or use the version that wrote it."
         )
+    found = schema.problems(description)
+    if found:
+        raise CheckpointError(f"{path}: cannot be{listing(found, len(found), 20)}\nRestore it from a copy.")
     return description
 
 
 def digest(tensor: Tensor) -> str:
     """SHA-256 of values, shape and type."""
-    array = tensor.cpu().contiguous().numpy()
-    sha = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
-    sha.update(array.reshape(-1).view(np.uint8).data)
+    plain = tensor.detach().cpu().contiguous()
+    kind = (
+        str(plain.dtype) if plain.dtype == torch.bfloat16 else torch.empty(0, dtype=plain.dtype).numpy().dtype.str
+    )  # NumPy has no bfloat16
+    sha = hashlib.sha256(f"{kind}{tuple(plain.shape)}".encode())
+    sha.update(plain.reshape(-1).view(torch.uint8).numpy().data)
     return sha.hexdigest()
 
 
 def claim(folder: Path, description: dict[str, Any]) -> None:
     """Write run.json in a new folder; in a used one, make sure that it is the same run."""
-    if not (folder / "run.json").exists():
-        files.write_sealed(folder / "run.json", description)
+    if not (folder / checkpoint.RUN).exists():
+        files.write_sealed(folder / checkpoint.RUN, description)
         return
     as_read = json.loads(json.dumps(description))  # tuples become lists
     here, there = (decides(part) for part in (as_read, read_description(folder)))
@@ -211,7 +220,10 @@ def read_out_of_fold(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
     path = folder / f"{OUT_OF_FOLD}.npy"
     if not path.with_suffix(".json").exists():
         return None
-    if not path.is_file() or files.sha256_of(path) != files.read_sealed(path.with_suffix(".json"))["array_sha256"]:
+    said = files.read_sealed(path.with_suffix(".json"))
+    if said.get("run") != checkpoint.run_of(folder):
+        raise CheckpointError(f"{path}: belongs to another run than run.json. Restore it from a copy.")
+    if not path.is_file() or files.sha256_of(path) != said.get("array_sha256"):
         raise CheckpointError(f"{path}: missing or damaged (its checksum does not match). Restore it from a copy.")
     logits: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
     return logits
@@ -236,13 +248,27 @@ def read_measured(folder: Path) -> dict[str, Any] | None:
     return files.read_sealed(folder / SCORES) if (folder / SCORES).exists() else None
 
 
-def finished(folder: Path) -> tuple[dict[str, Any], Mapping[str, Tensor], dict[str, Any]]:
+def write_calibration(folder: Path, calibration: Calibration | None) -> None:
+    """Keep how probabilities and calls are made of scores; None: they are as the method makes them."""
+    if calibration is not None:
+        files.write_sealed(folder / CALIBRATION, calibration.plain())
+    else:
+        (folder / CALIBRATION).unlink(missing_ok=True)
+
+
+def read_calibration(folder: Path) -> Calibration | None:
+    """What `write_calibration` kept; None where nothing was calibrated."""
+    path = folder / CALIBRATION
+    return Calibration.read(files.read_sealed(path)) if path.exists() else None
+
+
+def finished(folder: Path) -> tuple[dict[str, Any], checkpoint.Tensors, dict[str, Any]]:
     """Description, tensors and record of a finished run."""
     description = read_description(folder)
     if description.get("kind") == "per-label":
         raise CheckpointError(f"{folder}: here is a model of one estimator per label. partly.PerLabel.load reads it.")
     found = checkpoint.load(folder)
-    if found is None or not found[1]["progress"]["finished"]:
+    if found is None or not progress_of(folder, found[1]).finished:
         damage = "".join(f"\n  {problem}" for problem in (found[2] if found else ()))
         raise CheckpointError(f"{folder}: training has not finished. Start the same command again to go on.{damage}")
     if found[2]:

@@ -1,6 +1,7 @@
 """A run that fits label after label: each finished one is a file of its own, with a sealed record beside it.
 
-Without its record a file does not count, so that a kill costs no more than the label under way.
+Without its record a file does not count, so that a kill costs no more than the label under way. The record says of
+which run it is (the digest of run.json), and one of another run is refused.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def read_labels_description(folder: Path) -> dict[str, Any]:
 def write_label(folder: Path, number: int, name: str, content: bytes) -> None:
     path = label_file(folder, number)
     write_whole(path, content)
-    files.write_sealed(path.with_suffix(".json"), {"label": name, "content_sha256": files.sha256(content)})
+    record = {"label": name, "run": checkpoint.run_of(folder), "content_sha256": files.sha256(content)}
+    files.write_sealed(path.with_suffix(".json"), record)
 
 
 def read_label(folder: Path, number: int) -> bytes | None:
@@ -81,7 +83,12 @@ def read_label(folder: Path, number: int) -> bytes | None:
     if not path.with_suffix(".json").exists():
         return None
     record = files.read_sealed(path.with_suffix(".json"))
-    return read_whole(path, record["content_sha256"])
+    if record.get("run") != checkpoint.run_of(folder):
+        raise CheckpointError(
+            f"{path}: belongs to another run than run.json. Restore it from a copy, or remove the files of this label "
+            "(.skops and .json) and fit again: only this label is fitted anew."
+        )
+    return read_whole(path, str(record.get("content_sha256")))
 
 
 def label_file(folder: Path, number: int) -> Path:
@@ -94,7 +101,10 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def read_whole(path: Path, sha256: str) -> bytes:
-    content = path.read_bytes() if path.is_file() else b""
+    content = b""
+    if path.is_file():
+        with files.plain(path) as file:
+            content = file.read()
     if files.sha256(content) != sha256:
         raise CheckpointError(
             f"{path}: missing or damaged (its checksum does not match). Restore it from a copy, or remove the files of "

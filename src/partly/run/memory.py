@@ -1,19 +1,62 @@
-"""What a run needs for entries (items x labels), known before anything is made."""
+"""What a run or a model needs, known before it is made, and what there is."""
 
 from __future__ import annotations
 
 import math
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
 
 from partly import methods, metrics
-from partly.errors import PartlyError
+from partly.checkpoint import Tensors
+from partly.errors import CheckpointError, PartlyError
 from partly.items import Items
 from partly.labels import Labels
+from partly.method import Method
+from partly.optimising import optimisers
 from partly.processes.launched import launched
 from partly.run.recipe import Recipe
 from partly.training import Validation
 
-MEMORY_SHARE = 0.6  # of RAM that what is kept for entries may take
+MEMORY_SHARE = 0.6  # of what there is that a run may take for entries and weights
+SLACK = 1 << 26  # bytes that a model may take beyond its weights while it is loaded
+# What makes tensors of a size that somebody may have written into a file.
+MAKERS = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.arange, torch.eye)
+
+
+def available(root: Path = Path("/")) -> tuple[int, str]:
+    """Bytes that this process may have, and who says so: the machine, a control group (of either version, or one of
+    those above it), or `ulimit -v`, of which what is in use is taken away."""
+    there = [(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "this machine")]
+    there += [(size, "this process's control group") for size in _control_groups(root)]
+    soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if soft != resource.RLIM_INFINITY:
+        with suppress(OSError, ValueError):
+            pages = int((root / "proc/self/statm").read_text().split()[0])
+            there.append((max(0, soft - pages * os.sysconf("SC_PAGE_SIZE")), "`ulimit -v`, beside what is in use"))
+    return min(there)
+
+
+def _control_groups(root: Path) -> Iterator[int]:
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:  # no Linux
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        top, name = ("memory", "memory.limit_in_bytes") if controllers else (".", "memory.max")
+        group = root / "sys/fs/cgroup" / top / path.lstrip("/")
+        for folder in (group, *group.parents[: len(Path(path).parts)], root / "sys/fs/cgroup" / top):
+            with suppress(OSError, ValueError):  # none there, or "max"
+                yield int((folder / name).read_text())
 
 
 def entry_memory(
@@ -29,17 +72,68 @@ def entry_memory(
     return kept + working + scored + copies * believed
 
 
+def weight_memory(method: Method, validation: Validation | None = None) -> int:
+    """Bytes that training needs for the weights of a method that was built: themselves, gradients, what optimisers
+    remember, their average, and those of the best epoch where there is a choice."""
+    every = sum(tensor.nbytes for tensor in method.state_dict().values())
+    learned = sum(
+        p.nbytes for one in method.optimisers().values() for group in one.param_groups for p in group["params"]
+    )
+    copies = 1 + optimisers.COPIES[method.task.optimizer] + (method.task.average is not None)
+    return int(every * (1 + (validation is not None)) + learned * copies)
+
+
 def check_memory(
-    recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None, copies: int = 0
+    recipe: Recipe,
+    items: Items,
+    labels: Labels,
+    validation: Validation | None = None,
+    copies: int = 0,
+    method: Method | None = None,
 ) -> None:
-    """Refuse a run whose entries would not fit, before anything is made."""
+    """Refuse a run that would not fit: for its entries, before anything is made; with a method that was built, for its
+    weights too, before anything is trained."""
     processes = launched().local_count  # each keeps all of it
     needed = processes * entry_memory(recipe, items, labels, validation, copies)
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if needed > MEMORY_SHARE * there:
+    weights = 0 if method is None else processes * weight_memory(method, validation)
+    there, who = available()
+    if needed + weights > MEMORY_SHARE * there:
         raise PartlyError(
-            f"{recipe.method} keeps {needed / 2**30:.1f} GiB for {labels.shape[0]} x {labels.shape[1]} entries"
-            f"{f' in {processes} processes' if processes > 1 else ''}; "
-            f"the limit is {MEMORY_SHARE:.0%} of the {there / 2**30:.1f} GiB of this machine. "
+            f"{recipe.method} keeps {_size(needed)} for {labels.shape[0]} x {labels.shape[1]} entries"
+            + (f" and {_size(weights)} for weights and what trains them" if weights else "")
+            + f"{f' in {processes} processes' if processes > 1 else ''}; "
+            f"the limit is {MEMORY_SHARE:.0%} of the {_size(there)} of {who}. "
             "Take settings or a method with less per-entry state (partly methods), or fewer items."
         )
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**28 else f"{count / 2**20:.1f} MiB"
+
+
+class Ceiling(TorchFunctionMode):
+    """While it lasts, no more tensors are made than the weights in a file call for: sizes in run.json may be anybody's.
+    A model that does not fit into memory is refused before."""
+
+    def __init__(self, folder: Path, tensors: Tensors) -> None:
+        super().__init__()
+        self.folder, self.left = folder, 4 * tensors.nbytes + SLACK
+        there, who = available()
+        needed = 2 * tensors.nbytes  # what is read, and the model that takes it
+        if needed > MEMORY_SHARE * there:
+            raise PartlyError(
+                f"{folder}: loading it takes {_size(needed)}; the limit is {MEMORY_SHARE:.0%} of the {_size(there)} of "
+                f"{who}. Load it where there is more."
+            )
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in MAKERS:
+            plain = {name: value for name, value in kwargs.items() if name not in ("generator", "out", "pin_memory")}
+            self.left -= func(*args, **plain | {"device": "meta"}).nbytes
+            if self.left < 0:
+                raise CheckpointError(
+                    f"{self.folder}: run.json asks for far larger layers than there are weights for. It is damaged, or "
+                    "not to be trusted."
+                )
+        return func(*args, **kwargs)

@@ -1,0 +1,75 @@
+"""What a label is judged by: scores of its known yes, and of what stands against them.
+
+Where some no of a label is known, these are its known no, and every yes among the two is known. Where none is, they are
+all other items, of which some are hidden yes: the estimated share of yes takes the place of the no's. It says with
+which chance a yes is known, if those that are known were named by chance; all else follows from that chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from partly.choosing import priors
+from partly.labels import Labels, scored
+
+Floats = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Held-out scores of known yes and of what stands against them, and the chance that a yes is among the first."""
+
+    yes: Floats
+    rest: Floats
+    chance: float = 1.0
+
+    @property
+    def by_prior(self) -> bool:
+        """Whether the estimated share of yes takes the place of known no's."""
+        return self.chance < 1
+
+    @property
+    def total(self) -> float:
+        """How many yes there are among both, as far as is known."""
+        return len(self.yes) / self.chance
+
+    def mapped(self, map: Any) -> Judged:
+        """The same with other scores."""
+        return replace(self, yes=map(self.yes), rest=map(self.rest))
+
+
+def shares(scores: Floats, labels: Labels) -> Floats:
+    """The share of yes of each label [L]: among known entries where some no of it is known, else estimated."""
+    no = labels.counts()[1]
+    found = np.empty(len(no))
+    for method, these in (("observed", no > 0), ("tice", no == 0)):
+        if these.any():
+            found[these] = priors.estimate(scores, labels, method)[these]
+    return found
+
+
+def judged(scores: Floats, labels: Labels, share: Floats) -> list[Judged]:
+    """Of each label. share [L]: of yes among all items."""
+    counts = labels.counts()
+    by_no, by_rest = scored.columns(scores, labels.ternary()), scored.against_rest(scores, labels)
+    return [
+        Judged(*known) if no else Judged(*all_others, chance=_chance(yes, part * len(labels)))
+        for known, all_others, yes, no, part in zip(by_no, by_rest, *counts, share, strict=True)
+    ]
+
+
+def _chance(known: int, there: float) -> float:
+    """That a yes is known; below 1, and above 0, so that a label of which nothing is known has no yes."""
+    return float(np.clip(known / max(there, 1e-12), 1e-12, 1 - 1e-9))
+
+
+def together(parts: Sequence[Judged]) -> Judged:
+    """Entries of several labels as if they were of one; all judged by known no's, or all by a share."""
+    yes, rest = (np.concatenate([getattr(part, what) for part in parts]) for what in ("yes", "rest"))
+    total = sum(part.total for part in parts)
+    return Judged(yes, rest, len(yes) / total if total else parts[0].chance)

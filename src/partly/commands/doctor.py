@@ -1,0 +1,67 @@
+"""`partly doctor`: what is known of labels, how it is missing, what is wrong with it, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from partly import data as files
+from partly.data.tables import SUFFIXES
+from partly.diagnosis import encodings, examined, unreadable
+from partly.diagnosis.patient import Patient
+from partly.errors import PartlyError
+
+SIGNS = {"problem": "PROBLEM", "warning": "Warning", "note": "Note", "fine": "Fine"}
+SHOWN = 30  # labels in the table
+
+
+def doctor(
+    labels: str,
+    data: str | None = None,
+    *,
+    method: str = "auto",
+    skip_bad: bool = False,
+    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Findings as plain data. labels: a file of labels, or a data set by itself; data: the items."""
+    try:
+        if data is None and not files.is_whole(labels):
+            return examined(Patient(files.read_labels(labels, **vars(meaning))))
+        where = (labels, None) if data is None else (data, labels)
+        opened = files.read(*where, skip_bad=skip_bad, **vars(meaning))
+    except PartlyError:
+        odd = encodings.strange(encodings.of_table(Path(labels))) if Path(labels).suffix.lower() in SUFFIXES else None
+        if odd is None:
+            raise
+        return unreadable(odd)
+    tested = None if opened.test is None else opened.test.items
+    return examined(Patient(opened.labels, opened.items, tested, method, seed))
+
+
+def page(found: dict[str, Any]) -> str:
+    """The same as text."""
+    lines = []
+    if found["known"]:
+        known = found["known"]
+        lines.append(
+            f"{known['items']} items x {known['labels']} labels: {known['yes']} yes, {known['no']} no, "
+            f"{known['unknown']} unknown ({1 - known['known_share']:.1%})."
+        )
+        width = max(len(line["label"]) for line in found["labels"][:SHOWN]) if found["labels"] else 0
+        lines.append(f"\n{'label':{width}}  {'yes':>8}{'no':>8}{'unknown':>9}")
+        lines += [
+            f"{line['label']:{width}}  {line['yes']:>8}{line['no']:>8}{line['unknown']:>9}"
+            for line in found["labels"][:SHOWN]
+        ]
+        rest = len(found["labels"]) - SHOWN
+        lines += [f"... and {rest} more (--json has all)"] if rest > 0 else []
+    for one in found["findings"]:
+        lines.append(f"\n{SIGNS[one['level']]} ({one['check']}): {one['words']}")
+        lines += [f"  What to do: {one['remedy']}"] if one.get("remedy") else []
+    if not any(one["level"] != "fine" for one in found["findings"]):
+        lines.append("\nNothing wrong was found.")
+    for why in dict.fromkeys(found["skipped"].values()):
+        names = ", ".join(name for name, reason in found["skipped"].items() if reason == why)
+        lines.append(f"\nNot checked ({why}): {names}.")
+    return "\n".join(lines)

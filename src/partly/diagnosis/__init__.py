@@ -1,0 +1,76 @@
+"""What is known of labels and what is wrong with them, before anything is trained on them: `doctor`.
+
+`checks/` holds the checks, one per file; `Patient` is what they look at, and a `Finding` what they say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from partly.diagnosis import encodings
+from partly.diagnosis.checks import discover
+from partly.diagnosis.finding import Finding
+from partly.diagnosis.patient import Patient
+from partly.errors import DataError, LabelError
+from partly.items import as_items
+from partly.labels import Labels, as_labels
+
+__all__ = ["Finding", "doctor", "examined", "unreadable"]
+
+ORDER = ("problem", "warning", "note", "fine")
+
+
+def doctor(labels: Any, X: Any = None, test: Any = None, method: str = "auto", seed: int = 0) -> dict[str, Any]:
+    """Examine labels, and with X the items they are of, and with `test` those of a test part.
+
+    labels: `Labels`, or an array of 1 yes, 0 no, NaN unknown. method: what makes out-of-fold scores.
+    Returns plain data: "known" (a summary), "labels" (a line each), "findings" (the gravest first: level, words,
+    remedy, and where) and "skipped" (check -> why).
+    """
+    try:
+        known = as_labels(labels, "labels")
+    except LabelError:
+        odd = encodings.strange(encodings.of_array(labels))
+        if odd is None:
+            raise
+        return unreadable(odd)
+    items, tested = (None if part is None else as_items(part) for part in (X, test))
+    if items is not None and len(items) != len(known):
+        raise DataError(f"X has {len(items)} items and labels {len(known)}; both must be of the same items, in order.")
+    return examined(Patient(known, items, tested, method, seed))
+
+
+def examined(patient: Patient) -> dict[str, Any]:
+    """All checks that can be made."""
+    findings, skipped = [], {}
+    for name, info in discover().items():
+        why = patient.lacks(info.module.NEEDS)
+        if why:
+            skipped[name] = why
+        else:
+            findings += [one.plain(name) for one in info.make(patient)]
+    findings.sort(key=lambda one: ORDER.index(one["level"]))
+    return {
+        "known": patient.labels.summary(),
+        "labels": _lines(patient.labels),
+        "findings": findings,
+        "skipped": skipped,
+    }
+
+
+def unreadable(odd: Finding) -> dict[str, Any]:
+    """Of labels whose values have to be explained first."""
+    skipped = dict.fromkeys(discover(), "the labels cannot be read")
+    return {"known": {}, "labels": [], "findings": [odd.plain("encodings")], "skipped": skipped}
+
+
+def _lines(labels: Labels) -> list[dict[str, Any]]:
+    yes, no = labels.counts()
+    share = np.divide(yes, yes + no, out=np.full(len(yes), np.nan), where=yes + no > 0)
+    return [
+        {"label": name, "yes": int(a), "no": int(b), "unknown": len(labels) - int(a + b)}
+        | {"share_of_yes": None if np.isnan(s) else float(s)}
+        for name, a, b, s in zip(labels.names, yes, no, share, strict=True)
+    ]

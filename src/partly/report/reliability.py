@@ -1,0 +1,74 @@
+"""Whether probabilities mean what they say: of the entries that were given about 70 %, are 70 % yes?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from partly.labels import Labels, scored
+from partly.report.plots import UNKNOWN, Look, canvas, svg
+
+BINS = 10  # of equal width
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """Of each bin that holds known entries: their number, mean probability and share of yes; `error` is the mean
+    distance of the two, by entries."""
+
+    count: npt.NDArray[np.int64]
+    mean: Floats
+    share: Floats
+
+    @property
+    def error(self) -> float:
+        return float(np.average(np.abs(self.mean - self.share), weights=self.count))
+
+    def margins(self) -> Floats:
+        """From the share of yes down and up to the ends of its 95 % interval (Wilson), [2, bins]."""
+        z, n = 1.959964, self.count
+        middle = (self.share + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z / (1 + z**2 / n) * np.sqrt(self.share * (1 - self.share) / n + z**2 / (4 * n**2))
+        return np.maximum(np.stack([self.share - (middle - half), middle + half - self.share]), 0)
+
+
+def reliability(probabilities: npt.NDArray[Any], truth: Labels) -> Reliability | None:
+    """Of all labels together, on known entries; None where no no is known: then whatever is called yes is right."""
+    if not truth.counts()[1].any():
+        return None
+    parts = list(scored.columns(probabilities, truth.ternary()))
+    p = np.concatenate([part for pair in parts for part in pair]).astype(np.float64)
+    yes = np.concatenate([np.repeat([1.0, 0.0], [len(pair[0]), len(pair[1])]) for pair in parts])
+    place = np.minimum((p * BINS).astype(np.int64), BINS - 1)
+    count = np.bincount(place, minlength=BINS)
+    some = count > 0
+    mean, share = (np.bincount(place, values, BINS)[some] / count[some] for values in (p, yes))
+    return Reliability(count[some], mean, share)
+
+
+def drawn(runs: Sequence[tuple[Look, Reliability]]) -> bytes:
+    """SVG: the share of yes over the probability, a line a run; on the dashed line both are the same."""
+    with canvas(4.6, 3.6) as figure:
+        axes = figure.subplots()
+        axes.plot([0, 1], [0, 1], color=UNKNOWN, linestyle=(0, (4, 3)), lw=1)
+        for style, found in runs:
+            size = 3 + 5 * np.sqrt(found.count / found.count.max())
+            axes.errorbar(found.mean, found.share, found.margins(), color=style.colour, lw=1.3, elinewidth=0.8)
+            for x, y, s in zip(found.mean, found.share, size, strict=True):
+                axes.plot(x, y, style.marker, color=style.colour, ms=s)
+        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="probability", ylabel="share that is yes")
+        return svg(figure)
+
+
+def words(found: Reliability) -> str:
+    """What the picture shows, in one sentence."""
+    side = float(np.average(found.mean - found.share, weights=found.count))
+    lean = "too high" if side > 0 else "too low"
+    about = "" if math.isclose(side, 0, abs_tol=0.005) else f", on the whole {abs(side):.3f} {lean}"
+    return f"probabilities are off by {found.error:.3f} on average{about}"

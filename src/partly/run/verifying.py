@@ -1,0 +1,60 @@
+"""Whether a folder is whole: every file of a run that has a checksum is read, and its model is loaded.
+
+A checksum tells damage. Who can change a file can change its checksum along with it, so none tells tampering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from partly import checkpoint, files
+from partly.checkpoint import IDS
+from partly.errors import CheckpointError, PartlyError, listing
+from partly.run import label_files
+from partly.run.fitting import load
+from partly.run.folder import SCORES, read_beliefs, read_description, read_out_of_fold
+
+SEALED = (IDS, SCORES, "known-*.json", "round-*.json", "questions-*.json", "answers-*.json")  # the last four of a loop
+
+
+def verify(folder: Path) -> list[str]:
+    """Read everything again; what was found to be whole, a line each. Refuses a folder in which something is not, and
+    says all that is wrong."""
+    whole, wrong = [], []
+
+    def look(words: str, read: Callable[[], Any]) -> None:
+        try:
+            told = read()
+            whole.append(f"{words}: {told}" if isinstance(told, str) else words)
+        except PartlyError as error:
+            wrong.append(str(error))
+
+    description = read_description(folder)
+    whole.append("run.json")
+    if description.get("kind") == label_files.KIND:
+        for number, name in enumerate(description["labels"]):
+            look(f"label {name!r}", partial(_label, folder, number))
+    else:
+        for path in checkpoint.records(folder):
+            look(path.stem, partial(checkpoint.check, path))
+        look("the model", partial(_model, folder))
+        look("beliefs", lambda: "none" if read_beliefs(folder) is None else None)
+        look("scores out of fold", lambda: "none" if read_out_of_fold(folder) is None else None)
+    for path in sorted(path for pattern in SEALED for path in folder.glob(pattern)):
+        look(path.name, partial(files.read_sealed, path))
+    if wrong:
+        raise CheckpointError(f"{folder}: not whole" + listing(wrong, len(wrong), 20))
+    return whole
+
+
+def _model(folder: Path) -> str:
+    fitted = load(folder)
+    return f"{fitted.recipe.method}, {len(fitted.names)} labels"
+
+
+def _label(folder: Path, number: int) -> None:
+    if label_files.read_label(folder, number) is None:
+        raise CheckpointError(f"{label_files.label_file(folder, number)}: is not there; fit again to go on.")

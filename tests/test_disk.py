@@ -1,0 +1,124 @@
+"""A disk that refuses, at every call of everything that writes: a message, nothing half there, and it goes on."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import killing
+from partly import files
+from partly.commands.export import export
+from partly.commands.simulate import simulate
+from partly.commands.train import train
+from partly.comparison import lines, runner
+from partly.errors import CheckpointError, DataError
+
+MOST, SLOW = 12, 4  # calls of one job that are tried, of more some; and of one that draws a report
+NAMES = ("train:bce", "train:role", "compare", "refine", "features", "query", "predict", "simulate", "card", "report")
+
+
+class Disk:
+    """Counts what is opened to be written, written, forced to disk and renamed, and fails at one of these calls."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, fail_at: int = 0) -> None:
+        self.calls, self.fail_at = 0, fail_at
+        for name in ("fsync", "replace"):
+            patch.setattr(os, name, self._counted(getattr(os, name)))
+        for module in (files, lines):
+            patch.setattr(module, "open", self._opened, raising=False)
+
+    def count(self) -> None:
+        self.calls += 1
+        if self.calls == self.fail_at:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*given: Any) -> Any:
+            self.count()
+            return call(*given)
+
+        return counting
+
+    def _opened(self, path: Path, mode: str, **how: Any) -> Any:
+        if mode != "xb":
+            if mode != "rb":
+                self.count()
+            return open(path, mode, **how)
+        self.count()
+        count = self.count
+
+        class Halfway(io.FileIO):
+            def write(self, content: Any) -> int:
+                super().write(content[: len(content) // 2])
+                count()
+                return super().write(content[len(content) // 2 :])
+
+        return Halfway(path, mode)
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, killing.Job]:
+    where = tmp_path_factory.mktemp("given")
+    every = {job.name: job for job in killing.jobs(where)}
+
+    def one_file(name: str, work: Callable[[Path], Any]) -> None:
+        def left(folder: Path) -> str:
+            return (folder / "out").with_suffix(".csv").read_text() if (folder / "out.csv").exists() else ""
+
+        every[name] = killing.Job(name, lambda folder: (folder.mkdir(exist_ok=True), work(folder / "out.csv")), left)
+
+    one_file("simulate", lambda out: simulate(str(where / "truth.csv"), "uniform:0.5", out))
+    one_file("card", lambda out: export(where / "model", None, out, overwrite=True, say=lambda _: None))
+    parameters = {"method": "bce", "head": "linear", "epochs": 1, "seed": 0, "device": "cpu", "progress": False}
+    given = {"labels": where / "known.csv", "scenario": None, "hold_out": 0.2, "parameters": parameters}
+
+    def reported(folder: Path) -> None:
+        train(str(where / "x.csv"), folder, **given, say=lambda _: None)
+
+    def left(folder: Path) -> str:
+        return killing.model_left(folder) + str((folder / "report.html").exists())
+
+    return every | {"report": killing.Job("report", reported, left)}
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cells run in this process."""
+
+    def finished(todo: list[Any], experiment: Any, workers: int) -> Iterator[lines.Line]:
+        return (runner._work(cell, experiment.labels, experiment.skip_bad) for cell in todo)
+
+    monkeypatch.setattr(runner, "_finished", finished)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_disk_that_refuses_at_any_call(
+    jobs: dict[str, killing.Job], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    job = jobs[name]
+    with monkeypatch.context() as patch:
+        disk = Disk(patch)
+        job.work(tmp_path / "unharmed")
+    unharmed = job.left(tmp_path / "unharmed")
+    assert unharmed
+    assert disk.calls >= 4
+    most = SLOW if name == "report" else MOST
+    places = sorted({round(1 + i * (disk.calls - 1) / (most - 1)) for i in range(most)})
+    for place in places:
+        folder = tmp_path / f"call {place}"
+        with monkeypatch.context() as patch:
+            Disk(patch, place)
+            with pytest.raises((CheckpointError, DataError), match="No space left on device") as caught:
+                job.work(folder)
+        assert str(folder) in str(caught.value)
+        assert not list(folder.rglob(f".*{files.BESIDE}")), place
+        assert job.left(folder) is not None  # readable
+        job.work(folder)
+        assert job.left(folder) == unharmed, place
