@@ -44,7 +44,7 @@ def test_the_wheel_holds_what_it_needs_and_no_more(tmp_path: Path) -> None:
     assert "comparison/papers.csv" in inside
     # Code and facts, and nothing that slipped in: no data, no weights, no pictures.
     large = {info.filename for info in zipfile.ZipFile(wheel).infolist() if info.file_size > 30_000}
-    assert large == {"partly/comparison/papers.csv"}
+    assert large == {"partly/comparison/papers.csv", "partly/comparison/claims/claims.toml"}
     assert wheel.stat().st_size < 1_000_000
 
 
