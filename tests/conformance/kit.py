@@ -238,10 +238,12 @@ def check_items_from_disk(info: MethodInfo) -> None:
 
 
 def check_truth_is_not_in_the_room(info: MethodInfo) -> None:
-    """A batch holds x, z and index and no more; what hides under an unknown entry changes nothing."""
+    """A batch holds x, z, index and the caller's weights, and no more; what hides under an unknown entry changes
+    nothing."""
     if info.kind.needs_truth:
         raise DoesNotApply("an oracle, and it says so")
-    assert [field.name for field in dataclasses.fields(Batch)] == ["x", "z", "index"], "Batch has other fields."
+    fields = [field.name for field in dataclasses.fields(Batch)]
+    assert fields == ["x", "z", "index", "weights"], "Batch has other fields."
     runs = []
     for hidden in (truth(), np.where(observed() == 0, -truth(), truth())):
         pool = make_pool()
