@@ -217,7 +217,7 @@ def main() -> int:
     options = parser.parse_args()
     torch.set_num_threads(1)  # threads do not survive a fork
     fork = multiprocessing.get_context("fork")
-    workers.multiprocessing.get_context = lambda _: fork  # type: ignore[attr-defined]
+    workers.multiprocessing.get_context = lambda *_: fork  # type: ignore[attr-defined]
     os.fsync = lambda _: None  # type: ignore[assignment]  # a kill is no power cut, and disks are slow
     rng, wrong, kills, done = random.Random(options.seed), [], 0, 0
     begun = time.monotonic()

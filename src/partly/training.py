@@ -275,8 +275,11 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
 
 
 def undefined(method: Method) -> list[str]:
-    """The weights that are not finite numbers, by name."""
-    return [name for name, tensor in method.state_dict().items() if not tensor.isfinite().all()]
+    """By name: parameters that are not finite numbers, and buffers that hold NaN. An infinite buffer may say that
+    something was not tried."""
+    learned = dict(method.named_parameters())
+    fine = {name: t.isfinite() if name in learned else ~t.isnan() for name, t in method.state_dict().items()}
+    return [name for name, each in fine.items() if not each.all()]
 
 
 def _predict_together(method: Method, items: Items, group: Group) -> npt.NDArray[np.float32]:

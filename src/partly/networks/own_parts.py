@@ -51,11 +51,15 @@ def stands_for(name: str, part: Part, what: str) -> None:
     _GIVEN[name] = part
 
 
+class NotGiven(SettingError):
+    """A model cannot be loaded without a part that its caller has."""
+
+
 def made(name: str, what: str, *sizes: Any) -> nn.Module:
     """A copy of the module of this name, or what its maker makes of these sizes: nobody trains the caller's own."""
     part = _GIVEN.get(name)
     if part is None:
-        raise SettingError(
+        raise NotGiven(
             f"{what} = {name!r} is a part of the caller's own, of which only the weights are saved. Give it again: "
             f"Classifier.load(folder, {what}=...), an object of the class {name.split(':')[1]} or what makes one."
         )

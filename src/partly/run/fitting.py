@@ -26,7 +26,7 @@ from partly.labels.weights import Weights
 from partly.method import Method
 from partly.networks import Network
 from partly.networks.featured import Featured, body_of, shown_at
-from partly.networks.own_parts import Part, stands_for
+from partly.networks.own_parts import NotGiven, Part, stands_for
 from partly.pool import Pool
 from partly.processes.group import Group, here
 from partly.processes.launched import launched
@@ -317,7 +317,7 @@ def _doubted(folder: Path) -> Iterator[None]:
     them mean that this is no model."""
     try:
         yield
-    except CheckpointError:
+    except (CheckpointError, NotGiven):
         raise
     except Exception as error:
         told = str(error) if isinstance(error, PartlyError) else f"{type(error).__name__}: {error}"

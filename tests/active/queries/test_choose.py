@@ -71,7 +71,7 @@ def cases(draw: st.DrawFn) -> tuple[Hierarchy, Labels, np.ndarray, list[tuple[in
         Labels.from_ternary(z, names=NAMES),
         scores,
         asked,
-        draw(st.integers(0, 12)),
+        draw(st.integers(1, 12)),
         draw(st.integers(1, 4)),
     )
 
