@@ -97,3 +97,6 @@ def test_the_command_finds_the_data_of_the_run(model: Classifier, tmp_path: Path
     for item, label in (("i99", "a"), ("i7", "A")):
         with pytest.raises(PartlyError, match="there is no"):
             explain(tmp_path / "run", item, label)
+    write_labels(labels[:30], tmp_path / "some.csv")  # an item that no row of the labels names has reasons too
+    told = explain(tmp_path / "run", "i40", "a", str(tmp_path / "x.csv"), tmp_path / "some.csv")
+    assert told["given"] == "unknown"

@@ -37,7 +37,8 @@ def explain(
     where it has moved."""
     fitted = load(run)
     opened = _opened(run, data, labels, meaning)
-    part = next((part for part in (opened, opened.test) if part is not None and item in part.labels.ids), None)
+    parts = (opened, opened.test, opened.wider)  # of the last, some have no row in the labels
+    part = next((part for part in parts if part is not None and item in part.labels.ids), None)
     if part is None:
         raise DataError(f"{run}: there is no item {item!r} in its data.{did_you_mean(item, opened.labels.ids)}")
     if label not in fitted.names:
