@@ -92,7 +92,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in this process."""
 
     def finished(todo: list[Any], experiment: Any, workers: int) -> Iterator[lines.Line]:
-        return (runner._work(cell, experiment.labels, experiment.skip_bad) for cell in todo)
+        return (runner._work(cell, runner._how(experiment)) for cell in todo)
 
     monkeypatch.setattr(runner, "_finished", finished)
 

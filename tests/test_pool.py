@@ -76,9 +76,10 @@ def test_in_order() -> None:
     assert all(same(batch, make().take(batch.index)) for batch in batches)
 
 
-def test_a_batch_is_x_z_index_and_no_more() -> None:
+def test_a_batch_is_x_z_index_and_what_the_caller_weighs_by() -> None:
     batch = make().take(torch.tensor([3, 1]))
-    assert [field.name for field in dataclasses.fields(Batch)] == ["x", "z", "index"]
+    assert [field.name for field in dataclasses.fields(Batch)] == ["x", "z", "index", "weights"]
+    assert batch.weights is None
     assert (batch.x.dtype, batch.z.dtype, batch.index.dtype) == (torch.float32, torch.int8, torch.int64)
     assert batch.index.tolist() == [3, 1]
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -293,7 +293,12 @@ def load(folder: Path, **given: Part) -> Fitted:
         origin = Origin.read(data["made_of"]) if "made_of" in data else None
         absent, labels = Absent(data["kind"], tuple(shape), count, names, origin), tuple(description["labels"])
         method = recipe.build(absent, len(labels), names=labels)
-        method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
+        try:
+            method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})
+        except RuntimeError as error:  # of torch, where layers are not those that were saved
+            if given:
+                raise CheckpointError(f"{folder}: the weights do not fit what was given for them. {error}") from None
+            raise
         method.finish()
         method.notes = progress.notes
     lost = training.undefined(method)
