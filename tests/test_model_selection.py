@@ -75,6 +75,15 @@ def test_rare_yes_are_spread_over_the_folds() -> None:
     assert [len(out) for _, out in splits] == [20] * 5
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_yes_are_spread_also_where_folds_have_unequal_room(seed: int) -> None:
+    """7 items of a rarer label leave folds of 5 with unequal room; the 10 yes of the next are spread all the same."""
+    z = np.zeros((40, 2))
+    z[:7, 0], z[7:17, 1] = 1, 1
+    splits = YesStratifiedKFold(5, seed).split(None, Labels.from_positives(z))
+    assert [int(z[out, 1].sum()) for _, out in splits] == [2] * 5
+
+
 def test_scikit_learn_takes_the_splitter_of_items_where_a_number_fails() -> None:
     with pytest.raises(ValueError, match="NaN"), np.errstate(invalid="ignore"):
         cross_val_score(MODEL, X, Y, cv=3)
