@@ -29,7 +29,7 @@ LAYERS = [
     {"training", "report"},
     {"run", "scikit_learn"},
     {"estimator", "per_label", "model_selection"},
-    {"active", "export", "diagnosis"},
+    {"active", "export", "diagnosis", "completion"},
     {"comparison"},
     {"commands"},
     {"__main__"},

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from partly.choosing import priors
     from partly.choosing.criteria import criteria
     from partly.comparison import compare
+    from partly.completion import complete
     from partly.data import Dataset, read, write
     from partly.diagnosis import doctor
     from partly.errors import PartlyError
@@ -46,6 +47,7 @@ __all__ = [
     "calibrate",
     "choosing",
     "compare",
+    "complete",
     "criteria",
     "data",
     "doctor",
@@ -72,6 +74,7 @@ _HOMES = {
     "Dataset": "partly.data",
     "calibrate": "partly.estimator",
     "compare": "partly.comparison",
+    "complete": "partly.completion",
     "criteria": "partly.choosing.criteria",
     "doctor": "partly.diagnosis",
     "Hierarchy": "partly.labels",
