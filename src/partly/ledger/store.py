@@ -99,6 +99,7 @@ class Store:
     def __init__(self, place: Place, create: bool = False) -> None:
         self.place, self.sa = place, library()
         self.tables = tables().tables
+        self.known_items: dict[str, int] = {}  # names -> numbers, of some
         self.engine: Engine = _file(self.sa, place, create) if place.file else _server(self.sa, place)
         if create:
             self._create()
