@@ -1,5 +1,5 @@
-"""Thresholds from questions, where known entries do not speak for unknown ones: a few entries, drawn by chance from what
-would be filled in, are asked about, and no more than needed.
+"""Thresholds from questions, where known entries do not speak for unknown ones: entries drawn by chance from what would
+be filled in are asked about, no more than needed.
 
 Of each side there is a ladder of zones, strict to lax. In each, entries are asked in an order drawn beforehand, one for
 all zones, so that an answer counts in every zone that has the entry. A zone passes when the answers, looked at one by
@@ -10,7 +10,7 @@ All of it follows from seed, chances and answers, so that nothing need be kept b
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -109,18 +109,16 @@ class Ladder:
         answered = len(zone) - len(unasked) - race.drawn  # further on: they will count, and cost nothing
         draws = race.needed(rules.risk, most + answered)
         if draws is not None:  # which are not to be filled in then, so that fewer may be wrong
-            fewer = Race(race.zone, race.wrong - math.ceil(rules.allowed * draws), race.log, race.drawn, race.errors)
+            fewer = replace(race, wrong=race.wrong - math.ceil(rules.allowed * draws))
             draws = fewer.needed(rules.risk, most + answered)
         wanted = np.intersect1d(zone[race.drawn : race.drawn + (draws or 0)], unasked)
         return wanted[: 0 if len(wanted) > most else None]
 
     def _raced(self, said: Ternary, wrong: int) -> Race:
         """The answers of a zone, in order, up to the first that is missing."""
-        race = Race(len(said), wrong)
         missing = np.flatnonzero(said == 0)
-        for z in said[: missing[0] if len(missing) else None]:
-            race.draw(bool(z != self.value))
-        return race
+        there = said[: missing[0] if len(missing) else None]
+        return Race.of(there != self.value, len(said), wrong)
 
 
 def _rungs(chance: Floats, shares: tuple[float, ...]) -> Floats:

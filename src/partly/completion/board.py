@@ -27,7 +27,8 @@ from partly.model_selection import cross_val_predict
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-PARTS = 5  # of the items, for calibration
+PARTS = 3  # of the items, for calibration
+FOLDS = 5  # of a model that has no scores of its own of items it has not seen
 RARELY = 5.0  # a label known so many times less often than labels are on the whole is left alone
 SURE = 1e-12  # that a probability is kept away from 0 and 1, to be a logit
 
@@ -87,7 +88,7 @@ def board_of(
     scores: Floats, said: Labels, known: Labels, hierarchy: Hierarchy | None, audited: bool, seed: int
 ) -> Board:
     """scores: logits [N, L] by models that have not seen the items; said: by people; known: with all that follows."""
-    chance, pooled = chances(scores, said, seed)
+    chance, pooled = chances(scores, said, 1 if audited else PARTS, seed)
     if hierarchy is not None:
         lines = hierarchy.lines(said.names)
         below = chance.copy()
@@ -98,14 +99,19 @@ def board_of(
     return Board(chance, z, known.rows(slice(None)) == 0, pooled, said.names, audited)
 
 
-def chances(scores: Floats, said: Labels, seed: int) -> tuple[Floats, Bools]:
-    """The chance of each entry to be yes [N, L], and which labels took the calibration of all labels together [L]."""
-    part = np.random.default_rng(seed_for(seed, "calibrate")).permutation(np.arange(len(said)) % PARTS)
+def chances(scores: Floats, said: Labels, parts: int, seed: int) -> tuple[Floats, Bools]:
+    """The chance of each entry to be yes [N, L], and which labels took the calibration of all labels together [L].
+
+    parts: of the items; those of each have their calibration from the others. One is calibrated by itself, which is
+    enough where known entries have no say in what is certified.
+    """
+    part = np.random.default_rng(seed_for(seed, "calibrate")).permutation(np.arange(len(said)) % parts)
     chance, pooled = np.empty(scores.shape), np.zeros(scores.shape[1], bool)
-    for k in range(PARTS):
-        seen, out = np.flatnonzero(part != k), np.flatnonzero(part == k)
+    for k in range(parts):
+        out = np.flatnonzero(part == k)
+        seen = np.flatnonzero(part != k) if parts > 1 else out
         found = calibration_of(scores[seen], said[seen], "platt")
-        chance[out] = expit(found(scores[out].astype(np.float64)))
+        chance[out] = expit(found(scores[out]))
         pooled |= [label.map_from != "own" for label in found.labels]
     return chance, pooled
 
@@ -119,7 +125,7 @@ def held_out_scores(model: Any, X: Any, labels: Labels, folds: int | None) -> tu
     apart = clone(model)
     if getattr(apart, "run_dir", None) is not None:
         apart.set_params(run_dir=None)  # the folder is that of the model itself
-    found = cross_val_predict(apart, X, labels, cv=folds or PARTS, method="predict_proba")
+    found = cross_val_predict(apart, X, labels, cv=folds or FOLDS, method="predict_proba")
     return fitted, np.asarray(logit(np.clip(np.asarray(found, np.float64), SURE, 1 - SURE)))
 
 
@@ -127,6 +133,5 @@ def check_model(model: Any) -> None:
     """Refuse what cannot be cloned and fitted."""
     if not (hasattr(model, "fit") and hasattr(model, "predict_proba") and hasattr(model, "get_params")):
         raise SettingError(
-            f"model must be a partly.Classifier, a partly.PerLabel or the like, which is then fitted; got {model!r:.80}."
+            f"model must be a partly.Classifier, a partly.PerLabel or alike, which is fitted here; got {model!r:.60}."
         )
-

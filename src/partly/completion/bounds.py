@@ -1,8 +1,8 @@
 """How many wrong entries there can be in a zone, by those that were found in a sample of it. docs/completion.md has the
 theorems; nothing here knows of labels or models.
 
-- `wrong_p`: the sample is drawn without replacement, entry by entry: exact, by the hypergeometric distribution, of which
-  Clopper and Pearson's binomial bound is the limit for zones without end.
+- `wrong_p`: the sample is drawn without replacement, entry by entry: exact, by the hypergeometric distribution. Clopper
+  and Pearson's binomial bound is its limit for zones without end.
 - `log_evidence`: sampled entries come in clusters (of an item) that are independent of one another; a mixture of bets.
 - `Race`: the sample is drawn one by one and may be looked at after each draw; a bet that knows what is left.
 """
@@ -57,32 +57,36 @@ def leading(passed: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     return np.asarray(np.logical_and.accumulate(passed, axis=0).sum(axis=0), np.int64)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Race:
     """Draws without replacement from a zone of `zone` entries, against the claim that `wrong` or more of it are wrong.
-    `evidence` may be looked at after every draw; 1 / risk or more has at most the chance `risk` if the claim is true."""
+    `log`: of the evidence against it, after all draws; it may be looked at after every one. If the claim is true,
+    evidence of 1 / risk or more has at most the chance `risk`, whenever one stops."""
 
     zone: int
     wrong: int
-    log: float = 0.0
-    drawn: int = 0
-    errors: int = 0
+    drawn: int
+    errors: int
+    log: float
 
-    def draw(self, error: bool) -> None:
-        expected = self._expected()
-        stake = STAKE / (1 - expected) if expected < 1 else 0.0
-        self.log += math.log1p(stake * (expected - error)) if expected > 0 else -math.inf  # the claim is proved
-        self.drawn, self.errors = self.drawn + 1, self.errors + error
-
-    def _expected(self) -> float:
-        """The share of errors among what is left, if the claim is just true."""
-        return max(self.wrong - self.errors, 0) / max(self.zone - self.drawn, 1)
+    @classmethod
+    def of(cls, errors: npt.NDArray[np.bool_], zone: int, wrong: int) -> Race:
+        """errors: [K] whether each draw was one, in order."""
+        before = np.cumsum(errors) - errors
+        gains = np.where(errors, math.log1p(-STAKE), _gains(zone, wrong - before, np.arange(len(errors))))
+        proved = bool(errors.sum() >= wrong)  # then nothing speaks against the claim any more
+        return cls(zone, wrong, len(errors), int(errors.sum()), -math.inf if proved else float(gains.sum()))
 
     def needed(self, risk: float, most: int) -> int | None:
         """Draws without error that would make the evidence enough; None where that takes more than `most`."""
-        ahead = Race(self.zone, self.wrong, self.log, self.drawn, self.errors)
-        while ahead.log < -math.log(risk):
-            if ahead.drawn in (self.zone, self.drawn + most) or ahead.log == -math.inf:
-                return None
-            ahead.draw(False)
-        return ahead.drawn - self.drawn
+        draws = np.arange(self.drawn, min(self.drawn + most, self.zone))
+        gains = _gains(self.zone, np.full(len(draws), self.wrong - self.errors), draws)
+        ahead = np.concatenate([[0.0], np.cumsum(gains)])
+        enough = np.flatnonzero(self.log + ahead >= -math.log(risk))
+        return int(enough[0]) if len(enough) else None
+
+
+def _gains(zone: int, left: npt.NDArray[Any], drawn: npt.NDArray[Any]) -> Floats:
+    """What a draw without error adds to the evidence, if `left` wrong ones are claimed among what is left."""
+    share = np.clip(left / np.maximum(zone - drawn, 1), 0, 1 - 1e-9)
+    return np.log1p(STAKE * share / (1 - share))

@@ -122,7 +122,7 @@ def _passed(board: Board, zones: Zones, allowed: float, risk: float) -> int:
     """The laxest zone of all labels together that passes; -1 where not even the first does."""
     test = _Spread(board, zones, allowed) if board.spread else _Clustered(board, zones, allowed)
     needed, passed = -math.log(risk), -1
-    # Where to start is decided by chances and by how much is known, not by what is, so that nothing is spent by looking.
+    # Where to start is decided by chances and by how much is known, not by what is: nothing is spent by looking.
     likely = [test.evidence(t, feared=True) for t in range(len(zones.thresholds))]
     for t in range(int(np.argmax(likely)) if likely else 0, len(likely)):
         if test.evidence(t) < needed:

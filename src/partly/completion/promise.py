@@ -18,7 +18,7 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Terms:
-    """What is asked for: precision of what is filled in, with which confidence, recall of yes, and how many questions."""
+    """What is asked for: precision of what is filled in, with which confidence, recall of yes, and most questions."""
 
     precision: float = 0.95
     confidence: float = 0.95
@@ -129,7 +129,8 @@ def sentences(of: Completion) -> list[str]:
             f"About {of.expected_errors:.0f} of {of.filled} filled entries are likely wrong."
         )
     elif of.filled:
-        found.append(f"NOT certified, filled in by force: by the model's own estimate {of.expected_errors:.0f} are wrong.")
+        guess = f"by the model's own estimate {of.expected_errors:.0f} are wrong"
+        found.append(f"NOT certified, {of.filled} entries filled in by force: {guess}.")
     else:
         found.append("Not certified: nothing is filled in.")
     if questions:
@@ -157,7 +158,7 @@ def _side(side: Side, terms: Terms) -> str:
 def lines(of: Completion) -> list[dict[str, Any]]:
     """Label by label: what is known, what was filled in, whether its calibration is that of all labels together, and
     for which of yes and no the promise holds by itself."""
-    rows, columns, z, _ = of.entries()
+    _, columns, z, _ = of.entries()
     names = of.board.names
     filled = {value: np.bincount(columns[z == value], minlength=len(names)) for value in (1, -1)}
     known = (of.board.said != 0).sum(axis=0)
