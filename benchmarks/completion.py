@@ -14,12 +14,14 @@ from __future__ import annotations
 import argparse
 import json
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import expit
 from scipy.stats import beta
 from sklearn.decomposition import PCA
 
@@ -44,7 +46,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
     parser.add_argument("--sets", default=SETS)
     parser.add_argument("--scenarios", default=SCENARIOS)
-    parser.add_argument("--model", default="linear", help="a solved linear head; or `auto`, or `curriculum` to compare")
+    parser.add_argument("--model", default="linear", help="a solved linear head; auto, curriculum, mapie")
+    parser.add_argument("--items", type=int, default=ITEMS, help="of each set, at most")
+    parser.add_argument("--axes", type=int, default=AXES, help="principal axes of the features, at most")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--page", action="store_true", help="print the tables and write the picture, and run nothing")
@@ -63,29 +67,30 @@ def main() -> None:
 
 def run(options: argparse.Namespace, lines: list[dict[str, Any]]) -> None:
     """Every cell that is not there yet; seed after seed, so that all sets grow alike."""
-    done = {(line["set"], line["scenario"], line["model"], line["seed"]) for line in lines}
-    sets = {name: taken(options.data / f"{name}.npz") for name in options.sets.split(",")}
+    done = {(line["set"], line["items"], line["scenario"], line["model"], line["seed"]) for line in lines}
+    paths = {name: options.data / f"{name}.npz" for name in options.sets.split(",")}
+    sets = {name: taken(path, options.items, options.axes) for name, path in paths.items()}
     for seed in range(options.seeds):
         for name, (x, truth) in sets.items():
             for scenario in options.scenarios.split(","):
                 model = options.model
-                if (name, scenario, model, seed) in done:
+                line = {"set": name, "items": len(x), "scenario": scenario, "model": model, "seed": seed}
+                if tuple(line.values()) in done:
                     continue
-                line = {"set": name, "scenario": scenario, "model": model, "seed": seed}
                 lines.append(line | cell(x, truth, scenario, model, seed))
                 options.out.parent.mkdir(parents=True, exist_ok=True)
                 with options.out.open("a") as file:
                     file.write(json.dumps(lines[-1]) + "\n")
 
 
-def taken(path: Path) -> tuple[Array, Labels]:
+def taken(path: Path, items: int, axes: int) -> tuple[Array, Labels]:
     """Features and truth of some items, the same every time."""
     data = partly.read(path)
-    rows = np.sort(np.random.default_rng(12345).permutation(len(data.items))[:ITEMS])
+    rows = np.sort(np.random.default_rng(12345).permutation(len(data.items))[:items])
     x = np.asarray(data.items.take(torch.from_numpy(rows)), np.float32)
     x = (x - x.mean(axis=0)) / (x.std(axis=0) + 1e-6)
-    if x.shape[1] > AXES:
-        x = PCA(AXES, random_state=0).fit_transform(x).astype(np.float32)
+    if x.shape[1] > axes:
+        x = PCA(axes, random_state=0).fit_transform(x).astype(np.float32)
     z = data.labels.rows(rows)
     columns = np.sort(np.argsort(-(z == 1).sum(axis=0), kind="stable")[:LABELS])
     return x, Labels.from_ternary(z[:, columns], names=[data.labels.names[j] for j in columns])
@@ -98,8 +103,8 @@ def cell(x: Array, truth: Labels, scenario: str, model: str, seed: int) -> dict[
     start = time.process_time()
     observed = scenarios.parse(scenario)(truth, seed)
     z, only_yes = truth.rows(slice(None)), not observed.counts()[1].any()
-    method = model if model != "linear" else ("assume-negative" if only_yes else "bce")
-    head = {"head": "linear"} if model == "linear" else {"budget": "10x"}
+    method = model if model == "auto" else ("assume-negative" if only_yes else "bce")
+    head = {"budget": "10x"} if model == "auto" else {"head": "linear"}
     if model == "curriculum":
         weak = partly.Classifier("curriculum", head="mlp", progress=False, seed=seed).fit(x, observed).beliefs_
         rows = plain("curriculum", np.sign(np.asarray(weak, np.float32) - 0.5), observed, z)
@@ -107,6 +112,9 @@ def cell(x: Array, truth: Labels, scenario: str, model: str, seed: int) -> dict[
     fitted = partly.Classifier(method, **head, progress=False, seed=seed).fit(x, observed)
     scores = np.asarray(fitted.out_of_fold_, np.float64)
     board = board_of(scores, observed, observed, None, only_yes, seed)
+    if model == "mapie":
+        rows = [mapie(target, expit(scores), observed, z) for target in TARGETS]
+        return {"seconds": time.process_time() - start, "rows": rows}
     found = list(_audits(board, z, seed)) if only_yes else list(_certificates(board))
     rows = [judged(name, terms, sides, board, observed, z) for name, terms, sides in found]
     rows += plain("fixed 0.9", fixed(fitted.predict_proba(x)), observed, z)
@@ -150,6 +158,24 @@ def alone_right(side: Any, said: Array, z: Array, observed: Labels, terms: Terms
 def fixed(probability: Array) -> Array:
     """What many do: the model's own probabilities of the items it has learned from, from 0.9 on."""
     return np.where(probability >= 0.9, 1, np.where(probability <= 0.1, -1, 0)).astype(np.int8)
+
+
+def mapie(target: float, chance: Array, observed: Labels, z: Array) -> dict[str, Any]:
+    """What MAPIE (pip install mapie) predicts for items of which nothing is known, by wholly known ones and by
+    the same scores; at 0.975, the confidence that `complete` has for yes by itself."""
+    from mapie.risk_control import MultiLabelClassificationController
+
+    whole = observed.known_per_item() == len(observed.names)
+    control = MultiLabelClassificationController(
+        predict_function=lambda scores: scores, risk="precision", target_level=target, confidence_level=0.975
+    )
+    said = np.zeros_like(z)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns where no threshold does
+        control.calibrate(chance[whole], (z[whole] == 1).astype(int))
+        if len(np.ravel(control.valid_index[0])):
+            said[~whole] = np.reshape(control.predict(chance[~whole]), (-1, z.shape[1])).astype(np.int8)
+    return {"method": "MAPIE", "target": target} | counts(said, observed, z)
 
 
 def plain(name: str, said: Array, observed: Labels, z: Array) -> list[dict[str, Any]]:

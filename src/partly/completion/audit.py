@@ -24,7 +24,8 @@ Positions = npt.NDArray[np.int64]
 Ternary = npt.NDArray[np.int8]
 
 # Zones, as shares of the entries that are expected to be yes, or no.
-RUNGS = {1: (0.25, 0.5, 0.75, 1.0), -1: (0.7, 0.9, 0.97, 1.0)}
+RUNGS = {1: (0.05, 0.1, 0.2, 0.4, 0.7, 1.0), -1: (0.5, 0.7, 0.9, 0.97, 1.0)}
+WORTH = 4  # times as many entries as questions without a wrong answer, that a zone must have to be tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +92,9 @@ class Ladder:
         passed = Side(self.value, None, asked=self.asked(answers))
         for threshold in self.thresholds:
             zone = np.flatnonzero(self.chance >= threshold)
+            whole = Race.of(np.empty(0, bool), len(zone), math.floor(rules.allowed * len(zone)) + 1)
+            if whole.needed(rules.risk, len(zone) // WORTH) is None:
+                continue
             unasked = zone[said[zone] == 0]
             wrong = int(((said[zone] != 0) & (said[zone] != self.value)).sum())
             race = self._raced(said[zone], math.floor(rules.allowed * len(unasked)) + 1 + wrong)

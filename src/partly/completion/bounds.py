@@ -24,22 +24,13 @@ BETS = (0.95, 0.75, 0.5, 0.25, 0.1)  # shares of the largest bet that cannot los
 STAKE = 0.8  # of a race: right if a fifth of the errors that are allowed are made
 
 
-def wrong_p(errors: npt.ArrayLike, sample: npt.ArrayLike, zone: npt.ArrayLike, wrong: npt.ArrayLike) -> Any:
+def wrong_p(errors: Any, sample: Any, zone: Any, wrong: Any) -> Any:
     """The chance of at most so many errors in a sample, drawn without replacement from a zone with `wrong` wrong
-    entries or more. It is small where there are fewer."""
+    entries or more: numbers, or arrays of them. It is small where there are fewer."""
     return hypergeom.cdf(errors, zone, np.minimum(wrong, zone), sample)
 
 
-def most_wrong(errors: int, sample: int, zone: int, risk: float) -> int:
-    """The upper bound of wrong entries in a zone: the largest number that the sample does not speak against."""
-    low, high = errors, zone - sample + errors  # the first is always possible
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if wrong_p(errors, sample, zone, middle) > risk else (low, middle - 1)
-    return low
-
-
-def log_evidence(losses: Floats, largest: float) -> float:
+def log_evidence(losses: npt.NDArray[Any], largest: float) -> float:
     """The log of the evidence that independent losses [K] have a sum below 0 in expectation. If it is not below 0,
     evidence of 1 / risk or more has at most the chance `risk`.
 
@@ -72,8 +63,9 @@ class Race:
     @classmethod
     def of(cls, errors: npt.NDArray[np.bool_], zone: int, wrong: int) -> Race:
         """errors: [K] whether each draw was one, in order."""
-        before = np.cumsum(errors) - errors
-        gains = np.where(errors, math.log1p(-STAKE), _gains(zone, wrong - before, np.arange(len(errors))))
+        before: npt.NDArray[np.int64] = np.cumsum(errors) - errors
+        right = _gains(zone, np.asarray(wrong - before), np.arange(len(errors)))
+        gains = np.where(errors, math.log1p(-STAKE), right)
         proved = bool(errors.sum() >= wrong)  # then nothing speaks against the claim any more
         return cls(zone, wrong, len(errors), int(errors.sum()), -math.inf if proved else float(gains.sum()))
 
@@ -89,4 +81,4 @@ class Race:
 def _gains(zone: int, left: npt.NDArray[Any], drawn: npt.NDArray[Any]) -> Floats:
     """What a draw without error adds to the evidence, if `left` wrong ones are claimed among what is left."""
     share = np.clip(left / np.maximum(zone - drawn, 1), 0, 1 - 1e-9)
-    return np.log1p(STAKE * share / (1 - share))
+    return np.asarray(np.log1p(STAKE * share / (1 - share)))

@@ -94,7 +94,7 @@ def _completed(
     board: Board, known: Labels, tree: Hierarchy | None, model: Any, terms: Terms, found: Found, force: bool
 ) -> Completion:
     """Labels with what may be filled in."""
-    sides = found.sides
+    sides: tuple[Side, ...] = found.sides
     if force:
         sides = tuple(side if side.threshold is not None else _by_chance(board, side, terms) for side in sides)
     z = filling(board, sides, known)

@@ -58,7 +58,8 @@ def worth(
     z = filling(board, found.sides, known)
     rows, columns = np.nonzero(z)
     full = clone(_apart(model)).fit(rows_of(X, learn), known.with_entries(rows, columns, z[rows, columns]))
-    return judged(*(one.predict_proba(rows_of(X, judge)) for one in (plain, full)), found.known[judge], seed)
+    first, second = (one.predict_proba(rows_of(X, judge)) for one in (plain, full))
+    return judged(first, second, found.known[judge], seed)
 
 
 def _apart(model: Any) -> Any:
@@ -78,5 +79,5 @@ def judged(observed: Any, completed: Any, labels: Labels, seed: int) -> Worth:
         one, other = (choosing.score(criterion, part[rows], some) for part in (first, second))
         differences.append(other - one)
     low, high = np.nanquantile(differences, [0.025, 0.975])
-    values = (choosing.score(criterion, part, labels) for part in (first, second))
-    return Worth(criterion, *values, float(low), float(high))
+    one, other = (choosing.score(criterion, part, labels) for part in (first, second))
+    return Worth(criterion, one, other, float(low), float(high))
