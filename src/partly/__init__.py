@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from partly.choosing import priors
     from partly.choosing.criteria import criteria
     from partly.comparison import compare
+    from partly.completion import complete
     from partly.data import Dataset, read, write
     from partly.diagnosis import doctor
     from partly.errors import PartlyError
     from partly.estimator import Classifier, calibrate
     from partly.labels import Hierarchy, Labels
+    from partly.ledger import Ledger
     from partly.per_label import PerLabel
 
 __all__ = [
@@ -40,12 +42,14 @@ __all__ = [
     "Dataset",
     "Hierarchy",
     "Labels",
+    "Ledger",
     "PartlyError",
     "PerLabel",
     "active",
     "calibrate",
     "choosing",
     "compare",
+    "complete",
     "criteria",
     "data",
     "doctor",
@@ -72,10 +76,12 @@ _HOMES = {
     "Dataset": "partly.data",
     "calibrate": "partly.estimator",
     "compare": "partly.comparison",
+    "complete": "partly.completion",
     "criteria": "partly.choosing.criteria",
     "doctor": "partly.diagnosis",
     "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
+    "Ledger": "partly.ledger",
     "PartlyError": "partly.errors",
     "PerLabel": "partly.per_label",
     "priors": "partly.choosing",

@@ -1,0 +1,266 @@
+"""Does what `partly.complete` promises hold, and what does it fill in? On the shared data sets, whose truth is known.
+
+    python benchmarks/completion.py [--data ../shared/data] [--sets scene,...] [--scenarios uniform:0.1,...]
+                                    [--model linear] [--seeds 20] [--out lines.jsonl] [--page] [--quick]
+
+A cell is a data set x scenario x seed: one model is fitted, and all targets are taken from it. Features are brought to
+their first 24 principal axes and sets are cut to some items and to their 12 most frequent labels, so that a cell takes
+about a second. Where only yes is known the truth answers the questions. `--page` writes the table of
+docs/completion.md and its picture from the lines. Cells that are in the file are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import expit
+from scipy.stats import beta
+from sklearn.decomposition import PCA
+
+import partly
+from partly import Labels, scenarios
+from partly.completion import Terms, audit, by_known
+from partly.completion.board import Board, board_of
+from partly.completion.promise import filling
+
+Array = np.ndarray[Any, Any]
+SETS = "scene,yeast,voc2012,coco,corel5k,debtags,delicious"
+SCENARIOS = "uniform:0.1,uniform:0.3,dense:0.1,single-positive,propensity"
+TARGETS = (0.8, 0.9, 0.95, 0.99)
+BUDGETS = (200, 1000)
+ITEMS, LABELS, AXES = 1500, 12, 24
+RESULTS = Path(__file__).resolve().parents[1] / "results" / "completion.jsonl"
+PICTURE = Path(__file__).resolve().parents[1] / "docs" / "completion.svg"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
+    parser.add_argument("--sets", default=SETS)
+    parser.add_argument("--scenarios", default=SCENARIOS)
+    parser.add_argument("--model", default="linear", help="a solved linear head; auto, curriculum, mapie")
+    parser.add_argument("--items", type=int, default=ITEMS, help="of each set, at most")
+    parser.add_argument("--axes", type=int, default=AXES, help="principal axes of the features, at most")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--page", action="store_true", help="print the tables and write the picture, and run nothing")
+    parser.add_argument("--quick", action="store_true", help="one small cell, to see that all of it runs")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.quick:
+        options.sets, options.scenarios, options.seeds = "scene", "uniform:0.3,single-positive", 1
+    lines = [json.loads(line) for line in options.out.open()] if options.out.exists() else []
+    if not options.page:
+        run(options, lines)
+    print("\n".join(tables(lines)))
+    if options.page:
+        picture(lines, PICTURE)
+
+
+def run(options: argparse.Namespace, lines: list[dict[str, Any]]) -> None:
+    """Every cell that is not there yet; seed after seed, so that all sets grow alike."""
+    done = {(line["set"], line["items"], line["scenario"], line["model"], line["seed"]) for line in lines}
+    paths = {name: options.data / f"{name}.npz" for name in options.sets.split(",")}
+    sets = {name: taken(path, options.items, options.axes) for name, path in paths.items()}
+    for seed in range(options.seeds):
+        for name, (x, truth) in sets.items():
+            for scenario in options.scenarios.split(","):
+                model = options.model
+                line = {"set": name, "items": len(x), "scenario": scenario, "model": model, "seed": seed}
+                if tuple(line.values()) in done:
+                    continue
+                lines.append(line | cell(x, truth, scenario, model, seed))
+                options.out.parent.mkdir(parents=True, exist_ok=True)
+                with options.out.open("a") as file:
+                    file.write(json.dumps(lines[-1]) + "\n")
+
+
+def taken(path: Path, items: int, axes: int) -> tuple[Array, Labels]:
+    """Features and truth of some items, the same every time."""
+    data = partly.read(path)
+    rows = np.sort(np.random.default_rng(12345).permutation(len(data.items))[:items])
+    x = np.asarray(data.items.take(torch.from_numpy(rows)), np.float32)
+    x = (x - x.mean(axis=0)) / (x.std(axis=0) + 1e-6)
+    if x.shape[1] > axes:
+        x = PCA(axes, random_state=0).fit_transform(x).astype(np.float32)
+    z = data.labels.rows(rows)
+    columns = np.sort(np.argsort(-(z == 1).sum(axis=0), kind="stable")[:LABELS])
+    return x, Labels.from_ternary(z[:, columns], names=[data.labels.names[j] for j in columns])
+
+
+# -------------------------------------------------------------------- one cell
+
+
+def cell(x: Array, truth: Labels, scenario: str, model: str, seed: int) -> dict[str, Any]:
+    start = time.process_time()
+    observed = scenarios.parse(scenario)(truth, seed)
+    z, only_yes = truth.rows(slice(None)), not observed.counts()[1].any()
+    method = model if model == "auto" else ("assume-negative" if only_yes else "bce")
+    head = {"budget": "10x"} if model == "auto" else {"head": "linear"}
+    if model == "curriculum":
+        weak = partly.Classifier("curriculum", head="mlp", progress=False, seed=seed).fit(x, observed).beliefs_
+        rows = plain("curriculum", np.sign(np.asarray(weak, np.float32) - 0.5), observed, z)
+        return {"seconds": time.process_time() - start, "rows": rows}
+    fitted = partly.Classifier(method, **head, progress=False, seed=seed).fit(x, observed)
+    scores = np.asarray(fitted.out_of_fold_, np.float64)
+    board = board_of(scores, observed, observed, None, only_yes, seed)
+    if model == "mapie":
+        rows = [mapie(target, expit(scores), observed, z) for target in TARGETS]
+        return {"seconds": time.process_time() - start, "rows": rows}
+    found = list(_audits(board, z, seed)) if only_yes else list(_certificates(board))
+    rows = [judged(name, terms, sides, board, observed, z) for name, terms, sides in found]
+    rows += plain("fixed 0.9", fixed(fitted.predict_proba(x)), observed, z)
+    return {"seconds": time.process_time() - start, "spread": bool(board.spread), "rows": rows}
+
+
+def _certificates(board: Board) -> Iterator[tuple[str, Terms, Any]]:
+    for target in TARGETS:
+        terms = Terms(target)
+        yield "complete", terms, by_known(board, terms).sides
+
+
+def _audits(board: Board, z: Array, seed: int) -> Iterator[tuple[str, Terms, Any]]:
+    """The truth answers, batch after batch. Only what was answered is known beside what was observed."""
+    ladders = audit.ladders_of(board, seed)
+    for budget in BUDGETS:
+        for target in TARGETS:
+            terms, answers = Terms(target, budget=budget), np.zeros_like(z)
+            rules = audit.Rules(1 - target, terms.risk / 2, budget)
+            while len((found := audit.look(ladders, answers, rules)).rows):
+                answers[found.rows, found.columns] = z[found.rows, found.columns]
+            yield f"complete, {budget} questions", terms, (found.sides, answers)
+
+
+def judged(name: str, terms: Terms, sides: Any, board: Board, observed: Labels, z: Array) -> dict[str, Any]:
+    sides, answers = sides if isinstance(sides[1], np.ndarray) else (sides, None)
+    known = observed if answers is None else observed.with_entries(*np.nonzero(answers), answers[answers != 0])
+    said = filling(board, sides, known)
+    asked = {} if answers is None else {"asked": int((answers != 0).sum())}
+    alone = {"alone": [alone_right(side, said, z, observed, terms) for side in sides]} if answers is None else {}
+    return {"method": name, "target": terms.precision} | counts(said, observed, z) | asked | alone
+
+
+def alone_right(side: Any, said: Array, z: Array, observed: Labels, terms: Terms) -> tuple[int, int]:
+    """Labels that are certified by themselves, and how many of them fall short."""
+    columns = [observed.names.index(name) for name in side.labels]
+    short = [((z[:, j] == side.value)[said[:, j] == side.value]).mean() < terms.precision for j in columns]
+    return len(columns), int(sum(short))
+
+
+def fixed(probability: Array) -> Array:
+    """What many do: the model's own probabilities of the items it has learned from, from 0.9 on."""
+    return np.where(probability >= 0.9, 1, np.where(probability <= 0.1, -1, 0)).astype(np.int8)
+
+
+def mapie(target: float, chance: Array, observed: Labels, z: Array) -> dict[str, Any]:
+    """What MAPIE (pip install mapie) predicts for items of which nothing is known, by wholly known ones and by
+    the same scores; at 0.975, the confidence that `complete` has for yes by itself."""
+    from mapie.risk_control import MultiLabelClassificationController
+
+    whole = observed.known_per_item() == len(observed.names)
+    control = MultiLabelClassificationController(
+        predict_function=lambda scores: scores, risk="precision", target_level=target, confidence_level=0.975
+    )
+    said = np.zeros_like(z)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns where no threshold does
+        control.calibrate(chance[whole], (z[whole] == 1).astype(int))
+        if len(np.ravel(control.valid_index[0])):
+            said[~whole] = np.reshape(control.predict(chance[~whole]), (-1, z.shape[1])).astype(np.int8)
+    return {"method": "MAPIE", "target": target} | counts(said, observed, z)
+
+
+def plain(name: str, said: Array, observed: Labels, z: Array) -> list[dict[str, Any]]:
+    hidden = np.where(observed.rows(slice(None)) == 0, said, 0).astype(np.int8)
+    return [{"method": name, "target": None} | counts(hidden, observed, z)]
+
+
+def counts(said: Array, observed: Labels, z: Array) -> dict[str, Any]:
+    """Of yes and of no: filled in, rightly so, and hidden in all."""
+    hidden = observed.rows(slice(None)) == 0
+    return {
+        word: [int((said == v).sum()), int(((said == v) & (z == v)).sum()), int((hidden & (z == v)).sum())]
+        for word, v in (("yes", 1), ("no", -1))
+    }
+
+
+# -------------------------------------------------------------------- what came out
+
+
+def tables(lines: list[dict[str, Any]]) -> list[str]:
+    """Per kind of scenario, method and target: runs in which a promise was broken, and what was filled in."""
+    heads = ("scenario", "model", "method", "target", "runs", "broken", "upper bound", "yes found", "no found")
+    heads += ("yes precision", "no precision", "questions")
+    found = [f"| {' | '.join(heads)} |", "|---|---|---|" + "---:|" * (len(heads) - 3)]
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for line in lines:
+        for row in line["rows"]:
+            key = (line["scenario"], line["model"], row["method"], row["target"])
+            groups.setdefault(key, []).append(row)
+    for (scenario, model, method, target), rows in sorted(groups.items(), key=lambda one: str(one[0])):
+        broken = sum(any(r[w][1] < (target or 0.9) * r[w][0] for w in ("yes", "no")) for r in rows)
+        bound = beta.ppf(0.95, broken + 1, len(rows) - broken) if broken < len(rows) else 1.0
+        shares = [np.mean([r[w][1] / max(r[w][2], 1) for r in rows]) for w in ("yes", "no")]
+        right = [sum(r[w][1] for r in rows) / max(sum(r[w][0] for r in rows), 1) for w in ("yes", "no")]
+        asked = f"{np.mean([r['asked'] for r in rows]):.0f}" if "asked" in rows[0] else ""
+        found.append(
+            f"| {scenario} | {model} | {method} | {target or ''} | {len(rows)} | {broken} | {bound:.3f} | "
+            f"{shares[0]:.1%} | {shares[1]:.1%} | {right[0]:.3f} | {right[1]:.3f} | {asked} |"
+        )
+    return found
+
+
+def picture(lines: list[dict[str, Any]], path: Path) -> None:
+    """Share of the hidden entries that is rightly filled in, against the precision of what is, per method: a point is a
+    set and a target, by its median over seeds; a line joins a set's targets."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    from matplotlib import pyplot as plt
+
+    matplotlib.rcParams["svg.hashsalt"] = "partly"
+    kinds = [name for name in SCENARIOS.split(",") if any(line["scenario"] == name for line in lines)]
+    size = (3.2 * len(kinds), 6.4)
+    figure, axes = plt.subplots(2, len(kinds), figsize=size, sharex="row", sharey=True, squeeze=False)
+    for row, word in enumerate(("yes", "no")):
+        for column, scenario in enumerate(kinds):
+            at = axes[row][column]
+            for number, method in enumerate(METHODS):
+                _points(at, [line for line in lines if line["scenario"] == scenario], method, word, f"C{number}")
+            at.set_title(f"{word}, {scenario}", fontsize=9)
+            at.grid(alpha=0.3)
+            if row:
+                at.set_xlabel("precision of what is filled in")
+        axes[row][0].set_ylabel(f"share of hidden {word} found")
+    handles = [plt.Line2D([], [], color=f"C{k}", marker="o", label=name) for k, name in enumerate(METHODS)]
+    figure.legend(handles=handles, loc="lower center", ncol=len(METHODS), frameon=False)
+    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    figure.savefig(path, metadata={"Date": None})
+
+
+METHODS = ("complete", "complete, 200 questions", "complete, 1000 questions", "fixed 0.9", "curriculum")
+
+
+def _points(at: Any, lines: list[dict[str, Any]], method: str, word: str, color: str) -> None:
+    for name in dict.fromkeys(line["set"] for line in lines):
+        found: dict[float, list[tuple[float, float]]] = {}
+        for line in lines:
+            for row in line["rows"]:
+                filled, right, hidden = row[word]
+                if line["set"] == name and line["model"] != "auto" and row["method"] == method and filled:
+                    found.setdefault(row["target"] or 0, []).append((right / filled, right / max(hidden, 1)))
+        points = [np.median(found[target], axis=0) for target in sorted(found)]
+        if points:
+            at.plot(*np.transpose(points), color=color, marker="o", markersize=3, linewidth=0.8, alpha=0.8)
+
+
+if __name__ == "__main__":
+    main()

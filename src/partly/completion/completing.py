@@ -1,0 +1,137 @@
+"""`complete`: labels with what can be filled in to a stated precision, and what is promised of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from partly.completion import audit, certificate
+from partly.completion.board import Board, board_of, check_model, held_out_scores
+from partly.completion.certificate import Side
+from partly.completion.missing_by_chance import told_apart
+from partly.completion.promise import Completion, Found, Terms, filling
+from partly.errors import LabelError, SettingError, did_you_mean, listing
+from partly.items import is_items
+from partly.labels import Hierarchy, Labels
+from partly.labels.hierarchy import as_hierarchy
+from partly.labels.pairing import paired
+from partly.one_label.given import count_of
+
+MISSING = ("auto", "at-random", "not-at-random")
+
+
+def complete(
+    model: Any,
+    X: Any,
+    labels: Any,
+    precision: float = 0.95,
+    confidence: float = 0.95,
+    *,
+    recall: float | None = None,
+    missing: str = "auto",
+    answers: Labels | None = None,
+    budget: int = 200,
+    force: bool = False,
+    hierarchy: Any = None,
+    folds: int | None = None,
+    seed: int = 0,
+) -> Completion:
+    """Fill in what can be filled in with at least this precision of yes and of no, with this confidence for both.
+
+    model: a `Classifier`, a `PerLabel` or the like; a clone is fitted. labels: `Labels`, or an array of 1 yes, 0 no,
+    NaN unknown. recall: certify too that so large a share of the hidden yes is filled in. missing: whether known
+    entries are known by chance, "at-random" or "not-at-random"; "auto" tests it. If not, at most `budget` questions are
+    put to people: `questions` of what comes back has the next ones, and `answers`, labels of the same shape, is what
+    was answered so far. force: fill in by the model's own chances what cannot be certified. hierarchy: {child: parent};
+    None takes the model's. folds: so many clones of the model make scores of items they have not seen; None takes the
+    method's own, where it has such.
+    """
+    terms = Terms(precision, confidence, recall, budget)
+    if missing not in MISSING:
+        raise SettingError(f"missing = {missing!r}.{did_you_mean(str(missing), MISSING)}")
+    check_model(model)
+    said = paired(len(X) if is_items(X) else count_of(X), labels, beside=X)
+    tree = _tree(model, hierarchy)
+    known = said if tree is None else tree.deduce(said)
+    if not said.known_per_item().any():
+        raise LabelError("labels: no entry is known: there is nothing to complete them from.")
+    why = {"at-random": "", "not-at-random": "as the caller says"}.get(missing)
+    why = told_apart(said, X, seed) if why is None else why
+    if why and recall is not None:
+        raise SettingError(
+            f"recall = {recall}: cannot be certified here, since known entries do not speak for unknown ones ({why}), "
+            "and questions about what is filled in say nothing of what is not. Leave it out."
+        )
+    fitted, scores = held_out_scores(model, X, known, folds)
+    board = board_of(scores, said, known, tree, bool(why), seed)
+    if not why:
+        return _completed(board, known, tree, fitted, terms, by_known(board, terms), force)
+    told = known if answers is None else _answered(known, answers, tree)
+    found = by_answers(board, told, terms, why, seed)
+    return _completed(board, told, tree, fitted, terms, found, force)
+
+
+def by_known(board: Board, terms: Terms) -> Found:
+    """From known entries that are known by chance. The risk is shared out among the promises."""
+    risk = terms.risk / (2 if terms.recall is None else 3)
+    (yes, zones), (no, _) = (certificate.certify(board, value, terms.precision, risk) for value in (1, -1))
+    if terms.recall is None:
+        return Found((yes, no))
+    limit = certificate.recall_limit(board, zones, terms.recall, risk)
+    return Found((yes, no), recall_certified=yes.threshold is not None and yes.threshold <= limit)
+
+
+def by_answers(board: Board, told: Labels, terms: Terms, why: str, seed: int) -> Found:
+    """From what people answered so far, which `told` knows."""
+    answers = np.where(board.open, told.rows(slice(None)), 0).astype(np.int8)
+    rules = audit.Rules(1 - terms.precision, terms.risk / 2, terms.budget)
+    found = audit.look(audit.ladders_of(board, seed), answers, rules)
+    return Found(found.sides, why, (found.rows, found.columns))
+
+
+def _completed(
+    board: Board, known: Labels, tree: Hierarchy | None, model: Any, terms: Terms, found: Found, force: bool
+) -> Completion:
+    """Labels with what may be filled in."""
+    sides: tuple[Side, ...] = found.sides
+    if force:
+        sides = tuple(side if side.threshold is not None else _by_chance(board, side, terms) for side in sides)
+    z = filling(board, sides, known)
+    rows, columns = np.nonzero(z)
+    labels = known.with_entries(rows, columns, z[rows, columns])
+    if tree is not None:
+        tree.check(labels)
+    certified = any(side.certified for side in sides) and not any(side.forced for side in sides)
+    expected = float(sum(side.expected for side in sides))
+    return Completion(labels, certified, len(rows), expected, terms, found, sides, board, known, model)
+
+
+def _by_chance(board: Board, side: Side, terms: Terms) -> Side:
+    """Forced, not certified: whatever has such a chance by the model's own estimate."""
+    chance = board.of(side.value)[0]
+    zone = (chance >= terms.precision) & board.open & board.fills
+    expected = float((1 - chance[zone]).sum())
+    return Side(side.value, terms.precision, int(zone.sum()), expected=expected, asked=side.asked, forced=True)
+
+
+def _tree(model: Any, hierarchy: Any) -> Hierarchy | None:
+    given = hierarchy if hierarchy is not None else getattr(model, "hierarchy", None)
+    return None if given is None else as_hierarchy(given)
+
+
+def _answered(known: Labels, answers: Labels, tree: Hierarchy | None) -> Labels:
+    """What is known with the answers, and with all that follows from them."""
+    if answers.names != known.names or answers.shape != known.shape:
+        raise LabelError(
+            f"answers are of {answers.shape[0]} items x {answers.shape[1]} labels, labels of {known.shape[0]} x "
+            f"{known.shape[1]}; both must have the same items and names, in order. Start from labels.with_entries."
+        )
+    rows, columns, said = answers.entries()
+    now = known.rows(rows)[np.arange(len(rows)), columns]
+    clash = np.flatnonzero((now != 0) & (now != 2 * said - 1))
+    if len(clash):
+        places = (f"item {known.id_at(int(rows[i]))!r}, {known.names[columns[i]]!r}" for i in clash)
+        raise LabelError("answers contradict what is known" + listing(places, len(clash)) + "\nCorrect one of the two.")
+    told = known.with_entries(rows, columns, 2 * said - 1)
+    return told if tree is None else tree.deduce(told)

@@ -1,0 +1,78 @@
+"""Audits: questions in a fixed order, no more than needed, and a promise that answers bear out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from boards import board, truth_and_chance
+from scipy.stats import beta
+
+from partly.completion.audit import Audit, Rules, ladders_of, look
+
+Z, CHANCE = truth_and_chance(1, 600)
+KNOWN = (Z == 1) & (np.random.default_rng(9).random(Z.shape) < 0.3)  # only yes
+BOARD = board(Z, CHANCE, KNOWN, audited=True)
+
+
+def audited(rules: Rules, seed: int, z: np.ndarray = Z) -> tuple[Audit, np.ndarray, list[int]]:
+    """To its end, the truth answering."""
+    ladders, answers, batches = ladders_of(BOARD, seed), np.zeros_like(z), []
+    while len((found := look(ladders, answers, rules)).rows):
+        assert (answers[found.rows, found.columns] == 0).all()
+        assert BOARD.open[found.rows, found.columns].all()
+        answers[found.rows, found.columns] = z[found.rows, found.columns]
+        batches.append(len(found.rows))
+    return found, answers, batches
+
+
+@pytest.mark.parametrize("budget", [0, 30, 120])
+def test_the_budget_is_kept(budget: int) -> None:
+    found, answers, _ = audited(Rules(0.1, 0.1, budget), 0)
+    assert (answers != 0).sum() <= budget
+    assert sum(side.asked for side in found.sides) == (answers != 0).sum()
+
+
+def test_right_answers_stop_it_as_soon_as_the_bound_is_met() -> None:
+    """All right: the first zone of each side passes with the fewest questions that can do, and not one is left out."""
+    rules = Rules(0.1, 0.05, 100)
+    ladders, answers = ladders_of(BOARD, 0), np.zeros_like(Z)
+    first = look(ladders, answers, rules)
+    for k, (i, j) in enumerate(zip(first.rows, first.columns, strict=True)):
+        assert any(side.threshold is None for side in look(ladders, answers, rules).sides), k
+        answers[i, j] = 1 if CHANCE[i, j] >= 0.5 else -1
+    found = look(ladders, answers, rules)
+    assert all(side.threshold is not None for side in found.sides)
+    assert all(side.errors == 0 for side in found.sides)
+
+
+def test_wrong_answers_certify_nothing() -> None:
+    found, answers, _ = audited(Rules(0.1, 0.05, 400), 0, -Z)
+    assert all(side.threshold is None for side in found.sides)
+    assert 0 < (answers != 0).sum() < 400  # it is given up where what is left could not do
+
+
+def test_the_promise_is_kept_over_many_orders_of_asking() -> None:
+    broken = certified = 0
+    for seed in range(150):
+        found, answers, _ = audited(Rules(0.1, 0.2, 150), seed)
+        side = found.sides[0]
+        if side.threshold is not None:
+            filled = BOARD.open & (answers == 0) & (side.threshold <= CHANCE)
+            assert side.filled == filled.sum()
+            certified += 1
+            broken += bool((Z[filled] == 1).mean() < 0.9)
+    assert certified > 30
+    assert beta.ppf(0.001, broken, 150 - broken + 1) <= 0.2 if broken else True
+
+
+def test_no_entry_is_in_a_zone_of_both_sides() -> None:
+    yes, no = ladders_of(BOARD, 0)
+    assert yes.thresholds.min() > 1 - no.thresholds.min()
+
+
+def test_the_same_answers_lead_to_the_same_questions() -> None:
+    rules = Rules(0.1, 0.05, 100)
+    one, two = (look(ladders_of(BOARD, 4), np.zeros_like(Z), rules) for _ in range(2))
+    other = look(ladders_of(BOARD, 5), np.zeros_like(Z), rules)
+    assert one.rows.tolist() == two.rows.tolist()
+    assert one.rows.tolist() != other.rows.tolist()

@@ -1,0 +1,90 @@
+"""Bounds against counting by hand: every sample, every order."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from partly.completion.bounds import Race, leading, log_evidence, wrong_p
+
+
+def slow_wrong_p(errors: int, sample: int, zone: int, wrong: int) -> float:
+    """Every sample of the zone, one by one."""
+    entries = [True] * wrong + [False] * (zone - wrong)
+    drawn = [sum(entries[i] for i in chosen) for chosen in itertools.combinations(range(zone), sample)]
+    return sum(found <= errors for found in drawn) / len(drawn)
+
+
+@pytest.mark.parametrize(
+    ("errors", "sample", "zone", "wrong"), [(0, 3, 8, 2), (1, 4, 9, 3), (2, 5, 9, 9), (0, 0, 5, 2)]
+)
+def test_wrong_p_counts_samples(errors: int, sample: int, zone: int, wrong: int) -> None:
+    assert wrong_p(errors, sample, zone, wrong) == pytest.approx(slow_wrong_p(errors, sample, zone, wrong))
+
+
+def test_wrong_p_of_a_zone_without_end_is_binomial() -> None:
+    assert wrong_p(2, 100, 10**7, 5 * 10**5) == pytest.approx(binom.cdf(2, 100, 0.05), rel=1e-3)
+
+
+def test_the_classic_59() -> None:
+    """95 % at 95 % takes 59 answers without error, in a zone without end."""
+    assert wrong_p(0, 59, 10**9, 5 * 10**7) <= 0.05 < wrong_p(0, 58, 10**9, 5 * 10**7)
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.01, 0.99), st.floats(0.1, 3)), min_size=1, max_size=7),
+)
+def test_evidence_is_no_more_than_one_on_average(parts: list[tuple[float, float]]) -> None:
+    """Losses of two values, of mean 0 together: every outcome, weighted by its chance."""
+    mean = sum(chance * size for chance, size in parts) / len(parts)
+    largest = max(size for _, size in parts) - mean
+    total = 0.0
+    for outcome in itertools.product((0, 1), repeat=len(parts)):
+        chance = math.prod(p if hit else 1 - p for hit, (p, _) in zip(outcome, parts, strict=True))
+        losses = np.array([hit * size - mean for hit, (_, size) in zip(outcome, parts, strict=True)])
+        total += chance * math.exp(log_evidence(losses, largest))
+    assert total <= 1 + 1e-9
+
+
+def test_evidence_grows_with_losses_below_zero() -> None:
+    assert log_evidence(np.full(200, -0.05), 0.95) > math.log(100)
+    assert log_evidence(np.empty(0), 1.0) == 0.0
+
+
+@pytest.mark.parametrize(("zone", "wrong"), [(7, 2), (8, 3), (6, 5)])
+def test_a_race_is_seldom_won_by_chance_whenever_one_looks(zone: int, wrong: int) -> None:
+    """Every order of a zone that just bears the claim out: the evidence may be looked at after each draw."""
+    orders = list(itertools.combinations(range(zone), wrong))
+    for risk in (0.2, 0.4, 0.7):
+        won = 0
+        for places in orders:
+            errors = np.isin(np.arange(zone), places)
+            won += any(Race.of(errors[:n], zone, wrong).log >= -math.log(risk) for n in range(1, zone + 1))
+        assert won / len(orders) <= risk
+
+
+def test_a_race_says_how_many_draws_it_takes() -> None:
+    race = Race.of(np.array([False, True, False]), 10_000, 501)
+    more = race.needed(0.025, 1000)
+    assert more is not None
+    for draws, enough in ((more, True), (more - 1, False)):
+        after = Race.of(np.array([False, True, False] + [False] * draws), 10_000, 501)
+        assert (after.log >= -math.log(0.025)) is enough
+    assert race.needed(0.025, more - 1) is None
+
+
+def test_a_race_that_found_all_errors_is_lost() -> None:
+    race = Race.of(np.array([True, True]), 100, 2)
+    assert race.log == -math.inf
+    assert race.needed(0.05, 98) is None
+
+
+def test_leading_stops_at_the_first_that_fails() -> None:
+    passed = np.array([[True, True, False], [True, False, True], [False, True, True]])
+    assert leading(passed).tolist() == [2, 1, 0]

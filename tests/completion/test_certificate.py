@@ -1,0 +1,117 @@
+"""Certificates from known entries: counted the slow way, and held to their promise over many draws of what is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from boards import board, truth_and_chance
+from scipy.stats import beta
+
+from partly.completion import certificate
+from partly.completion.certificate import certify, recall_limit, zones_of
+
+Z, CHANCE = truth_and_chance()
+
+
+def drawn(seed: int, share: float = 0.3, whole_items: bool = False) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    draws = rng.random((len(Z), 1)) if whole_items else rng.random(Z.shape)
+    return np.broadcast_to(draws < share, Z.shape)
+
+
+@pytest.mark.parametrize("value", [1, -1])
+def test_zones_are_counted_entry_by_entry(value: int) -> None:
+    of = board(Z, CHANCE, drawn(1))
+    zones = zones_of(of, value)
+    chance = CHANCE if value == 1 else 1 - CHANCE
+    assert (np.diff(zones.thresholds) < 0).all()
+    for t in (0, len(zones.thresholds) // 2, len(zones.thresholds) - 1):
+        for j in (0, 3):
+            inside = [i for i in range(len(Z)) if chance[i, j] >= max(zones.thresholds[t], 0.5)]
+            known = [i for i in inside if of.said[i, j] != 0]
+            assert zones.size[t, j] == len(inside)
+            assert zones.open[t, j] == len(inside) - len(known)
+            assert zones.known[t, j] == len(known)
+            assert zones.errors[t, j] == sum(of.said[i, j] != value for i in known)
+            assert zones.feared[t, j] == pytest.approx(sum(1 - chance[i, j] for i in known))
+
+
+@pytest.mark.parametrize("whole_items", [False, True])
+def test_the_promise_is_kept_over_many_draws_of_what_is_known(whole_items: bool) -> None:
+    """Risk 0.2, 150 draws: more broken promises than chance allows at 0.1 % would show a bound that does not hold. So
+    many are certified that a bound that is too bold by half would show (seen by doubling `allowed`)."""
+    broken = certified = 0
+    for seed in range(150):
+        of = board(Z, CHANCE, drawn(seed, whole_items=whole_items))
+        assert not (whole_items and of.spread)
+        side, _ = certify(of, 1, 0.9, 0.2)
+        if side.threshold is not None:
+            filled = of.open & (side.threshold <= CHANCE)
+            assert side.filled == filled.sum()
+            certified += 1
+            broken += bool((Z[filled] == 1).mean() < 0.9)
+    assert certified > 75
+    assert beta.ppf(0.001, broken, 150 - broken + 1) <= 0.2 if broken else True
+
+
+def test_labels_that_are_certified_alone_keep_their_own_promise() -> None:
+    short = []
+    for seed in range(40):
+        of = board(Z, CHANCE, drawn(seed, 0.5))
+        side, _ = certify(of, 1, 0.85, 0.2)
+        for name in side.labels:
+            j = of.names.index(name)
+            filled = of.open[:, j] & (CHANCE[:, j] >= side.threshold)
+            short.append((Z[filled, j] == 1).mean() < 0.85)
+    assert len(short) > 20
+    assert np.mean(short) <= 0.2
+
+
+def test_a_zone_that_passes_for_a_precision_passes_for_a_lower_one() -> None:
+    for known in (drawn(3), drawn(3, whole_items=True)):
+        of = board(Z, CHANCE, known)
+        zones = zones_of(of, 1)
+        kind = certificate._Spread if of.spread else certificate._Clustered
+        strict, lax = (kind(of, zones, allowed) for allowed in (0.05, 0.2))
+        assert all(lax.evidence(t) >= strict.evidence(t) for t in range(len(zones.thresholds)))
+
+
+def test_more_is_filled_in_for_a_lower_precision() -> None:
+    of = board(*truth_and_chance(2, 3000), known=np.random.default_rng(0).random((3000, 6)) < 0.2)
+    filled = [certify(of, 1, precision, 0.025)[0].filled for precision in (0.8, 0.9, 0.95, 0.98)]
+    assert filled == sorted(filled, reverse=True)
+    assert filled[0] > filled[-1] > 0
+
+
+def test_nothing_is_filled_in_where_nothing_can_be_promised() -> None:
+    few = board(Z, CHANCE, drawn(0, 0.02))
+    assert certify(few, 1, 0.99, 0.025)[0].threshold is None
+    useless = board(Z, np.full_like(CHANCE, 0.6), drawn(0))
+    assert certify(useless, 1, 0.9, 0.025)[0].filled == 0
+    unsure = board(Z, np.full_like(CHANCE, 0.5) - 1e-9, drawn(0))
+    assert certify(unsure, 1, 0.9, 0.025)[0].threshold is None
+
+
+def test_a_label_that_is_hardly_known_is_left_alone() -> None:
+    known = drawn(0, 0.5).copy()
+    known[:, 2] = False
+    known[:3, 2] = True
+    of = board(Z, CHANCE, known)
+    assert not of.fills[2]
+    assert of.fills[[0, 1, 3, 4, 5]].all()
+
+
+def test_a_label_of_which_only_yes_is_known_is_left_alone() -> None:
+    known = drawn(0, 0.5) & ((Z == 1) | (np.arange(6) != 4))
+    assert board(Z, CHANCE, known).fills.tolist() == [True, True, True, True, False, True]
+
+
+def test_recall_is_certified_up_to_a_threshold() -> None:
+    of = board(*truth_and_chance(2, 3000), known=np.random.default_rng(0).random((3000, 6)) < 0.3)
+    z, chance = truth_and_chance(2, 3000)
+    zones = zones_of(of, 1)
+    limit = recall_limit(of, zones, 0.7, 0.05)
+    hidden = of.open & (z == 1)
+    assert (chance[hidden] >= limit).mean() >= 0.7
+    assert recall_limit(of, zones, 0.6, 0.05) >= limit
+    assert recall_limit(of, zones, 0.999, 0.05) == -np.inf
