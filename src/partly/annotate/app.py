@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
 from partly.annotate import calls, pages
@@ -116,4 +116,4 @@ async def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if request.url.path.startswith(("/api/", "/picture/")):
         return JSONResponse({"error": str(error.detail)}, error.status_code)
-    return HTMLResponse(pages.words("Not here", "There is no such page."), error.status_code)
+    return pages.told(request, "Not here", "There is no such page.", error.status_code)

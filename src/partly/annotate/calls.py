@@ -12,7 +12,8 @@ from partly.annotate import figures
 from partly.annotate.desk import MOST, Question
 from partly.annotate.importing import take_in
 from partly.annotate.people import SESSION, Refused
-from partly.annotate.site import Site, cookie, cookie_of, person_of, site_of
+from partly.annotate.site import FRESH, Site, cookie, cookie_of, person_of, site_of
+from partly.errors import PartlyError
 
 open_to_all, inside, acting, admins = APIRouter(), APIRouter(), APIRouter(), APIRouter()
 KEPT = {"cache-control": "private, max-age=600"}
@@ -106,7 +107,7 @@ def _in(site: Site, token: str) -> Response:
 @acting.post("/api/questions")
 def questions(request: Request, wanted: Wanted) -> dict[str, Any]:
     site, person = site_of(request), person_of(request)
-    site.fold()  # what others have said meanwhile, so that contradictions are seen
+    site.fold(FRESH)  # what others have said meanwhile, so that contradictions are seen
     found = site.desk.lease(person, wanted.view, wanted.count)
     return {"questions": [_plain(site, one, wanted.suggest) for one in found]} | figures.standing(site.desk, person)
 
@@ -144,7 +145,10 @@ def picture(request: Request, item: Number) -> Response:
     site = site_of(request)
     if item >= len(site.desk.given):
         raise Refused("There is no such item.", 404)
-    content, kind = site.seen.picture(item)
+    try:
+        content, kind = site.seen.picture(item)
+    except PartlyError:  # its words name the file
+        raise Refused("This cannot be shown as a picture.", 422) from None
     return Response(content, media_type=kind, headers=KEPT)
 
 

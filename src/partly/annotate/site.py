@@ -34,10 +34,11 @@ class Site:
     port: int = 8765
     folded: tuple[float, Labels] | None = None  # when, and what was known
 
-    def fold(self) -> Labels:
-        """What is known by now, or was some seconds ago. What the desk takes for given is made anew along with it."""
+    def fold(self, age: float = 0.0) -> Labels:
+        """What is known by now, or was at most so many seconds ago. What the desk takes for given is made anew along
+        with it."""
         now = time.monotonic()
-        if self.folded is None or self.folded[0] < now - FRESH:
+        if self.folded is None or self.folded[0] < now - age:
             desk = self.desk
             known = beside(desk.ledger.labels(), desk.given, self.title)
             desk.given = without(known, figures.answers(desk, figures.answered(desk)), desk.hierarchy)
