@@ -19,7 +19,7 @@ SOURCE = Path(partly.__file__).parent
 LAYERS = [
     {"errors", "clock", "catalogue"},
     {"files", "labels", "optimising", "processes"},
-    {"pictures"},
+    {"pictures", "ledger"},
     {"items", "scenarios", "data", "choosing", "calling"},
     {"pool", "networks", "losses", "selection", "similarity", "lookahead", "one_label"},
     {"method", "two_networks"},

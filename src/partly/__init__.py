@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from partly.errors import PartlyError
     from partly.estimator import Classifier, calibrate
     from partly.labels import Hierarchy, Labels
+    from partly.ledger import Ledger
     from partly.per_label import PerLabel
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Dataset",
     "Hierarchy",
     "Labels",
+    "Ledger",
     "PartlyError",
     "PerLabel",
     "active",
@@ -76,6 +78,7 @@ _HOMES = {
     "doctor": "partly.diagnosis",
     "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
+    "Ledger": "partly.ledger",
     "PartlyError": "partly.errors",
     "PerLabel": "partly.per_label",
     "priors": "partly.choosing",

@@ -1,0 +1,403 @@
+"""Ledger: statements appended, taken back and folded into Labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from partly.errors import LabelError, SettingError, listing
+from partly.files import PathLike
+from partly.labels import Hierarchy, Labels
+from partly.labels.names import checked_names, coded, is_missing
+from partly.ledger import fetching, recording
+from partly.ledger.fetching import Folded
+from partly.ledger.folding import POLICIES
+from partly.ledger.history import At, Batch, History, Taken, check_source, cut, plain_text, replayed
+from partly.ledger.places import Place, place_of, policy_of
+from partly.ledger.recording import Draft
+from partly.ledger.store import Store
+from partly.ledger.vocabulary import Change, Vocabulary, refuse_taken
+
+WORDS = {1: "yes", -1: "no", 0: "cannot tell"}
+KNOWN = {1: "yes", -1: "no", 0: "unknown"}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What somebody said of an entry: yes, no or cannot tell. `counts`: it is not taken back."""
+
+    batch: Batch
+    item: str
+    label: str
+    value: str
+    confidence: float | None
+    counts: bool
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An entry that is not the same in two states: yes, no or unknown, or nothing where there is no such label."""
+
+    item: str
+    label: str
+    before: str
+    after: str
+
+
+class Ledger:
+    """A ledger that is there: the path of a file, or postgresql://user@host/database. See `partly.ledger`."""
+
+    def __init__(self, url: PathLike | Place) -> None:
+        self.store = Store(place_of(url))
+
+    @classmethod
+    def create(
+        cls,
+        url: PathLike | Place,
+        names: Iterable[object] = (),
+        hierarchy: Hierarchy | None = None,
+        author: str = "partly",
+    ) -> Self:
+        """A new one, with these labels, if any."""
+        names = checked_names(names)
+        made = object.__new__(cls)
+        made.store = Store(place_of(url), create=True)
+        if names or hierarchy is not None:
+            made.add(names, hierarchy, author=author)
+        return made
+
+    def __repr__(self) -> str:
+        return f"Ledger({self.store.place.shown!r})"
+
+    def close(self) -> None:
+        """Give back connections to a server; a file needs none."""
+        self.store.engine.dispose()
+
+    # ---------------------------------------------------------------- saying something
+
+    def append(
+        self,
+        items: Iterable[object],
+        labels: Iterable[object],
+        values: Iterable[Any],
+        *,
+        kind: str = "person",
+        author: str = "",
+        run: str = "",
+        confidence: npt.ArrayLike | None = None,
+        note: str = "",
+        key: str | None = None,
+        add_labels: bool = False,
+    ) -> int:
+        """Statements, one each of (item, label, value): 1 or True yes, 0 or False no, None or NaN cannot tell; the
+        number of their batch, in which an entry is named once. `add_labels`: names that are not in the vocabulary
+        are added to it, in a batch before; else they are refused."""
+        item_names, item = coded(items, None, "item")
+        label_names, label = coded(labels, None, "label")
+        z = _ternary(values)
+        if not len(item) == len(label) == len(z):
+            raise LabelError(f"{len(item)} items, {len(label)} labels and {len(z)} values: as many of each are needed.")
+        sure = _confidences(confidence, len(z))
+        said = Draft(kind, author, run, note, key, item_names, label_names, item, label, z, sure)
+        return self._append(said, add_labels)
+
+    def append_labels(
+        self,
+        labels: Labels,
+        *,
+        kind: str = "import",
+        author: str = "",
+        run: str = "",
+        note: str = "",
+        key: str | None = None,
+        add_labels: bool = False,
+        mapping: Mapping[str, str] | None = None,
+    ) -> int:
+        """All that is known in these labels, and that their items are there. `mapping`: their names for labels -> those
+        of the vocabulary, of which several may be the same: then a yes of one is a yes, and a no takes a no of all."""
+        names, (row, column, value) = labels.names, labels.entries()
+        z = np.where(value == 1, 1, -1).astype(np.int8)
+        if mapping:
+            names, row, column, z = mapped(labels, mapping)
+        silent = np.setdiff1d(np.arange(len(labels)), row)
+        row, column = np.r_[row, silent], np.r_[column, np.full(len(silent), -1)]
+        z = np.r_[z, np.zeros(len(silent), np.int8)]
+        return self._append(Draft(kind, author, run, note, key, labels.ids, names, row, column, z, None), add_labels)
+
+    def _append(self, said: Draft, add_labels: bool) -> int:
+        check_source(said.kind, said.author, said.run)
+        plain_text(author=said.author, run=said.run, note=said.note, key=said.key or "")
+        for word in (*said.items, *said.labels):
+            plain_text(name=word)
+        with self.store.writing() as connection:
+            history = fetching.structure(self.store, connection)
+            there = recording.by_key(self.store, connection, history.vocabulary, said)
+            if there is not None:
+                return there
+            if add_labels and (new := [name for name in said.labels if name not in history.vocabulary.names]):
+                refuse_taken(history.vocabulary, new)
+                number = recording.free_label(history)
+                change = Change("add", (), tuple(enumerate(new, number)))
+                before = Draft(said.kind, said.author, said.run, "labels of what follows")
+                recording.write(self.store, connection, history, before, (change,))
+                history = fetching.structure(self.store, connection)
+            return recording.write(self.store, connection, history, said)
+
+    def undo(
+        self,
+        batch: int | None = None,
+        *,
+        item: str | None = None,
+        label: str | None = None,
+        kind: str | None = None,
+        author: str | None = None,
+        run: str | None = None,
+        by: str = "partly",
+        note: str = "",
+    ) -> int:
+        """Take back a batch; or what it said of an item (and a label); or, without a batch, all that a source has said
+        so far, of this kind, author and run. Nothing is erased: this is a batch too, and undoing it gives all back."""
+        check_source("person", by, "")
+        plain_text(by=by, note=note)
+        with self.store.writing() as connection:
+            history = replayed(fetching.batches(self.store, connection))
+            numbers = _meant(history.batches, batch, {"kind": kind, "author": author, "run": run})
+            taken: list[Taken] = [(number, -1, -1) for number in numbers]
+            if item is not None or label is not None:
+                if batch is None or item is None:
+                    raise SettingError("A statement is named by its batch, its item and, of several, its label.")
+                taken = fetching.statements_of(self.store, connection, history, batch, item, label)
+            said = Draft("person", by, "", note, taken=tuple(taken))
+            return recording.write(self.store, connection, history, said)
+
+    # ---------------------------------------------------------------- asking
+
+    def labels(self, at: At = None, *, policy: str = "latest", models: bool = False) -> Labels:
+        """What is known: the fold of all that counts, under a policy, "latest" or "majority" (`ledger.folding` has the
+        words). `at`: as after a batch, or at a time. `models`: what models said counts too, where nobody else spoke."""
+        found = self.folded(at, policy=policy, models=models)
+        shown, entries = found.history.vocabulary.shown, found.shown
+        column = np.zeros(1 + max((one.number for one in shown), default=0), np.int64)
+        column[[one.number for one in shown]] = np.arange(len(shown))
+        row, value = np.searchsorted(found.items, entries.item), (entries.z == 1).astype(np.int8)
+        return Labels.from_codes(row, column[entries.label], value, [one.name for one in shown], found.names)
+
+    def folded(self, at: At = None, *, policy: str = "latest", models: bool = False) -> Folded:
+        """The same before it becomes Labels: with the hidden labels, ranks, and where voices differ."""
+        policy_of(policy, POLICIES)
+        with self.store.reading() as connection:
+            history = replayed(cut(fetching.batches(self.store, connection), at, self.store.place.shown))
+            return fetching.folded(self.store, connection, history, policy, models)
+
+    def vocabulary(self, at: At = None) -> Vocabulary:
+        return self._history(at).vocabulary
+
+    def hierarchy(self, at: At = None) -> Hierarchy | None:
+        return self.vocabulary(at).hierarchy()
+
+    def log(self, at: At = None) -> list[Batch]:
+        """Every batch, in order; those that are taken back say by which."""
+        return list(self._history(at).batches)
+
+    def _history(self, at: At) -> History:
+        with self.store.reading() as connection:
+            found = fetching.batches(self.store, connection)
+        return replayed(cut(found, at, self.store.place.shown))
+
+    def show(self, item: str, at: At = None) -> list[Statement]:
+        """All that was ever said of an item, in order."""
+        with self.store.reading() as connection:
+            history = replayed(cut(fetching.batches(self.store, connection), at, self.store.place.shown))
+            rows = fetching.about(self.store, connection, history, item)
+        label = history.vocabulary.labels
+        return [
+            Statement(batch, item, label[number].name if number in label else f"label {number}", WORDS[z], sure, counts)
+            for batch, number, z, sure, counts in rows
+        ]
+
+    def diff(self, before: At, after: At = None, *, policy: str = "latest", models: bool = True) -> list[Difference]:
+        """Entries that two states tell apart, by item and label, under the names of the later state."""
+        one, two = (self.folded(at, policy=policy, models=models) for at in (before, after))
+        return list(_differences(one, two))
+
+    def disagreements(self, at: At = None, *, models: bool = False) -> list[tuple[str, str]]:
+        """(item, label) of entries on which voices differ, or that contradict another entry; `show` says who."""
+        found = self.folded(at, models=models)
+        label, torn = found.history.vocabulary.labels, np.flatnonzero(found.entries.torn)
+        names = found.names_of(found.entries.item[torn])
+        return [
+            (name, label[number].name)
+            for name, number in zip(names, found.entries.label[torn].tolist(), strict=True)
+            if number in label
+        ]
+
+    # ---------------------------------------------------------------- the vocabulary changes
+
+    def add(
+        self,
+        names: Iterable[object],
+        hierarchy: Hierarchy | None = None,
+        *,
+        parent: str | None = None,
+        author: str = "partly",
+    ) -> int:
+        """New labels, unknown everywhere: below `parent`, or as a hierarchy of them says."""
+        wanted = checked_names(names)
+
+        def changes(there: Vocabulary, free: int) -> list[Change]:
+            parents = {} if hierarchy is None else dict(hierarchy.parents)
+            wide = wanted if hierarchy is None else (*wanted, *(n for n in hierarchy.names if n not in wanted))
+            new = [name for name in wide if hierarchy is None or name not in there.names]
+            if parent is not None:
+                parents |= dict.fromkeys(new, parent)
+            refuse_taken(there, new)
+            made, at = [], {one.name: one.number for one in there.shown}
+            pending = list(new)
+            while pending:  # parents before their children
+                name = next((one for one in pending if parents.get(one) not in pending), pending[0])
+                pending.remove(name)
+                above = parents.get(name)
+                of = () if above is None else (at[above] if above in at else there.numbers([above])[0],)
+                at[name] = free + new.index(name)
+                made.append(Change("add", of, ((at[name], name),)))
+            return made
+
+        return self._change(changes, author)
+
+    def split(self, label: str, into: Iterable[object], *, author: str = "partly") -> int:
+        """Parts of a label: it stays, as their parent. Where it is no they are no, else they start unknown."""
+        names = checked_names(into)
+
+        def changes(there: Vocabulary, free: int) -> list[Change]:
+            if not names:
+                raise LabelError(f"split: into what? {label!r} needs one part or more.")
+            refuse_taken(there, names)
+            return [Change("split", tuple(there.numbers([label])), tuple(enumerate(names, free)))]
+
+        return self._change(changes, author)
+
+    def merge(self, labels: Iterable[str], name: str, *, author: str = "partly") -> int:
+        """One label of several, which are hidden then: a yes of one is a yes, a no takes a no of all."""
+        labels = list(labels)
+
+        def changes(there: Vocabulary, free: int) -> list[Change]:
+            refuse_taken(there, checked_names([name]), but=labels)
+            return [there.merge(there.numbers(labels), free, name)]
+
+        return self._change(changes, author)
+
+    def rename(self, label: str, name: str, *, author: str = "partly") -> int:
+        def changes(there: Vocabulary, free: int) -> list[Change]:
+            refuse_taken(there, checked_names([name]), but=[label])
+            (number,) = there.numbers([label])
+            return [Change("rename", (number,), ((number, name),))]
+
+        return self._change(changes, author)
+
+    def retire(self, labels: Iterable[str], *, author: str = "partly") -> int:
+        """Hide labels. What was said of them stays, and what follows from it still does."""
+        labels = list(labels)
+        return self._change(lambda there, _: [Change("retire", tuple(there.numbers(labels)))], author)
+
+    def _change(self, changes: Callable[[Vocabulary, int], Sequence[Change]], author: str) -> int:
+        check_source("person", author, "")
+        with self.store.writing() as connection:
+            history = fetching.structure(self.store, connection)
+            made = tuple(changes(history.vocabulary, recording.free_label(history)))
+            for _, name in (pair for change in made for pair in change.new):
+                plain_text(name=name)
+            return recording.write(self.store, connection, history, Draft("person", author), made)
+
+
+def mapped(labels: Labels, mapping: Mapping[str, str]) -> tuple[tuple[str, ...], Any, Any, Any]:
+    """(names, row, column, z) under the names that the mapping gives."""
+    strange = [repr(name) for name in mapping if name not in labels.names]
+    if strange:
+        raise LabelError(
+            f"The mapping names labels that are not there, of {len(labels.names)}" + listing(strange, len(strange))
+        )
+    wanted = [mapping.get(name, name) for name in labels.names]
+    names = checked_names(dict.fromkeys(wanted))
+    groups = [[j for j, name in enumerate(wanted) if name == one] for one in names]
+
+    def rule(z: npt.NDArray[np.int8], _: slice) -> npt.NDArray[np.int8]:
+        parts = [z[:, group] for group in groups]
+        columns = [np.where((part == 1).any(1), 1, np.where((part == -1).all(1), -1, 0)) for part in parts]
+        return np.stack(columns, axis=1).astype(np.int8)
+
+    row, column, value = labels.mapped(rule, names).entries()
+    return names, row, column, np.where(value == 1, 1, -1).astype(np.int8)
+
+
+def _ternary(values: Iterable[Any]) -> npt.NDArray[np.int8]:
+    """1, 0 and nothing as +1, -1 and 0."""
+    listed = values if isinstance(values, np.ndarray) else list(values)
+    if isinstance(listed, np.ndarray) and listed.dtype.kind in "biu":
+        if not np.isin(listed, (0, 1)).all():
+            strange = np.unique(listed[~np.isin(listed, (0, 1))])
+            raise LabelError(f"Values are 1 yes, 0 no or None cannot tell; got {', '.join(map(str, strange[:5]))}.")
+        return np.where(listed == 1, 1, -1).astype(np.int8)
+    codes = [0 if is_missing(one) else 1 if one == 1 else -1 if one == 0 else 2 for one in listed]
+    wrong = [repr(one) for one, z in zip(listed, codes, strict=True) if z == 2]
+    if wrong:
+        raise LabelError("Values are 1 yes, 0 no or None cannot tell; these are not" + listing(wrong, len(wrong)))
+    return np.array(codes, np.int8)
+
+
+def _confidences(given: npt.ArrayLike | None, count: int) -> npt.NDArray[np.float32] | None:
+    if given is None:
+        return None
+    sure = np.asarray(given, np.float32)
+    if sure.ndim == 0:
+        sure = np.full(count, sure)
+    if sure.shape != (count,) or not ((sure >= 0) & (sure <= 1)).all():
+        raise LabelError(f"confidence: {count} numbers from 0 to 1, one for each statement.")
+    return sure
+
+
+def _meant(batches: Sequence[Batch], number: int | None, source: Mapping[str, str | None]) -> list[int]:
+    """The batches that are to be taken back; refused where there is nothing to."""
+    asked = {name: value for name, value in source.items() if value is not None}
+    if (number is None) == (not asked):
+        raise SettingError("Say what to take back: the number of a batch, or a source (kind, author, run).")
+    if number is None:
+        found = [
+            one.number
+            for one in batches
+            if not one.undone_by and one.count and all(getattr(one, name) == value for name, value in asked.items())
+        ]
+        if not found:
+            raise SettingError(f"Nothing that counts was said by {', '.join(f'{a} {b!r}' for a, b in asked.items())}.")
+        return found
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(batches):
+        raise SettingError(f"There is no batch {number!r}: they go from 1 to {len(batches)}.")
+    there = batches[number - 1]
+    if there.undone_by:
+        raise SettingError(
+            f"Batch {number} is taken back already, by batch {there.undone_by}. To have it again, undo that one."
+        )
+    return [number]
+
+
+def _differences(one: Folded, two: Folded) -> Iterable[Difference]:
+    """By number, so that a label that was renamed is the same one."""
+    width = 1 + max((number for side in (one, two) for number in side.history.vocabulary.labels), default=0)
+    keys = [side.shown.item * width + side.shown.label for side in (one, two)]  # sorted: entries are in reading order
+    every = np.union1d(*keys)
+    z = [_looked_up(key, side.shown.z, every) for key, side in zip(keys, (one, two), strict=True)]
+    shown = [{label.number: label.name for label in side.history.vocabulary.shown} for side in (one, two)]
+    for i in np.flatnonzero(z[0] != z[1]).tolist():
+        item, label = divmod(int(every[i]), width)
+        was, now = ("" if label not in there else KNOWN[int(part[i])] for part, there in zip(z, shown, strict=True))
+        name = (two if item in two else one).names_of(np.array([item]))[0]
+        yield Difference(name, shown[1].get(label) or shown[0][label], was, now)
+
+
+def _looked_up(key: npt.NDArray[np.int64], z: npt.NDArray[np.int8], wanted: npt.NDArray[np.int64]) -> Any:
+    found = np.zeros(len(wanted), np.int8)
+    found[np.searchsorted(wanted, key)] = z
+    return found

@@ -1,0 +1,249 @@
+"""The tables of a ledger, and who may touch them: one writer at a time, readers of one state, nothing half done.
+
+A batch is a row: who said something, when, and what it does to the vocabulary. Its statements are columns of numbers in
+rows of up to PART statements each, and not a row each: ten million rows take Python ten times as long to read as to
+fold, and as bytes they carry a checksum, which SQLite has none of. `partly ledger export` writes them as a table.
+
+SQLite keeps a rollback journal and no write-ahead log: up to 3.51.2 that can damage a file that several write (the
+library of common Pythons is older), and it needs memory that all share, which network drives have not. PostgreSQL is
+held to the same order by a lock that a writer has until his transaction ends; readers are not held up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from partly.errors import DataError
+from partly.ledger.places import MAGIC, MARK, Place, refuse_link
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine, MetaData
+
+FORMAT = 1
+PART = 1 << 14  # statements in a row
+WAIT = 120.0  # seconds for which a writer waits for others
+BLOBS = ("items", "labels", "answers", "confidences")
+NEEDED = "A ledger needs SQLAlchemy, and psycopg for a server: pip install 'partly[ledger]'."
+
+
+def tables() -> MetaData:
+    """The schema, in SQLAlchemy's words; imported only where there is a ledger."""
+    sa = library()
+    data: MetaData = sa.MetaData()
+    sa.Table("about", data, sa.Column("name", sa.Text, primary_key=True), sa.Column("value", sa.Text, nullable=False))
+    sa.Table(
+        "items",
+        data,
+        sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("name", sa.Text, nullable=False, unique=True),
+    )
+    sa.Table(
+        "batches",
+        data,
+        sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("time", sa.BigInteger, nullable=False),  # microseconds since 1970, never before those of the last
+        sa.Column("said", sa.BigInteger),  # when it was said, where that was elsewhere
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("author", sa.Text, nullable=False),
+        sa.Column("run", sa.Text, nullable=False),
+        sa.Column("note", sa.Text, nullable=False),
+        sa.Column("vocabulary", sa.BigInteger, nullable=False),
+        sa.Column("changes", sa.Text, nullable=False),
+        sa.Column("size", sa.BigInteger, nullable=False),
+        sa.Column("key", sa.Text, unique=True),
+    )
+    batch = sa.ForeignKey("batches.number")
+    sa.Table(
+        "statements",
+        data,
+        sa.Column("batch", sa.BigInteger, batch, primary_key=True, autoincrement=False),
+        sa.Column("part", sa.BigInteger, primary_key=True, autoincrement=False),
+        sa.Column("first_item", sa.BigInteger, nullable=False),
+        sa.Column("last_item", sa.BigInteger, nullable=False),
+        sa.Column("digest", sa.LargeBinary, nullable=False),
+        sa.Column("items", sa.LargeBinary, nullable=False),  # int32, little-endian
+        sa.Column("labels", sa.LargeBinary, nullable=False),  # the same; -1: the item is there, and no more is said
+        sa.Column("answers", sa.LargeBinary, nullable=False),  # int8: 1 yes, -1 no, 0 cannot tell
+        sa.Column("confidences", sa.LargeBinary, nullable=False),  # float32; empty: nothing is said of it
+    )
+    sa.Table(
+        "taken_back",
+        data,
+        sa.Column("batch", sa.BigInteger, sa.ForeignKey("batches.number"), primary_key=True, autoincrement=False),
+        sa.Column("taken", sa.BigInteger, sa.ForeignKey("batches.number"), primary_key=True, autoincrement=False),
+        sa.Column("item", sa.BigInteger, primary_key=True, autoincrement=False),  # -1: the whole batch
+        sa.Column("label", sa.BigInteger, primary_key=True, autoincrement=False),
+    )
+    return data
+
+
+def library() -> Any:
+    try:
+        import sqlalchemy
+    except ImportError as error:
+        raise DataError(NEEDED) from error
+    return sqlalchemy
+
+
+class Store:
+    """A database that holds one ledger. What goes wrong with it is a DataError that says where, never with what."""
+
+    def __init__(self, place: Place, create: bool = False) -> None:
+        self.place, self.sa = place, library()
+        self.tables = tables().tables
+        self.engine: Engine = _file(self.sa, place, create) if place.file else _server(self.sa, place)
+        if create:
+            self._create()
+        self._check()
+
+    # ---------------------------------------------------------------- transactions
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One state of everything, however long it is looked at."""
+        with self._told(), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """Alone, and all or nothing: whoever comes second waits before he has read anything."""
+        with self._told(), self.engine.connect() as connection:
+            # A server's writer must see what came while he waited, so he keeps no state from before.
+            level = {} if self.place.file else {"isolation_level": "READ COMMITTED"}
+            connection = connection.execution_options(partly_writes=True, **level)
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (self.sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
+            words = " ".join(str(getattr(error, "orig", None) or error).split())
+            raise DataError(f"{self.place.shown}: {_reason(words)}") from None  # its own words may quote parameters
+
+    # ---------------------------------------------------------------- is it one of ours?
+
+    def _create(self) -> None:
+        about = {"kind": "partly ledger", "format": str(FORMAT)}
+        with self.writing() as connection:
+            if self.sa.inspect(connection).get_table_names():
+                raise DataError(f"{self.place.shown}: there is something in it already. Choose another place.")
+            self.tables["about"].metadata.create_all(connection)
+            connection.execute(
+                self.tables["about"].insert(), [{"name": name, "value": value} for name, value in about.items()]
+            )
+            if self.place.file is not None:
+                connection.exec_driver_sql(f"PRAGMA application_id = {int.from_bytes(MARK)}")
+
+    def _check(self) -> None:
+        """Refuse a database that holds something else, or what a newer version wrote."""
+        refusal = f"{self.place.shown}: is a database, but no ledger"
+        with self.reading() as connection:
+            if self.place.file is not None:
+                mark = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
+                if mark != int.from_bytes(MARK):
+                    raise DataError(f"{refusal} (its application id is {mark}). Make one: partly ledger init.")
+            there = set(self.sa.inspect(connection).get_table_names())
+            if "about" not in there:
+                raise DataError(f"{refusal} (it has no table 'about'). Make one: partly ledger init.")
+            about = self.tables["about"]
+            said = dict(map(tuple, connection.execute(self.sa.select(about.c.name, about.c.value))))
+        if said.get("kind") != "partly ledger":
+            raise DataError(f"{refusal} (its table 'about' does not say so). Make one: partly ledger init.")
+        if said.get("format") != str(FORMAT):
+            raise DataError(
+                f"{self.place.shown}: is a ledger of format {said.get('format')!r}, and this version reads {FORMAT}. "
+                "Take the version of partly that wrote it."
+            )
+        lost = sorted(set(self.tables) - there)
+        if lost:
+            raise DataError(f"{self.place.shown}: damaged, tables are missing: {', '.join(lost)}. Restore a copy.")
+
+
+def digest_of(batch: int, part: int, blobs: Sequence[bytes]) -> bytes:
+    """Of a row of statements: SQLite notices no flipped byte."""
+    sha = hashlib.sha256(f"{batch}.{part}:{','.join(str(len(blob)) for blob in blobs)}:".encode())
+    for blob in blobs:
+        sha.update(blob)
+    return sha.digest()
+
+
+def now() -> int:
+    return time.time_ns() // 1000
+
+
+def changes_text(changes: Sequence[Any]) -> str:
+    return json.dumps([one.plain() for one in changes], ensure_ascii=False) if changes else ""
+
+
+def _file(sa: Any, place: Place, create: bool) -> Engine:
+    """SQLite by a function that opens the file, and not by a URL made of its name: no name can say more than itself."""
+    path = place.file
+    assert path is not None
+    refuse_link(path)
+    try:
+        if create:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666))
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            begins = file.read(100)
+    except (OSError, ValueError) as error:
+        told = f"{path}: cannot be opened ({getattr(error, 'strerror', None) or error})."
+        missing = isinstance(error, FileNotFoundError) and not create
+        raise DataError(f"{told} Make one: partly ledger init {path}" if missing else told) from None
+    if begins and not begins.startswith(MAGIC):
+        raise DataError(f"{path}: is no SQLite database, or its beginning is damaged; nothing was changed.")
+    name = f"file:{quote(os.path.abspath(path))}?mode=rw"
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(name, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
+        for said in ("journal_mode = DELETE", "synchronous = EXTRA", "foreign_keys = ON", "trusted_schema = OFF"):
+            connection.execute(f"PRAGMA {said}")
+        return connection
+
+    engine: Engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool, hide_parameters=True)
+
+    @sa.event.listens_for(engine, "begin")  # type: ignore[untyped-decorator]
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("partly_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _server(sa: Any, place: Place) -> Engine:
+    try:
+        url = sa.engine.make_url(f"postgresql+psycopg://{place.server}")
+        engine: Engine = sa.create_engine(url, hide_parameters=True, isolation_level="REPEATABLE READ")
+    except ImportError as error:
+        raise DataError(NEEDED) from error
+    except (sa.exc.ArgumentError, ValueError):
+        raise DataError(f"{place.shown}: is no URL of a server: postgresql://user@host/database.") from None
+
+    @sa.event.listens_for(engine, "begin")  # type: ignore[untyped-decorator]
+    def begin(connection: Connection) -> None:
+        if connection.get_execution_options().get("partly_writes"):
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(%s)", (int.from_bytes(MARK),))
+
+    return engine
+
+
+def _reason(words: str) -> str:
+    """In words of ours where something is to be done about it."""
+    if "locked" in words:
+        return f"others have been writing for {WAIT:.0f} s ({words}). Nothing was changed; try again."
+    if "malformed" in words or "not a database" in words or "corrupt" in words:
+        return f"damaged ({words}). Restore a copy; `sqlite3 FILE .recover` may save what is left."
+    if "readonly" in words or "read-only" in words or "unable to open" in words:
+        return f"cannot be written ({words}). Nothing was changed."
+    if "full" in words or "disk I/O" in words:
+        return f"cannot be written ({words}). What was acknowledged before is intact."
+    return f"the database refused ({words})."
