@@ -93,10 +93,11 @@ def candidates(
         scored = info.make(method, pool, clock, **info.complete(dict(settings or {})))
         for parts, batch in zip(scored, pool.in_order(), strict=True):
             score = _array(parts["score"])
+            assert isinstance(batch.x, Tensor)  # nobody shares this work
             chance = _array(method.logits(batch.x, batch.z).sigmoid())
             unknown = _array(batch.z) == 0
-            for row in range(start, start + len(score)):
-                unknown[row - start, before.get(row, [])] = False
+            for place in range(len(score)):
+                unknown[place, before.get(start + place, [])] = False
             worth = value(score, chance, _array(batch.z) == 0, lines) / seconds
             row, column = np.nonzero(unknown)
             found = Candidates(row + start, column, worth[row, column], score[row, column], chance[row, column])
@@ -158,7 +159,7 @@ def mixed(
     stretch, so that nobody can count to it."""
     total = len(best) + len(random) + len(again)
     guests = [*random, *again]
-    rng.shuffle(guests)  # type: ignore[arg-type]
+    rng.shuffle(guests)
     ends = np.linspace(0, total, len(guests) + 1)
     places = [int(rng.integers(int(low), max(int(low) + 1, int(high)))) for low, high in pairwise(ends)]
     at = dict(zip(places, guests, strict=True))

@@ -172,8 +172,8 @@ class Desk:
             row = connection.execute(asked.order_by(table.c.answered.desc(), table.c.id.desc()).limit(1)).first()
             if row is None:
                 raise Refused("There is no answer of yours to take back.", 404)
-            again = {"state": "open", "value": None, "answered": None, "seconds": None, "batch": None, "view": None}
-            again["until"] = self.now() + HELD
+            again: dict[str, Any] = {"state": "open", "until": self.now() + HELD}
+            again |= dict.fromkeys(("value", "answered", "seconds", "batch", "view"))
             if connection.execute(update(table).where(mine, table.c.id == row.id).values(again)).rowcount != 1:
                 raise Refused("This answer was taken back meanwhile.", 409)
             ledger.undo(row.batch, by=person.name, note=NOTE)
@@ -200,7 +200,7 @@ class Desk:
 
     def known(self, connection: Connection, item: str) -> Ternary:
         """What is known of an item, [L]: what was given, and answers on these pages, the latest last."""
-        z = self.given.rows([self.rows[item]])[0].copy()
+        z: Ternary = self.given.rows([self.rows[item]])[0].copy()
         asked = select(table.c.label, table.c.value).where(table.c.item == item, table.c.state == "answered")
         for label, value in connection.execute(asked.order_by(table.c.answered, table.c.id)):
             z[self.columns[label]] = VALUES[value]
@@ -224,11 +224,11 @@ class Desk:
     def _deduced(self, item: str, z: Ternary) -> Ternary:
         assert self.hierarchy is not None
         try:
-            return self.hierarchy.deduce(Labels.from_ternary(z[None], names=self.given.names, ids=[item])).rows([0])[0]
+            found = self.hierarchy.deduce(Labels.from_ternary(z[None], names=self.given.names, ids=[item]))
         except LabelError as error:
-            raise Refused(
-                f"This contradicts what is known of the item: {str(error).splitlines()[-1].strip()}", 409
-            ) from None
+            told = str(error).splitlines()[-1].strip()
+            raise Refused(f"This contradicts what is known of the item: {told}", 409) from None
+        return np.asarray(found.rows([0])[0])
 
 
 def _queue(able: ColumnElement[bool]) -> Any:

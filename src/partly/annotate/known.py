@@ -51,8 +51,8 @@ def without(labels: Labels, answers: Iterable[Answer], hierarchy: Hierarchy | No
     if hierarchy is not None:
         with suppress(LabelError):  # people contradict each other over it: then only what they said is left out
             asked |= hierarchy.deduce(Labels.from_ternary(z, names=labels.names)).rows(slice(None)) != 0
-    row, column = np.nonzero(asked)
-    return labels.with_entries(rows[row], column, np.zeros(len(row), np.int8))
+    at_row, at_column = np.nonzero(asked)
+    return labels.with_entries(rows[at_row], at_column, np.zeros(len(at_row), np.int8))
 
 
 @contextmanager

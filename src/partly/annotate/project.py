@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from partly import data
 from partly.active.queries import find
 from partly.annotate import figures, records
@@ -13,7 +15,8 @@ from partly.annotate.desk import Desk
 from partly.annotate.known import beside, without
 from partly.data import Dataset
 from partly.errors import DataError, SettingError, within
-from partly.labels import Labels
+from partly.labels import Hierarchy, Labels
+from partly.labels.names import Names
 from partly.ledger import Ledger, place_of
 
 
@@ -57,14 +60,29 @@ def open_project(plan: Plan, author: str = "partly") -> tuple[Dataset, Desk]:
     ).widened()
     ledger = _ledger(plan.ledger, found, plan.labels or plan.data, author)
     records.prepare(ledger.store)
-    hierarchy = ledger.hierarchy() or found.hierarchy
     wanted = found.labels
     if not wanted.names:  # items by themselves: the ledger says which labels there are
-        wanted = Labels.from_codes([], [], [], ledger.vocabulary().names, found.labels.ids)
+        none = np.empty(0, np.int64)
+        wanted = Labels.from_codes(none, none, none, ledger.vocabulary().names, found.labels.ids)
+    hierarchy = ledger.hierarchy() or among(found.hierarchy, wanted.names)
     known = beside(ledger.labels(), wanted, place_of(plan.ledger).shown)
     desk = Desk(ledger, known, hierarchy)
     desk.given = without(known, figures.answers(desk, figures.answered(desk)), hierarchy)
     return replace(found, labels=known, hierarchy=hierarchy, truth=None, test=None), desk
+
+
+def among(hierarchy: Hierarchy | None, names: Names) -> Hierarchy | None:
+    """Of a hierarchy, what it says of these labels: the nearest of them above each; None where it says nothing."""
+    if hierarchy is None:
+        return None
+    pairs = {}
+    for name in names:
+        above = hierarchy.parents.get(name)
+        while above is not None and above not in names:
+            above = hierarchy.parents.get(above)
+        if above is not None:
+            pairs[name] = above
+    return Hierarchy(pairs) if pairs else None
 
 
 def _ledger(url: str, found: Dataset, source: str, author: str) -> Ledger:
@@ -79,6 +97,6 @@ def _ledger(url: str, found: Dataset, source: str, author: str) -> Ledger:
             f"{place.shown}: there is no ledger yet, and {source} has no labels. Give --labels with the observed "
             "labels, or make a ledger that names them: partly ledger init."
         )
-    made = Ledger.create(place, found.labels.names, found.hierarchy, author=author)
+    made = Ledger.create(place, found.labels.names, among(found.hierarchy, found.labels.names), author=author)
     made.append_labels(found.labels, author=source, note="known at the start")
     return made

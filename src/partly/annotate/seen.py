@@ -4,8 +4,8 @@ a path; a picture is decoded by the project's own reader and encoded anew, so th
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -30,9 +30,10 @@ class Seen:
 
     items: Items
     rows: tuple[int, ...] | None = None
+    _kept: Callable[[int], tuple[bytes, str]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "picture", lru_cache(KEPT)(self._picture))
+        object.__setattr__(self, "_kept", lru_cache(KEPT)(self._encoded))
 
     def of(self, item: int) -> dict[str, Any]:
         """As plain values; what is text stays text."""
@@ -52,8 +53,11 @@ class Seen:
         names = self.items.names
         return [[names[j] if names else f"feature {j}", f"{float(values[j]):.4g}"] for j in shown]
 
-    def _picture(self, item: int) -> tuple[bytes, str]:
+    def picture(self, item: int) -> tuple[bytes, str]:
         """The picture of an item, encoded anew, and its type."""
+        return self._kept(item)
+
+    def _encoded(self, item: int) -> tuple[bytes, str]:
         if self.items.kind != "pictures":
             raise DataError("These items are no pictures.")
         pixels = self._pixels(self._at(item))

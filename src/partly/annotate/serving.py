@@ -84,7 +84,7 @@ def serve(plan: Plan, served: Served, say: Callable[[str], None]) -> None:
     keeper = Keeper(plan).start()
     site.training = keeper.words
     config = uvicorn.Config(
-        make_app(site),  # type: ignore[arg-type]
+        make_app(site),
         host=served.host,
         port=served.port,
         access_log=False,  # addresses hold tokens

@@ -75,10 +75,19 @@ class Trainer:
             last = connection.execute(choose(rounds).order_by(rounds.c.id.desc()).limit(1)).first()
             answers = connection.scalar(choose(func.count()).where(table.c.state == "answered")) or 0
             left = connection.scalar(choose(func.count()).where(table.c.state == "open")) or 0
-        if last is None:
+        if last is None or (last.id == 1 and last.query == "random"):
             return True
         since = answers - last.answers
         return since >= self.plan.every or (not left and since > 0)
+
+    def begin(self) -> None:
+        """Where nobody was asked yet: a few random questions at once, so that nobody waits for the first model."""
+        if self.first is None and not figures.rounds(self.desk):
+            known = coherent(self.desk.given, self.opened.hierarchy)
+            count = max(1, round(self.plan.random * self.plan.count))
+            random = drawn(known, count, Clock(self.plan.seed).epoch_rng("first questions"))
+            said = {"answers": 0, "known": int(known.known_per_item().sum()), "seconds": 0.0, "query": "random"}
+            self.desk.pose(said | {"found": "{}"}, [Wanted(row, column, True) for row, column in random])
 
     def round(self) -> int:
         """Train, measure, pose; how many questions were posed."""
@@ -109,7 +118,8 @@ class Trainer:
         if not known.known_per_item().any():
             return None
         self.say(f"A model is being trained on {int(known.known_per_item().sum()):,} known entries.")
-        return clone(self.base).fit(self.opened.items, known).fitted_
+        model: Classifier = clone(self.base)
+        return model.fit(self.opened.items, known).fitted_
 
     # ---------------------------------------------------------------- what to ask
 
@@ -264,6 +274,7 @@ def main() -> None:
     try:
         opened, desk = open_project(plan)
         trainer = Trainer(plan, opened, desk, say)
+        trainer.begin()
         while not _ended(PAUSE):
             if trainer.due():
                 count = trainer.round()
