@@ -10,7 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partly import Classifier
-from partly.annotate.chosen import NONE, Candidates, Wanted, candidates, drawn, mixed, unlike, value
+from partly.annotate.chosen import (
+    NONE,
+    Candidates,
+    Wanted,
+    bundles,
+    candidates,
+    drawn,
+    joined,
+    mixed,
+    unlike,
+    value,
+)
 from partly.clock import Clock
 from partly.labels import Hierarchy, Labels
 
@@ -154,3 +165,25 @@ def test_candidates_by_hand(trained: tuple[Classifier, np.ndarray, Labels]) -> N
     assert list(zip(found.rows.tolist(), found.columns.tolist(), strict=True)) == [(int(i), int(j)) for i, j in best]
     np.testing.assert_allclose(found.value, [worth[e] / seconds[e[1]] for e in best], rtol=1e-4)
     np.testing.assert_allclose(found.probability, [p[e] for e in best], rtol=1e-4)
+
+
+def test_bundles_are_items_of_which_several_labels_are_worth_asking() -> None:
+    found = made([0, 1, 1, 2, 2, 2, 3], [0, 0, 1, 1, 2, 3, 0], [9.0, 2.0, 3.0, 1.0, 2.0, 1.5, 1.0])
+    picked = bundles(found, 10, [])
+    assert list(zip(picked.rows.tolist(), picked.columns.tolist(), strict=True)) == [
+        (1, 1),
+        (1, 0),
+        (2, 2),
+        (2, 3),
+        (2, 1),
+    ]
+    below = bundles(found, 10, ABOVE)  # of item 1 only the better of a label and one above it, which is no bundle
+    assert below.rows.tolist() == [2, 2, 2]
+    assert bundles(found, 3, []).rows.tolist() == [1, 1, 2]
+    assert bundles(found, 10, [], most=2).rows.tolist() == [1, 1, 2, 2]
+
+
+def test_joined_ones_are_there_once() -> None:
+    found = joined(made([0, 1], [0, 0], [1.0, 2.0]), made([1, 2], [0, 0], [5.0, 6.0]))
+    assert found.rows.tolist() == [0, 1, 2]
+    assert found.value.tolist() == [1.0, 2.0, 6.0]

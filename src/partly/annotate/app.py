@@ -21,7 +21,7 @@ from partly.annotate.site import Site, cookie_of, site_of
 from partly.errors import PartlyError
 
 TOKEN = "x-partly-page"
-STATIC = {"page.js": "text/javascript", "page.css": "text/css"}
+STATIC = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
 KEPT = {"cache-control": "private, max-age=600"}
 
 

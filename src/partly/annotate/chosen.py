@@ -4,6 +4,7 @@
   below it, so it is asked first where it settles much; a child's yes settles all above.
 - Cost: the value is divided by the seconds that answers to this label have taken.
 - Diversity: greedily the best, where an item that lies near one that was chosen for the same label is worth less.
+- For who looks at one item at a time, a share of them comes in bundles: items of which several labels are worth asking.
 - The shadow arm: in every ten places, at one that is drawn too, a random unknown entry, which nobody can tell from the
   others. What it brings says what choosing is worth (`worth`).
 - Repeats: some questions come again, to the same person or to another, to measure how far answers can be trusted.
@@ -34,8 +35,10 @@ Entry = tuple[int, int]  # row, column
 Lines = list[tuple[int, int]]  # (label, one above it)
 BLOCK = 1024  # items that are scored at a time
 WIDER = 8  # so many times the questions wanted are kept for the choice of unlike ones
+BUNDLE = 6  # questions about one item, of those that come in bundles
 NEAR = 0.1  # of the middle squared distance: there an item has lost about two thirds of its worth beside another
 BLOCKED = -np.inf
+FIELDS = ("rows", "columns", "value", "score", "probability")
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,7 @@ class Candidates:
         return len(self.rows)
 
     def __getitem__(self, index: Any) -> Candidates:
-        parts = (self.rows, self.columns, self.value, self.score, self.probability)
-        return Candidates(*(part[index] for part in parts))
+        return Candidates(*(getattr(self, name)[index] for name in FIELDS))
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,29 @@ def unlike(found: Candidates, vectors: Floats, count: int, lines: Lines) -> Cand
     return found[np.array(chosen, np.int64)]
 
 
+def bundles(found: Candidates, count: int, lines: Lines, most: int = BUNDLE) -> Candidates:
+    """At most so many of them, in bundles of one item: the items whose best questions are worth most together. A label
+    and one above it are not in one bundle."""
+    kin = {pair for line in lines for pair in (line, line[::-1])}
+    by_item: dict[int, list[int]] = {}
+    for k in np.argsort(-found.value, kind="stable").tolist():
+        mine = by_item.setdefault(int(found.rows[k]), [])
+        if len(mine) < most and not any((int(found.columns[k]), int(found.columns[i])) in kin for i in mine):
+            mine.append(k)
+    best = sorted(by_item.values(), key=lambda mine: -found.value[mine].sum())
+    several = [k for mine in best if len(mine) > 1 for k in mine]
+    return found[np.array(several[:count], np.int64)]
+
+
+def joined(*parts: Candidates) -> Candidates:
+    """One after the other; of an entry that is in several, the first."""
+    both = Candidates(*(np.concatenate([getattr(one, name) for one in parts]) for name in FIELDS))
+    first = {
+        entry: k for k, entry in reversed(list(enumerate(zip(both.rows.tolist(), both.columns.tolist(), strict=True))))
+    }
+    return both[np.sort(np.array(list(first.values()), np.int64))]
+
+
 def drawn(labels: Labels, count: int, rng: np.random.Generator, asked: Collection[Entry] = ()) -> list[Entry]:
     """Unknown entries, each as likely as any other, none of those asked before; fewer where there are not so many."""
     open_ = labels.shape[1] - labels.known_per_item()
@@ -176,12 +201,7 @@ def _near(vectors: Floats) -> float:
 
 
 def _best(one: Candidates, other: Candidates, most: int) -> Candidates:
-    both = Candidates(
-        *(
-            np.concatenate([getattr(one, name), getattr(other, name)])
-            for name in ("rows", "columns", "value", "score", "probability")
-        )
-    )
+    both = joined(one, other)
     return both[np.lexsort((both.columns, both.rows, -both.value))[:most]]
 
 

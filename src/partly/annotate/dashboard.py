@@ -12,6 +12,7 @@ from partly.annotate import figures, records
 from partly.annotate.desk import Desk
 from partly.annotate.people import Person
 from partly.annotate.site import Site
+from partly.annotate.worth import Worth
 
 MOST = 20  # lines of a list
 WIDTH, HEIGHT = 600, 160  # of the drawing
@@ -40,7 +41,7 @@ def gathered(site: Site, person: Person) -> dict[str, Any]:
         "left": span(standing["open"] * usual),
         "rounds": rounds,
         "curve": curve([(one["answers"], one["loss"]) for one in rounds if one["loss"] is not None]),
-        "worth": last.get("worth", {}).get("words", ""),
+        "worth": _worth(desk, last.get("worth")),
         "doubts": last.get("doubts", [])[:MOST] if person.admin else [],
         "agreement": figures.agreement(desk),
         "disagreements": desk.ledger.disagreements()[:MOST] if person.admin else [],
@@ -48,6 +49,13 @@ def gathered(site: Site, person: Person) -> dict[str, Any]:
             batch for batch in desk.ledger.log() if batch.kind == "model" and not batch.undone_by and batch.count
         ][-MOST:],
     }
+
+
+def _worth(desk: Desk, found: dict[str, Any] | None) -> str:
+    """What was measured last; where that says nothing yet, how far it is."""
+    if found and found["saved"] is not None:
+        return str(found["words"])
+    return Worth(len(figures.arm(desk, True)), len(figures.arm(desk, False))).words
 
 
 def span(seconds: float) -> str:

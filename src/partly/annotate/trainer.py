@@ -27,7 +27,19 @@ from sqlalchemy import select as choose
 
 from partly import run
 from partly.annotate import figures, records
-from partly.annotate.chosen import NONE, WIDER, Candidates, Wanted, candidates, drawn, lines_of, mixed, unlike
+from partly.annotate.chosen import (
+    NONE,
+    WIDER,
+    Candidates,
+    Wanted,
+    bundles,
+    candidates,
+    drawn,
+    joined,
+    lines_of,
+    mixed,
+    unlike,
+)
 from partly.annotate.desk import Desk
 from partly.annotate.known import beside
 from partly.annotate.project import Plan, open_project
@@ -43,6 +55,7 @@ from partly.labels.matrix import Ternary
 PAUSE = 1.0  # seconds between two looks at the database
 NICE = 10  # the pages come first
 DOUBTS = 20  # given labels that are listed
+IN_BUNDLES = 0.3  # of the chosen questions: several about one item
 SURE = 0.9  # of the contrary
 AGAIN = 1.25  # so many times the random answers of the last measurement, and it is made again
 Say = Callable[[str], None]
@@ -113,13 +126,14 @@ class Trainer:
     def _fitted(self, known: Labels) -> run.Fitted | None:
         """The model of this round; None where nothing is known to learn from."""
         if self.first is not None:
-            model, self.first = self.first, None
-            return model
+            there, self.first = self.first, None
+            return there
         if not known.known_per_item().any():
             return None
         self.say(f"A model is being trained on {int(known.known_per_item().sum()):,} known entries.")
         model: Classifier = clone(self.base)
-        return model.fit(self.opened.items, known).fitted_
+        fitted: run.Fitted = model.fit(self.opened.items, known).fitted_
+        return fitted
 
     # ---------------------------------------------------------------- what to ask
 
@@ -158,7 +172,11 @@ class Trainer:
             asked=asked,
             settings=plan.settings,
         )
-        return unlike(found, vectors(fitted, items, found.rows), count, lines) if len(found) else found
+        if not len(found):
+            return found
+        several = bundles(found, round(IN_BUNDLES * count), lines)
+        spread = unlike(found, vectors(fitted, items, found.rows), count, lines)
+        return joined(several, spread)[:count]
 
     def _again(self, answers: Any, count: int, rng: np.random.Generator) -> list[Wanted]:
         """Answered questions that come once more, each once: by turns to who answered, and to others where there are

@@ -221,6 +221,7 @@ function questions(view, count) {
   function skip(one) {
     if (one.value !== null) { return; }
     since = performance.now();
+    say("");
     mark(one, "skipped");
     one.note.textContent = "Skipped: no answer.";
     onward();
