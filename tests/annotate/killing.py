@@ -2,8 +2,8 @@
 
     python tests/annotate/killing.py --answers 200 --seed 3
 
-One process forks the others, so that nothing is imported twice: a server that is killed again and again, and somebody who
-answers, sends again what was not acknowledged, and writes down what was.
+One process forks the others, so that nothing is imported twice: a server that is killed again and again, and somebody
+who answers, sends again what was not acknowledged, and writes down what was.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import uvicorn  # noqa: E402
+import uvicorn
 
-from annotate.making import Project, pose, project  # noqa: E402
-from partly.annotate.app import make_app  # noqa: E402
-from partly.annotate.doors import here  # noqa: E402
-from partly.annotate.people import page_token  # noqa: E402
-from partly.annotate.site import Site, cookie_of  # noqa: E402
+from annotate.making import Project, pose, project
+from partly.annotate.app import make_app
+from partly.annotate.doors import App, here
+from partly.annotate.people import page_token
+from partly.annotate.site import Site, cookie_of
 
 VALUES = ("yes", "no", "cannot tell")
 
@@ -46,9 +46,8 @@ def forked(job: Any, *given: Any) -> int:
     return number
 
 
-def serve(site: Site, listening: socket.socket) -> None:
-    config = uvicorn.Config(make_app(site), log_level="error", lifespan="off", ws="none")
-    uvicorn.Server(config).run(sockets=[listening])
+def serve(app: App, listening: socket.socket) -> None:
+    uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none")).run(sockets=[listening])
 
 
 def answer(site: Site, session: str, path: Path, seed: int) -> None:
@@ -94,16 +93,23 @@ def run(answers: int, seed: int, folder: Path) -> dict[str, int]:
     site.port = listening.getsockname()[1]
     site.address = here(site.port)
     session = made.people.start(made.people.invite("admin", made.person().id))
-    somebody, kills, over = forked(answer, site, session, folder / "acknowledged", seed), 0, False
+    app, acknowledged = make_app(site), folder / "acknowledged"
+    acknowledged.touch()
+    somebody, kills, over = forked(answer, site, session, acknowledged, seed), 0, False
     while not over:
-        server, until = forked(serve, site, listening), time.monotonic() + chance.expovariate(1 / 0.8)
-        while time.monotonic() < until and not over:
+        server, enough = forked(serve, app, listening), _lines(acknowledged) + chance.randint(1, 9)
+        while _lines(acknowledged) < enough and not over:
             over = os.waitpid(somebody, os.WNOHANG) != (0, 0)
-            time.sleep(0.005)
+            time.sleep(0.002)
+        time.sleep(0 if over else chance.uniform(0, 0.03))  # in the middle of the next one, wherever that is
         os.kill(server, signal.SIGKILL)
         os.waitpid(server, 0)
         kills += not over
-    return {"answers": answers, "kills": kills} | looked(made, folder / "acknowledged")
+    return {"answers": answers, "kills": kills} | looked(made, acknowledged)
+
+
+def _lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n")
 
 
 def looked(made: Project, path: Path) -> dict[str, int]:

@@ -1,5 +1,5 @@
-"""The pages are killed while somebody answers: what was acknowledged is in the ledger, once. `killing.py` does it for as
-long as asked."""
+"""The pages are killed while somebody answers: what was acknowledged is in the ledger, once. `killing.py` does it for
+as long as asked."""
 
 from __future__ import annotations
 
