@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 import partly
 from partly.catalogue import parse_settings
+from partly.commands import ledger_group
 from partly.commands.options import (
     Absent,
     Count,
@@ -80,6 +81,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+app.add_typer(ledger_group.ledger, name="ledger", cls=Commands)
+app.add_typer(ledger_group.vocabulary, name="vocabulary", cls=Commands)
 
 
 def _version(wanted: bool) -> None:
