@@ -486,6 +486,7 @@ def refine(
         str | None, typer.Option(help="Simulate: hide labels (coarse-only:0.01, ...), and let the truth answer.")
     ] = None,
     answers: Annotated[Path | None, typer.Option(help="The questions of this round, with answers.")] = None,
+    author: Annotated[str | None, typer.Option(help="Who answered, where --labels is a ledger.")] = None,
     query: Query = "look-ahead",
     query_setting: QuerySetting = None,
     count: Count = 100,
@@ -521,6 +522,7 @@ def refine(
         scenario=scenario,
         hierarchy=hierarchy,
         answers=answers,
+        author=author,
         rounds=rounds,
         shadow=shadow,
         plan=Plan(query, count, round_epochs, restart, settings=parse_settings(query_setting or [])),
