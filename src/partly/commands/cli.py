@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 import partly
 from partly.catalogue import parse_settings
+from partly.commands import ledger_group
 from partly.commands.options import (
     Absent,
     Count,
@@ -80,6 +81,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+app.add_typer(ledger_group.ledger, name="ledger", cls=Commands)
+app.add_typer(ledger_group.vocabulary, name="vocabulary", cls=Commands)
 
 
 def _version(wanted: bool) -> None:
@@ -481,6 +486,7 @@ def refine(
         str | None, typer.Option(help="Simulate: hide labels (coarse-only:0.01, ...), and let the truth answer.")
     ] = None,
     answers: Annotated[Path | None, typer.Option(help="The questions of this round, with answers.")] = None,
+    author: Annotated[str | None, typer.Option(help="Who answered, where --labels is a ledger.")] = None,
     query: Query = "look-ahead",
     query_setting: QuerySetting = None,
     count: Count = 100,
@@ -516,6 +522,7 @@ def refine(
         scenario=scenario,
         hierarchy=hierarchy,
         answers=answers,
+        author=author,
         rounds=rounds,
         shadow=shadow,
         plan=Plan(query, count, round_epochs, restart, settings=parse_settings(query_setting or [])),

@@ -15,13 +15,14 @@ from partly.labels import Hierarchy, Labels
 from partly.labels.names import checked_names, coded, is_missing
 from partly.ledger import fetching, recording
 from partly.ledger.fetching import Folded
-from partly.ledger.folding import POLICIES
+from partly.ledger.folding import POLICIES, Ints
 from partly.ledger.history import At, Batch, History, Taken, check_source, cut, plain_text, replayed
 from partly.ledger.places import Place, place_of, policy_of
 from partly.ledger.recording import Draft
 from partly.ledger.store import Store
 from partly.ledger.vocabulary import Change, Vocabulary, refuse_taken
 
+Said = tuple[Ints, Ints, npt.NDArray[np.int8]]  # rows, columns and z
 WORDS = {1: "yes", -1: "no", 0: "cannot tell"}
 KNOWN = {1: "yes", -1: "no", 0: "unknown"}
 
@@ -73,10 +74,6 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self.store.place.shown!r})"
 
-    def close(self) -> None:
-        """Give back connections to a server; a file needs none."""
-        self.store.engine.dispose()
-
     # ---------------------------------------------------------------- saying something
 
     def append(
@@ -121,18 +118,33 @@ class Ledger:
         of the vocabulary, of which several may be the same: then a yes of one is a yes, and a no takes a no of all."""
         names, (row, column, value) = labels.names, labels.entries()
         z = np.where(value == 1, 1, -1).astype(np.int8)
-        if mapping:
-            names, row, column, z = mapped(labels, mapping)
-        silent = np.setdiff1d(np.arange(len(labels)), row)
-        row, column = np.r_[row, silent], np.r_[column, np.full(len(silent), -1)]
-        z = np.r_[z, np.zeros(len(silent), np.int8)]
-        return self._append(Draft(kind, author, run, note, key, labels.ids, names, row, column, z, None), add_labels)
+        names, said = _regrouped((row, column, z), names, mapping or {})
+        said = _with_silent(len(labels), said)
+        return self._append(Draft(kind, author, run, note, key, labels.ids, names, *said), add_labels)
+
+    def append_ledger(
+        self, other: Ledger, *, mapping: Mapping[str, str] | None = None, add_labels: bool = False
+    ) -> list[int]:
+        """What each voice of another ledger says by now, as a batch of that voice: who said it stays known."""
+        history = other._history(None)
+        by_last = {one.source: one.number for one in history.batches if one.count and not one.undone_by}
+        made = []
+        for kind, author, run in sorted(by_last, key=lambda source: by_last[source]):
+            with other.store.reading() as connection:
+                found = fetching.folded(other.store, connection, history, "latest", True, (kind, author, run))
+            entries, names = found.entries, history.vocabulary.names
+            column = _positions([one.number for one in history.vocabulary.shown], entries.label)
+            here, row = column >= 0, np.searchsorted(found.items, entries.item)
+            names, said = _regrouped((row[here], column[here], entries.z[here]), names, mapping or {})
+            note, said = f"from {other.store.place.shown}", _with_silent(len(found.names), said)
+            made.append(self._append(Draft(kind, author, run, note, None, found.names, names, *said), add_labels))
+        return made
 
     def _append(self, said: Draft, add_labels: bool) -> int:
         check_source(said.kind, said.author, said.run)
-        plain_text(author=said.author, run=said.run, note=said.note, key=said.key or "")
-        for word in (*said.items, *said.labels):
-            plain_text(name=word)
+        plain_text("author, run, note or key", [said.author, said.run, said.note, said.key or ""])
+        plain_text("items", said.items)
+        plain_text("labels", said.labels)
         with self.store.writing() as connection:
             history = fetching.structure(self.store, connection)
             there = recording.by_key(self.store, connection, history.vocabulary, said)
@@ -162,7 +174,7 @@ class Ledger:
         """Take back a batch; or what it said of an item (and a label); or, without a batch, all that a source has said
         so far, of this kind, author and run. Nothing is erased: this is a batch too, and undoing it gives all back."""
         check_source("person", by, "")
-        plain_text(by=by, note=note)
+        plain_text("by or note", [by, note])
         with self.store.writing() as connection:
             history = replayed(fetching.batches(self.store, connection))
             numbers = _meant(history.batches, batch, {"kind": kind, "author": author, "run": run})
@@ -181,10 +193,9 @@ class Ledger:
         words). `at`: as after a batch, or at a time. `models`: what models said counts too, where nobody else spoke."""
         found = self.folded(at, policy=policy, models=models)
         shown, entries = found.history.vocabulary.shown, found.shown
-        column = np.zeros(1 + max((one.number for one in shown), default=0), np.int64)
-        column[[one.number for one in shown]] = np.arange(len(shown))
         row, value = np.searchsorted(found.items, entries.item), (entries.z == 1).astype(np.int8)
-        return Labels.from_codes(row, column[entries.label], value, [one.name for one in shown], found.names)
+        column = _positions([one.number for one in shown], entries.label)
+        return Labels.from_codes(row, column, value, [one.name for one in shown], found.names)
 
     def folded(self, at: At = None, *, policy: str = "latest", models: bool = False) -> Folded:
         """The same before it becomes Labels: with the hidden labels, ranks, and where voices differ."""
@@ -308,29 +319,47 @@ class Ledger:
         with self.store.writing() as connection:
             history = fetching.structure(self.store, connection)
             made = tuple(changes(history.vocabulary, recording.free_label(history)))
-            for _, name in (pair for change in made for pair in change.new):
-                plain_text(name=name)
+            plain_text("author and labels", [author, *(name for change in made for _, name in change.new)])
             return recording.write(self.store, connection, history, Draft("person", author), made)
 
 
-def mapped(labels: Labels, mapping: Mapping[str, str]) -> tuple[tuple[str, ...], Any, Any, Any]:
-    """(names, row, column, z) under the names that the mapping gives."""
-    strange = [repr(name) for name in mapping if name not in labels.names]
+def _regrouped(said: Said, names: Sequence[str], mapping: Mapping[str, str]) -> tuple[tuple[str, ...], Said]:
+    """Names and entries under the names that the mapping gives. Of several that become one, a yes of any is a yes, a no
+    takes a no of all, and else what somebody could not tell of one he cannot tell of all."""
+    (row, column, z), (new, place) = said, _renamed(names, mapping)
+    sizes = np.bincount(place, minlength=len(new))
+    flat, at = np.unique(row * len(new) + place[column], return_inverse=True)
+    yes, no, unsure = (np.bincount(at, z == value, minlength=len(flat)) for value in (1, -1, 0))
+    found = np.select([yes > 0, no == sizes[flat % max(1, len(new))]], [1, -1], 0).astype(np.int8)
+    told = (found != 0) | (unsure > 0)
+    return new, (flat[told] // max(1, len(new)), flat[told] % max(1, len(new)), found[told])
+
+
+def _renamed(names: Sequence[str], mapping: Mapping[str, str]) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+    """The names that the mapping gives, each once, and which of them each of these becomes."""
+    strange = [repr(name) for name in mapping if name not in names]
     if strange:
         raise LabelError(
-            f"The mapping names labels that are not there, of {len(labels.names)}" + listing(strange, len(strange))
+            f"The mapping names labels that are not there, of {len(names)}" + listing(strange, len(strange))
         )
-    wanted = [mapping.get(name, name) for name in labels.names]
-    names = checked_names(dict.fromkeys(wanted))
-    groups = [[j for j, name in enumerate(wanted) if name == one] for one in names]
+    wanted = [mapping.get(name, name) for name in names]
+    new = checked_names(dict.fromkeys(wanted))
+    return new, np.array([new.index(name) for name in wanted], np.int64)
 
-    def rule(z: npt.NDArray[np.int8], _: slice) -> npt.NDArray[np.int8]:
-        parts = [z[:, group] for group in groups]
-        columns = [np.where((part == 1).any(1), 1, np.where((part == -1).all(1), -1, 0)) for part in parts]
-        return np.stack(columns, axis=1).astype(np.int8)
 
-    row, column, value = labels.mapped(rule, names).entries()
-    return names, row, column, np.where(value == 1, 1, -1).astype(np.int8)
+def _with_silent(count: int, said: Said) -> Said:
+    """And the items of which nothing more is said than that they are there."""
+    silent = np.setdiff1d(np.arange(count), said[0])
+    nothing = np.full(len(silent), -1)
+    return np.r_[said[0], silent], np.r_[said[1], nothing], np.r_[said[2], np.zeros(len(silent), np.int8)]
+
+
+def _positions(words: Sequence[int], wanted: Ints) -> Ints:
+    """Where each wanted number stands among some; -1 where it does not."""
+    at = np.full(1 + max([*words, int(wanted.max(initial=0))]), -1)
+    at[list(words)] = np.arange(len(words))
+    found: Ints = at[wanted]
+    return found
 
 
 def _ternary(values: Iterable[Any]) -> npt.NDArray[np.int8]:

@@ -90,14 +90,15 @@ class Rows:
 
 def rows(store: Store, connection: Connection, last: int, low: int, high: int, batch: int | None = None) -> Rows:
     """All statements of batches up to the last about items from low to below high; in the order of batches."""
-    pieces = list(_pieces(store, connection, last, low, high, batch))
-    if not pieces:
+    found = list(pieces(store, connection, last, low, high, batch))
+    if not found:
         nothing = np.empty(0, np.int64)
         return Rows(nothing, nothing, nothing, nothing.astype(np.int8), nothing.astype(np.float32))
-    return Rows(*(np.concatenate([getattr(one, part.name) for one in pieces]) for part in fields(Rows)))
+    return Rows(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(Rows)))
 
 
-def _pieces(store: Store, connection: Connection, last: int, low: int, high: int, batch: int | None) -> Iterator[Rows]:
+def pieces(store: Store, connection: Connection, last: int, low: int, high: int, batch: int | None) -> Iterator[Rows]:
+    """`rows`, a piece at a time."""
     table = store.tables["statements"]
     query = store.sa.select(table).where(table.c.batch <= last, table.c.first_item < high, table.c.last_item >= low)
     if batch is not None:
@@ -145,8 +146,16 @@ def counting(found: Rows, history: History, kinds: Sequence[str] = tuple(RANKS))
 # ---------------------------------------------------------------- the fold
 
 
-def folded(store: Store, connection: Connection, history: History, policy: str, models: bool) -> Folded:
-    """Of one state. What is held at a time is by the block, beside the entries that come out."""
+def folded(
+    store: Store,
+    connection: Connection,
+    history: History,
+    policy: str,
+    models: bool,
+    source: tuple[str, str, str] | None = None,
+) -> Folded:
+    """Of one state; of what one source says alone, where it is given. What is held at a time is by the block, beside
+    the entries that come out."""
     voices: dict[tuple[str, str, str], int] = {}
     voice, rank = np.zeros(history.last + 1, np.int64), np.zeros(history.last + 1, np.int8)
     for one in history.batches:
@@ -158,7 +167,11 @@ def folded(store: Store, connection: Connection, history: History, policy: str, 
     for low, high in _blocks(store, connection, history):
         found = rows(store, connection, history.last, low, high)
         found = found[counting(found, history, kinds)]
-        items.append(np.unique(found.item))
+        if source is not None:
+            found = found[voice[found.batch] == voices.get(source, -1)]
+        seen = np.zeros(high - low, bool)
+        seen[found.item - low] = True
+        items.append(np.flatnonzero(seen) + low)
         found = found[np.isin(found.label, there)]  # not of labels whose adding is taken back, nor of none
         said = Statements(found.item, found.label, found.z, voice[found.batch], rank[found.batch])
         parts.append(consequences(fold(said, policy), history.vocabulary))
@@ -176,10 +189,14 @@ def _blocks(store: Store, connection: Connection, history: History) -> list[tupl
     return [(low, min(low + step, end)) for low in range(0, end, step)]
 
 
-def _names(store: Store, connection: Connection, numbers: Ints) -> tuple[str, ...]:
+def item_names(store: Store, connection: Connection) -> dict[int, str]:
     table = store.tables["items"]
     query = store.sa.select(table.c.number, table.c.name).execution_options(yield_per=1 << 14)
-    known = dict(tuple(row) for part in connection.execute(query).partitions() for row in part)
+    return {number: name for part in connection.execute(query).partitions() for number, name in part}
+
+
+def _names(store: Store, connection: Connection, numbers: Ints) -> tuple[str, ...]:
+    known = item_names(store, connection)
     lost = [number for number in numbers.tolist() if number not in known]
     if lost:
         raise DataError(f"{store.place.shown}: damaged, {len(lost)} items have no name. Restore a copy.")

@@ -117,16 +117,19 @@ def check_source(kind: str, author: str, run: str) -> None:
         raise SettingError(f"A statement of kind {kind!r} needs {needed}.")
 
 
-def plain_text(**words: str) -> None:
+def plain_text(what: str, words: Sequence[str]) -> None:
     """Texts that every database gives back as they are."""
-    lost = [f"{what}: {text!r}" for what, text in words.items() if not survives(text)]
-    if lost:
-        raise LabelError(
-            "No NUL and no broken Unicode can be kept; these have some" + listing(lost, len(lost)) + "\nRename them."
-        )
+    if _survives("".join(words)):
+        return
+    lost = [repr(word) for word in words if not _survives(word)]
+    raise LabelError(
+        f"{what}: no NUL and no broken Unicode can be kept; {len(lost)} of {len(words)} have some"
+        + listing(lost, len(lost))
+        + "\nRename them."
+    )
 
 
-def survives(text: str) -> bool:
+def _survives(text: str) -> bool:
     try:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 ASKED = 5000  # names that are looked up at a time
+REMEMBERED = 1 << 20  # names of items
 MOST = 2**31 - 1  # items, and labels: numbers of four bytes
+Columns = tuple[  # of statements: items, labels, z and confidences
+    npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8], npt.NDArray[np.float32] | None
+]
 NOTHING = np.empty(0, np.int64)
 
 
@@ -51,19 +55,26 @@ def write(
     last, before = connection.execute(newest).first() or (0, 0)
     number, time = last + 1, max(now(), before)
     _check_vocabulary(history, draft, changes, number)
-    item, label, z, sure = _numbered(store, connection, history.vocabulary, draft)
+    columns = _numbered(store, connection, history.vocabulary, draft)
     row = {"number": number, "time": time, "said": draft.said, "vocabulary": history.vocabulary.version}
     row |= {name: getattr(draft, name) for name in ("kind", "author", "run", "note", "key")}
-    row |= {"changes": changes_text(changes), "size": int((label >= 0).sum())}
-    connection.execute(table.insert(), row)
-    parts = list(_parts(number, item, label, z, sure))
+    insert(store, connection, row | {"changes": changes_text(changes)}, columns, draft.taken)
+    return int(number)
+
+
+def insert(
+    store: Store, connection: Connection, row: dict[str, Any], columns: Columns, taken: Sequence[Taken] = ()
+) -> None:
+    """A batch as it stands."""
+    said = int((columns[1] >= 0).sum())
+    connection.execute(store.tables["batches"].insert(), row | {"size": said})
+    parts = list(_parts(row["number"], *columns))
     if parts:
         connection.execute(store.tables["statements"].insert(), parts)
-    if draft.taken:
+    if taken:
         names = ("batch", "taken", "item", "label")
-        taken = [dict(zip(names, (number, *one), strict=True)) for one in draft.taken]
-        connection.execute(store.tables["taken_back"].insert(), taken)
-    return int(number)
+        undone = [dict(zip(names, (row["number"], *one), strict=True)) for one in taken]
+        connection.execute(store.tables["taken_back"].insert(), undone)
 
 
 def by_key(store: Store, connection: Connection, vocabulary: Vocabulary, draft: Draft) -> int | None:
@@ -114,7 +125,7 @@ def _flat(draft: Draft) -> npt.NDArray[np.int64]:
     return flat
 
 
-def _numbered(store: Store, connection: Connection, vocabulary: Vocabulary, draft: Draft) -> Any:
+def _numbered(store: Store, connection: Connection, vocabulary: Vocabulary, draft: Draft) -> Columns:
     """Items, labels, z and confidences as they are stored, in the order of items and labels, each entry once."""
     flat, first = np.unique(_flat(draft), return_index=True)
     clash = np.flatnonzero(draft.z != draft.z[first[np.searchsorted(flat, _flat(draft))]])
@@ -126,29 +137,33 @@ def _numbered(store: Store, connection: Connection, vocabulary: Vocabulary, draf
             + "\nKeep one of the two; what people say at different times belongs into batches of their own."
         )
     numbers = np.array([*vocabulary.numbers(draft.labels), -1], np.int64)
-    names = np.array(_item_numbers(store, connection, draft.items), np.int64)
+    names = np.array(item_numbers(store, connection, draft.items), np.int64)
     item, label = names[draft.item[first]] if len(names) else NOTHING, numbers[draft.label[first]]
     order = np.lexsort((label, item))
     sure = None if draft.confidence is None else draft.confidence[first][order]
     return item[order], label[order], draft.z[first][order], sure
 
 
-def _item_numbers(store: Store, connection: Connection, names: Sequence[str]) -> list[int]:
-    """The numbers of these items; new ones are counted on."""
-    table = store.tables["items"]
-    known: dict[str, int] = {}
-    for start in range(0, len(names), ASKED):
-        query = store.sa.select(table.c.name, table.c.number).where(table.c.name.in_(names[start : start + ASKED]))
-        known.update(tuple(row) for row in connection.execute(query))
+def item_numbers(store: Store, connection: Connection, names: Sequence[str]) -> list[int]:
+    """The numbers of these items; new ones are counted on. Those that others have committed are remembered, since an
+    item never changes its number; what this transaction adds is not, since it may come to nothing."""
+    table, known = store.tables["items"], store.known_items
+    if len(known) > REMEMBERED:
+        known.clear()
+    asked = [name for name in names if name not in known]
+    for start in range(0, len(asked), ASKED):
+        query = store.sa.select(table.c.name, table.c.number).where(table.c.name.in_(asked[start : start + ASKED]))
+        known.update((name, number) for name, number in connection.execute(query).all())
     new = [name for name in names if name not in known]
+    free = 0
     if new:
         last = connection.execute(store.sa.select(store.sa.func.max(table.c.number))).scalar()
         free = 0 if last is None else last + 1
         if free + len(new) > MOST:
             raise LabelError(f"{store.place.shown}: a ledger has room for {MOST} items.")
         connection.execute(table.insert(), [{"number": free + i, "name": name} for i, name in enumerate(new)])
-        known.update((name, free + i) for i, name in enumerate(new))
-    return [known[name] for name in names]
+    added = {name: free + i for i, name in enumerate(new)}
+    return [known[name] if name in known else added[name] for name in names]
 
 
 def _parts(

@@ -99,6 +99,7 @@ class Store:
     def __init__(self, place: Place, create: bool = False) -> None:
         self.place, self.sa = place, library()
         self.tables = tables().tables
+        self.known_items: dict[str, int] = {}  # names -> numbers, of some
         self.engine: Engine = _file(self.sa, place, create) if place.file else _server(self.sa, place)
         if create:
             self._create()
@@ -222,7 +223,9 @@ def _file(sa: Any, place: Place, create: bool) -> Engine:
 def _server(sa: Any, place: Place) -> Engine:
     try:
         url = sa.engine.make_url(f"postgresql+psycopg://{place.server}")
-        engine: Engine = sa.create_engine(url, hide_parameters=True, isolation_level="REPEATABLE READ")
+        engine: Engine = sa.create_engine(
+            url, poolclass=sa.pool.NullPool, hide_parameters=True, isolation_level="REPEATABLE READ"
+        )
     except ImportError as error:
         raise DataError(NEEDED) from error
     except (sa.exc.ArgumentError, ValueError):
