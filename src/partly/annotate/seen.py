@@ -79,7 +79,7 @@ class Seen:
         return item if self.rows is None else self.rows[item]
 
 
-def shown_by(items: Items, shown: Items, ids: Sequence[str], there: Sequence[str], where: str) -> Seen:
+def shown_by(shown: Items, ids: Sequence[str], there: Sequence[str], where: str) -> Seen:
     """What `shown` has of the items with these ids: pictures of items that are learned from as features, say."""
     at = {name: row for row, name in enumerate(there)}
     lost = [name for name in ids if name not in at]

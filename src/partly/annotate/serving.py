@@ -63,7 +63,7 @@ def make_site(plan: Plan, served: Served) -> Site:
     seen = Seen(opened.items)
     if served.show is not None:
         shown = data.read(served.show, skip_bad=plan.skip_bad).widened()
-        seen = shown_by(opened.items, shown.items, opened.labels.ids, shown.labels.ids, served.show)
+        seen = shown_by(shown.items, opened.labels.ids, shown.labels.ids, served.show)
     title = Path(plan.data).name or plan.data
     return Site(title, desk, People(desk.ledger.store), seen, address, served.accounts, port=served.port)
 
