@@ -30,7 +30,7 @@ LAYERS = [
     {"run", "scikit_learn"},
     {"estimator", "per_label", "model_selection"},
     {"active", "export", "diagnosis", "completion"},
-    {"comparison"},
+    {"comparison", "annotate"},
     {"commands"},
     {"__main__"},
 ]

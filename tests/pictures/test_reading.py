@@ -13,7 +13,7 @@ from PIL import Image, ImageEnhance, ImageOps
 
 from partly.errors import DataError
 from partly.pictures.augmentation import View
-from partly.pictures.reading import looked, rendered
+from partly.pictures.reading import looked, rendered, whole
 from pictures.making import HOSTILE, SOUND, animated, encoded, noise, turned
 
 BILINEAR = Image.Resampling.BILINEAR
@@ -194,3 +194,18 @@ def test_whatever_is_changed_it_is_read_or_told(name: str, changes: list[tuple[i
         assert rendered(bytes(content), 16).shape == (16, 16, 3)
     except DataError as error:
         assert look.reason == str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize(("width", "height", "size"), [(90, 30, (60, 20)), (30, 90, (20, 60)), (40, 30, (40, 30))])
+def test_a_whole_picture_in_its_own_shape(width: int, height: int, size: tuple[int, int]) -> None:
+    image = noise(width, height)
+    found = whole(encoded(image), 60)
+    assert found.shape == (size[1], size[0], 3)
+    expected = np.asarray(image.convert("RGB").resize(size, BILINEAR)).astype(int)
+    assert np.abs(found - expected).max() <= 2
+
+
+def test_a_whole_picture_stands_upright() -> None:
+    assert whole(turned(noise(40, 30), 6), 100).shape == (40, 30, 3)
+    with pytest.raises(DataError):
+        whole(b"<svg/>", 100)

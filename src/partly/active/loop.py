@@ -204,6 +204,11 @@ class Loop:
         paths = (self._file("round", number) for number in range(self.round + 1))
         return [files.read_sealed(path) for path in paths if path.exists()]
 
+    def answers(self) -> Iterator[tuple[int, Questions, list[bool | None]]]:
+        """Every round that was answered: its number, what was asked, and what was said."""
+        for number in range(self.round):
+            yield number, self._questions(number), files.read_sealed(self._file("answers", number))["answers"]
+
     # ---------------------------------------------------------------- questions and answers in files
 
     def write(self, path: str | Path) -> int:
@@ -238,8 +243,8 @@ class Loop:
     def _file(self, what: str, number: int | None = None) -> Path:
         return self.folder / f"{what}-{self.round if number is None else number:03d}.json"
 
-    def _questions(self) -> Questions:
-        record = files.read_sealed(self._file("questions"))
+    def _questions(self, number: int | None = None) -> Questions:
+        record = files.read_sealed(self._file("questions", number))
         rows, columns = (np.array(record.pop(name), np.int64) for name in ("rows", "columns"))
         return Questions(rows, columns, {name: np.array(part) for name, part in record.items()})
 

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 import partly
 from partly.catalogue import parse_settings
+from partly.commands import ledger_group
 from partly.commands.options import (
     Absent,
     Count,
@@ -80,6 +81,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+app.add_typer(ledger_group.ledger, name="ledger", cls=Commands)
+app.add_typer(ledger_group.vocabulary, name="vocabulary", cls=Commands)
 
 
 def _version(wanted: bool) -> None:
@@ -481,6 +486,7 @@ def refine(
         str | None, typer.Option(help="Simulate: hide labels (coarse-only:0.01, ...), and let the truth answer.")
     ] = None,
     answers: Annotated[Path | None, typer.Option(help="The questions of this round, with answers.")] = None,
+    author: Annotated[str | None, typer.Option(help="Who answered, where --labels is a ledger.")] = None,
     query: Query = "look-ahead",
     query_setting: QuerySetting = None,
     count: Count = 100,
@@ -516,6 +522,7 @@ def refine(
         scenario=scenario,
         hierarchy=hierarchy,
         answers=answers,
+        author=author,
         rounds=rounds,
         shadow=shadow,
         plan=Plan(query, count, round_epochs, restart, settings=parse_settings(query_setting or [])),
@@ -610,6 +617,65 @@ def features(
     count, width = job(data, out, backbone=backbone, settings=settings, size=size, skip_bad=skip_bad, device=device)
     say(f"{count} items x {width} features: {out}")
     print_json({"items": count, "features": width, "out": out}, as_json)
+
+
+@app.command()
+def annotate(
+    data: Data,
+    ledger: Annotated[
+        str, typer.Option(help="Where answers go: labels.db, or postgresql://...; made where it is not.")
+    ],
+    labels: LabelsFile = None,
+    hierarchy: HierarchyFile = None,
+    absent: Absent = None,
+    uncertain: Uncertain = None,
+    skip_bad: SkipBad = False,
+    run: Annotated[Path | None, typer.Option(help="A finished run: it asks first, and its recipe trains on.")] = None,
+    method: Method = "auto",
+    query: Query = "uncertainty",
+    query_setting: QuerySetting = None,
+    count: Count = 100,
+    every: Annotated[int, typer.Option(help="Answers after which a model is trained.")] = 50,
+    random: Annotated[float, typer.Option(help="Share of random questions, which say what choosing is worth.")] = 0.1,
+    repeat: Annotated[float, typer.Option(help="Share of questions that come again, to measure agreement.")] = 0.05,
+    show: Annotated[
+        str | None,
+        typer.Option(help="What people see of the items, by id, where it is not DATA: a folder of pictures."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Another one than this machine needs --accounts and --public-url.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8765,
+    accounts: Annotated[bool, typer.Option("--accounts", help="Several people: each logs in, by invitation.")] = False,
+    public_url: Annotated[str | None, typer.Option(help="Under which address people reach it: https://...")] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Who answers, without accounts; else the name you log in with.")
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Ask people the questions that help most, in a browser, and train on with what they say."""
+    from partly.commands.annotate import annotate as job
+
+    plan = {
+        "data": data,
+        "ledger": ledger,
+        "labels": None if labels is None else str(labels),
+        "hierarchy": None if hierarchy is None else str(hierarchy),
+        "absent": absent,
+        "uncertain": uncertain,
+        "skip_bad": skip_bad,
+        "run": None if run is None else str(run),
+        "method": method,
+        "query": query,
+        "settings": parse_settings(query_setting or []),
+        "count": count,
+        "every": every,
+        "random": random,
+        "repeat": repeat,
+        "seed": seed,
+    }
+    served = {"host": host, "port": port, "accounts": accounts, "public_url": public_url, "show": show, "name": name}
+    job(plan, served, say)
 
 
 @app.command()

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from partly.active import Loop, Plan, Round, rounds_page, simulation
+from partly.commands import ledger_rounds
+from partly.commands.ledger import user
 from partly.commands.opening import Say, hidden, of_use, open_data
-from partly.data import Dataset, Meaning
+from partly.data import Dataset, Meaning, ledger_db
 from partly.errors import SettingError, Stopped
 from partly.estimator import Classifier
 from partly.files import write_file
@@ -32,10 +34,16 @@ def refine(
     parameters: dict[str, Any],
     skip_bad: bool = False,
     meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
+    author: str | None = None,
     say: Say = print,
 ) -> dict[str, Any]:
     """Train, ask and train on: against a truth of which a scenario hides a part, or with people, a call per round. What
-    is noted of the rounds of each query, where the questions are, if there are any, and where the page is."""
+    is noted of the rounds of each query, where the questions are, if there are any, and where the page is. Where the
+    labels are a ledger, the answers of people go there too, as statements of their `author`."""
+    home = None
+    if labels is not None and scenario is None and ledger_db.recognises(labels):
+        home = ledger_rounds.Home.of(labels, run)
+        labels = home.labels
     opened, _ = of_use(open_data(data, labels, hierarchy, skip_bad, meaning=meaning), parameters["method"], say)
     if scenario is None and (shadow or rounds != 10):
         raise SettingError("--shadow and --rounds are for simulations; give a --scenario, or leave them out.")
@@ -43,15 +51,20 @@ def refine(
         raise SettingError("With a --scenario the truth answers; leave out --answers.")
     try:
         if scenario is None:
-            return _with_people(data, _loop(opened, parameters, run, plan), answers, say)
+            loop = _loop(opened, parameters, run, plan)
+            return _with_people(data, loop, answers, say, home, author)
         return _simulated(data, opened, scenario, run, plan, parameters, rounds, shadow, say)
     except KeyboardInterrupt:  # between two trainings
         raise Stopped(f"Stopped; what was done is in {run}.") from None
 
 
-def _with_people(data: str, loop: Loop, answers: Path | None, say: Say) -> dict[str, Any]:
+def _with_people(
+    data: str, loop: Loop, answers: Path | None, say: Say, home: ledger_rounds.Home | None, author: str | None
+) -> dict[str, Any]:
     if answers is not None:
         say(f"{loop.read(answers)} answers taken from {answers}.")
+    if home is not None:
+        home.tell(loop, user(author), say)
     path, page = loop.folder / f"questions-{loop.round:03d}.csv", loop.folder / PAGE
     questions = loop.ask()
     count = len(questions)

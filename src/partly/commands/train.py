@@ -12,7 +12,7 @@ import numpy.typing as npt
 from partly.commands.explain import remember
 from partly.commands.opening import Say, hidden, of_use, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
-from partly.data import Dataset, Meaning, held_out
+from partly.data import Dataset, Meaning, held_out, ledger_db
 from partly.errors import SettingError
 from partly.estimator import Classifier
 from partly.items import origin_of
@@ -52,9 +52,10 @@ def train(
     opened, unlisted = of_use(opened, parameters.get("method", "auto"), say)
     opened = hidden(opened, scenario, parameters["seed"])
     say(f"{data}: {opened.labels!r}")
-    if hierarchy is not None and opened.hierarchy is not None:
+    said_by = hierarchy or (labels if labels is not None and ledger_db.recognises(labels) else None)
+    if said_by is not None and opened.hierarchy is not None:
         opened = replace(opened, labels=opened.hierarchy.deduce(opened.labels))
-        say(f"With what follows from {hierarchy}: {opened.labels!r}")
+        say(f"With what follows from {said_by}: {opened.labels!r}")
         parameters = parameters | {"hierarchy": opened.hierarchy}
     if evidence and opened.items.kind != "pictures":
         raise SettingError(f"--evidence shows where in pictures it is; the items of {data} are {opened.items.kind}.")

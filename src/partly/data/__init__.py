@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from partly.data import formats, hugging_face, train_test
+from partly.data import formats, hugging_face, ledger_db, train_test
 from partly.data.dataset import Dataset, grown, held_out, sized, sound
 from partly.data.matching import arranged, called_alike, positions, refuse_unwritable
 from partly.data.meaning import Meaning, only_yes
@@ -58,7 +58,8 @@ def read(
     """A data set: one that lies in a file as a whole (or 'scenes', which is made), a Hugging Face `Dataset`, or items
     in a file with what is known of them in another, `labels`, matched by id; items of which it says nothing at all are
     in `Dataset.wider`. Of a whole one, `labels` replaces what is known, and what the file says is the truth.
-    `hierarchy`: a table with the columns child and parent. A file of labels alone gives a data set that has no items.
+    `hierarchy`: a table with the columns child and parent; a ledger has its own. A file of labels alone gives a data
+    set that has no items.
 
     What a file of labels leaves open: `absent` ("unknown" or "no") are entries that it does not mention, `uncertain`
     ("unknown", "yes" or "no") those of which it says that nobody is sure.
@@ -74,6 +75,8 @@ def read(
     data = sound(data, path, skip_bad)
     if size is not None:
         data = sized(data, size)
+    if hierarchy is None and labels is not None and ledger_db.recognises(Path(labels)):
+        return replace(data, hierarchy=ledger_db.hierarchy(Path(labels)) or data.hierarchy)
     return data if hierarchy is None else replace(data, hierarchy=read_hierarchy(hierarchy))
 
 
@@ -163,7 +166,7 @@ def read_labels(
         if hasattr(one, "SUFFIXES"):
             plain_file(path, getattr(one, "SUFFIXES", known))
     else:
-        if not path.is_dir():
+        if not path.is_dir() and not ledger_db.recognises(path):  # a server's is no file
             plain_file(path, known)
         one = formats.of(path, "labels") or formats.of(path, "dataset")
         if one is None:

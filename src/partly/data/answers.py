@@ -65,13 +65,7 @@ def read_answers(
     Refused, with the lines: items and labels that are not there, other values than 1 and 0, an entry that is both yes
     and no, what contradicts the labels or the hierarchy, and what is not among the entries `asked`.
     """
-    table = open_table(plain_file(path, SUFFIXES))
-    missing = [name for name in COLUMNS if name not in table.header]
-    if missing:
-        raise DataError(
-            f"{table.place(-1)}: a file of answers has the columns {', '.join(COLUMNS)}; "
-            f"{', '.join(missing)} is not there, but {', '.join(table.header)}."
-        )
+    table = _opened(path)
     item, label, z = _cells(table)
     rows, columns = _rows(table, item, labels, asked), _positions(table, 1, label, labels.names)
     said = np.flatnonzero(z)  # lines with an answer
@@ -87,6 +81,24 @@ def read_answers(
     said, given = said[first], Answers(given.rows[first], given.columns[first], given.z[first])
     _refuse_contradictions(table, said, given, labels, hierarchy)
     return given
+
+
+def read_statements(path: PathLike) -> tuple[list[str], list[str], list[int]]:
+    """Items, labels and answers (1 yes, 0 no) of a file as they stand there, for who has no labels to compare with."""
+    item, label, z = _cells(_opened(path))
+    said = np.flatnonzero(z).tolist()
+    return [item[i] for i in said], [label[i] for i in said], [int(z[i] == 1) for i in said]
+
+
+def _opened(path: PathLike) -> Table:
+    table = open_table(plain_file(path, SUFFIXES))
+    missing = [name for name in COLUMNS if name not in table.header]
+    if missing:
+        raise DataError(
+            f"{table.place(-1)}: a file of answers has the columns {', '.join(COLUMNS)}; "
+            f"{', '.join(missing)} is not there, but {', '.join(table.header)}."
+        )
+    return table
 
 
 def _cells(table: Table) -> tuple[list[str], list[str], npt.NDArray[np.int8]]:

@@ -98,6 +98,13 @@ class PictureFiles:
                 batch[k * CHUNK : k * CHUNK + len(chunk)] = self._pixels(*next(answers).result())
             yield torch.from_numpy(batch).permute(0, 3, 1, 2)
 
+    def whole(self, item: int, longest: int) -> npt.NDArray[np.uint8]:
+        """All of one picture in its own shape, [H, W, 3], no side longer than that: for people to look at."""
+        place = self.source.places[int(self._positions(np.array([item]))[0])]
+        told, pixels = crew().ask({"do": "whole", "size": longest, "places": [place]}).result()
+        self._refuse_bad(told)
+        return np.frombuffer(pixels, np.uint8).reshape(told["shape"])
+
     def _request(self, rows: npt.NDArray[Any], draw: Draw | None) -> Request:
         request: Request = {"do": "show", "size": self.shape[1], "draw": None}
         request["places"] = [self.source.places[row] for row in rows]
@@ -107,12 +114,16 @@ class PictureFiles:
         return request
 
     def _pixels(self, told: dict[str, Any], pixels: bytes) -> npt.NDArray[np.uint8]:
+        self._refuse_bad(told)
+        return np.frombuffer(pixels, np.uint8).reshape(-1, self.shape[1], self.shape[1], CHANNELS)
+
+    @staticmethod
+    def _refuse_bad(told: dict[str, Any]) -> None:
         if "bad" in told:
             path, reason = told["bad"]
             raise DataError(
                 f"{path}: {reason}. `partly.read` finds such files before, all of them; skip_bad=True leaves them out."
             )
-        return np.frombuffer(pixels, np.uint8).reshape(-1, self.shape[1], self.shape[1], CHANNELS)
 
     def _positions(self, index: Index) -> npt.NDArray[Any]:
         rows = np.arange(len(self.source.places)) if self.rows is None else self.rows

@@ -74,10 +74,6 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self.store.place.shown!r})"
 
-    def close(self) -> None:
-        """Give back connections to a server; a file needs none."""
-        self.store.engine.dispose()
-
     # ---------------------------------------------------------------- saying something
 
     def append(

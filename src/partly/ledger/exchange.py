@@ -128,9 +128,12 @@ def _groups(path: PathLike) -> Iterator[tuple[dict[str, Any], list[Any]]]:
             for start, stop in pairwise([*heads, len(block)]):
                 if head is not None:
                     yield head, [part for part in body if len(part)]
+                elif any(map(len, body)):
+                    raise ValueError("statements stand before the first batch")
                 head, body = block.slice(start, 1).to_pylist()[0], [block.slice(start + 1, stop - start - 1)]
-    if head is not None:
-        yield head, [part for part in body if len(part)]
+    if head is None:
+        raise ValueError("there is no batch in it")
+    yield head, [part for part in body if len(part)]
 
 
 def _restored(store: Store, connection: Any, number: int, head: dict[str, Any], body: list[Any]) -> None:

@@ -223,7 +223,9 @@ def _file(sa: Any, place: Place, create: bool) -> Engine:
 def _server(sa: Any, place: Place) -> Engine:
     try:
         url = sa.engine.make_url(f"postgresql+psycopg://{place.server}")
-        engine: Engine = sa.create_engine(url, hide_parameters=True, isolation_level="REPEATABLE READ")
+        engine: Engine = sa.create_engine(
+            url, poolclass=sa.pool.NullPool, hide_parameters=True, isolation_level="REPEATABLE READ"
+        )
     except ImportError as error:
         raise DataError(NEEDED) from error
     except (sa.exc.ArgumentError, ValueError):

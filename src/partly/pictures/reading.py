@@ -83,6 +83,14 @@ def rendered(content: bytes, size: int, viewer: Viewer | None = None) -> Pixels:
     return np.asarray(image)
 
 
+def whole(content: bytes, longest: int) -> Pixels:
+    """All of the picture, [H, W, 3], no side longer than that and none made longer: for people to look at."""
+    image = _opened(content)
+    image = _decoded(image, min(image.size) * min(1.0, longest / max(image.size)))
+    image.thumbnail((longest, longest), Image.Resampling.BILINEAR)
+    return np.asarray(image)
+
+
 def _lit(image: Image.Image, brightness: float, contrast: float, saturation: float) -> Image.Image:
     """First brighter (x -> b x), then with more contrast (about a middle grey), then with more colour (about the grey
     of each pixel). All three are linear, so they are one matrix: rounded once, and three times as fast as one by

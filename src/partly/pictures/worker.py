@@ -24,7 +24,7 @@ import numpy as np
 from partly.clock import Draw
 from partly.errors import DataError
 from partly.pictures.augmentation import Augmentation
-from partly.pictures.reading import Look, looked, rendered
+from partly.pictures.reading import Look, looked, rendered, whole
 from partly.pictures.shared import Shared
 
 MOST_MEMORY = 4 << 30  # bytes of address space: whatever a picture does, it does not take the machine with it
@@ -53,7 +53,7 @@ def written(request: Request, room: Room) -> tuple[dict[str, Any], bytearray | m
     places = [Place(*place) for place in request["places"]]
     if request["do"] == "look":
         return {"looks": [asdict(_looked(place)) for place in places]}, room(0)
-    return _pixels(request, places, room)
+    return _whole(places[0], request["size"], room) if request["do"] == "whole" else _pixels(request, places, room)
 
 
 def _looked(place: Place) -> Look:
@@ -78,6 +78,17 @@ def _pixels(request: Request, places: list[Place], room: Room) -> tuple[dict[str
         except DataError as error:
             return {"bad": [place.path, str(error)]}, room(0)
     return {}, pixels
+
+
+def _whole(place: Place, longest: int, room: Room) -> tuple[dict[str, Any], bytearray | memoryview]:
+    """One picture in its own shape."""
+    try:
+        found = whole(content(place), longest)
+    except DataError as error:
+        return {"bad": [place.path, str(error)]}, room(0)
+    pixels = room(found.nbytes)
+    np.frombuffer(pixels, np.uint8).reshape(found.shape)[:] = found
+    return {"shape": found.shape}, pixels
 
 
 def content(place: Place) -> bytes:

@@ -1,0 +1,172 @@
+"""What the script of the pages calls: plain values in, plain values out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from partly.annotate import figures
+from partly.annotate.desk import MOST, Question
+from partly.annotate.importing import take_in
+from partly.annotate.people import SESSION, Refused
+from partly.annotate.site import FRESH, Site, cookie, cookie_of, person_of, site_of
+from partly.errors import PartlyError
+
+open_to_all, inside, acting, admins = APIRouter(), APIRouter(), APIRouter(), APIRouter()
+KEPT = {"cache-control": "private, max-age=600"}
+Number = Annotated[int, Field(ge=0, le=2**53)]
+
+
+class Strict(BaseModel):
+    """Nothing is turned into something else, and nothing strange is left unsaid."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+
+class Wanted(Strict):
+    view: str
+    count: Annotated[int, Field(ge=1, le=MOST)]
+    suggest: bool = False
+
+
+class Said(Strict):
+    question: Number
+    value: str
+    seconds: Annotated[float, Field(ge=0, le=1e6)]
+    view: str
+
+
+class One(Strict):
+    question: Number | None = None
+
+
+class LogIn(Strict):
+    name: Annotated[str, Field(max_length=200)]
+    password: Annotated[str, Field(max_length=1000)]
+
+
+class Join(LogIn):
+    token: Annotated[str, Field(max_length=200)]
+
+
+class Invitation(Strict):
+    role: str
+
+
+# ---------------------------------------------------------------- coming in and leaving
+
+
+@open_to_all.post("/api/log-in")
+def log_in(request: Request, given: LogIn) -> Response:
+    site = site_of(request)
+    _need_accounts(site)
+    address = request.client.host if request.client else ""
+    return _in(site, site.people.log_in(given.name, given.password, address))
+
+
+@open_to_all.post("/api/join")
+def join(request: Request, given: Join) -> Response:
+    site = site_of(request)
+    _need_accounts(site)
+    return _in(site, site.people.join(given.token, given.name, given.password))
+
+
+@acting.post("/api/log-out")
+def log_out(request: Request) -> Response:
+    site = site_of(request)
+    site.people.log_out(request.state.session)
+    answer = JSONResponse({})
+    answer.delete_cookie(cookie_of(site))
+    return answer
+
+
+@admins.post("/api/invite")
+def invite(request: Request, given: Invitation) -> dict[str, str]:
+    site = site_of(request)
+    _need_accounts(site)
+    return {"path": f"/join?token={site.people.invite(given.role)}"}  # type: ignore[arg-type]
+
+
+def _need_accounts(site: Site) -> None:
+    if not site.accounts:
+        raise Refused("These pages have no accounts: start with --accounts.", 404)
+
+
+def _in(site: Site, token: str) -> Response:
+    answer = JSONResponse({})
+    answer.set_cookie(**cookie(site, token, SESSION))
+    return answer
+
+
+# ---------------------------------------------------------------- questions and answers
+
+
+@acting.post("/api/questions")
+def questions(request: Request, wanted: Wanted) -> dict[str, Any]:
+    site, person = site_of(request), person_of(request)
+    site.fold(FRESH)  # what others have said meanwhile, so that contradictions are seen
+    found = site.desk.lease(person, wanted.view, wanted.count)
+    return {"questions": [_plain(site, one, wanted.suggest) for one in found]} | figures.standing(site.desk, person)
+
+
+@acting.post("/api/answer")
+def answer(request: Request, said: Said) -> dict[str, Any]:
+    site, person = site_of(request), person_of(request)
+    found = site.desk.answer(person, said.question, said.value, said.seconds, said.view)
+    return vars(found) | figures.standing(site.desk, person)
+
+
+@acting.post("/api/undo")
+def undo(request: Request, which: One) -> dict[str, Any]:
+    site, person = site_of(request), person_of(request)
+    found = site.desk.take_back(person, which.question)
+    return {"question": _plain(site, found, False)} | figures.standing(site.desk, person)
+
+
+@acting.post("/api/skip")
+def skip(request: Request, which: One) -> dict[str, Any]:
+    if which.question is None:
+        raise Refused("Say which question.", 422)
+    site_of(request).desk.skip(person_of(request), which.question)
+    return {}
+
+
+@inside.get("/api/standing")
+def standing(request: Request) -> dict[str, Any]:
+    site = site_of(request)
+    return figures.standing(site.desk, person_of(request)) | {"training": site.training()}
+
+
+@inside.get("/picture/{item}")
+def picture(request: Request, item: Number) -> Response:
+    site = site_of(request)
+    if item >= len(site.desk.given):
+        raise Refused("There is no such item.", 404)
+    try:
+        content, kind = site.seen.picture(item)
+    except PartlyError:  # its words name the file
+        raise Refused("This cannot be shown as a picture.", 422) from None
+    return Response(content, media_type=kind, headers=KEPT)
+
+
+def _plain(site: Site, question: Question, suggest: bool) -> dict[str, Any]:
+    """What the page is told. Never which arm it is of, nor, unless somebody wants it, what the model thinks."""
+    told = {"id": question.id, "label": question.label, "name": question.name} | {"seen": site.seen.of(question.item)}
+    return told | ({"probability": question.probability} if suggest else {})
+
+
+# ---------------------------------------------------------------- answers from elsewhere
+
+
+@admins.post("/api/import")
+async def import_(request: Request) -> dict[str, Any]:
+    """The body is the file: tasks of Label Studio."""
+    from starlette.concurrency import run_in_threadpool
+
+    site, content = site_of(request), await request.body()
+    count = await run_in_threadpool(take_in, site.desk, person_of(request), content)
+    site.folded = None
+    return {"statements": count}

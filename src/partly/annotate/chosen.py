@@ -1,0 +1,223 @@
+"""Which questions to pose: those that help most for the time they take, unlike each other, and random ones among them.
+
+- Value: what the query gives an entry, and what it gives those that an answer may settle too. A parent's no settles all
+  below it, so it is asked first where it settles much; a child's yes settles all above.
+- Cost: the value is divided by the seconds that answers to this label have taken.
+- Diversity: greedily the best, where an item that lies near one that was chosen for the same label is worth less.
+- For who looks at one item at a time, a share of them comes in bundles: items of which several labels are worth asking.
+- The shadow arm: in every ten places, at one that is drawn too, a random unknown entry, which nobody can tell from the
+  others. What it brings says what choosing is worth (`worth`).
+- Repeats: some questions come again, to the same person or to another, to measure how far answers can be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from partly.active.queries import find
+from partly.clock import Clock
+from partly.items import Items, at_once, shown_as
+from partly.labels import Hierarchy, Labels
+from partly.method import Method
+from partly.networks import predicting
+from partly.pool import Pool
+
+Positions = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Entry = tuple[int, int]  # row, column
+Lines = list[tuple[int, int]]  # (label, one above it)
+BLOCK = 1024  # items that are scored at a time
+WIDER = 8  # so many times the questions wanted are kept for the choice of unlike ones
+BUNDLE = 6  # questions about one item, of those that come in bundles
+NEAR = 0.1  # of the middle squared distance: there an item has lost about two thirds of its worth beside another
+BLOCKED = -np.inf
+FIELDS = ("rows", "columns", "value", "score", "probability")
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Unknown entries, [n] each."""
+
+    rows: Positions
+    columns: Positions
+    value: Floats  # by the second
+    score: Floats  # of the query
+    probability: Floats
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Candidates:
+        return Candidates(*(getattr(self, name)[index] for name in FIELDS))
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A question to pose."""
+
+    row: int
+    column: int
+    random: bool
+    score: float | None = None
+    probability: float | None = None
+    repeats: int | None = None
+    own: bool | None = None
+
+
+def candidates(
+    query: str,
+    method: Method,
+    items: Items,
+    labels: Labels,
+    most: int,
+    clock: Clock,
+    *,
+    lines: Lines,
+    seconds: Floats,
+    asked: Collection[Entry] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Candidates:
+    """The unknown entries of the highest value by the second, at most so many; never those that were asked before.
+    labels: with what follows from the hierarchy. seconds: that an answer takes, of each label [L]."""
+    info = find(query)
+    items = shown_as(items, method.task.items)
+    pool = Pool(items, labels, at_once(items, BLOCK), str(method.device))
+    before = _by_row(asked)
+    best, start = NONE, 0
+    with predicting(method):
+        scored = info.make(method, pool, clock, **info.complete(dict(settings or {})))
+        for parts, batch in zip(scored, pool.in_order(), strict=True):
+            score = _array(parts["score"])
+            assert isinstance(batch.x, Tensor)  # nobody shares this work
+            chance = _array(method.logits(batch.x, batch.z).sigmoid())
+            unknown = _array(batch.z) == 0
+            for place in range(len(score)):
+                unknown[place, before.get(start + place, [])] = False
+            worth = value(score, chance, _array(batch.z) == 0, lines) / seconds
+            row, column = np.nonzero(unknown)
+            found = Candidates(row + start, column, worth[row, column], score[row, column], chance[row, column])
+            best, start = _best(best, found, most), start + len(score)
+    return best
+
+
+def value(score: Floats, chance: Floats, unknown: npt.NDArray[np.bool_], lines: Lines) -> Floats:
+    """[B, L]: what an entry is worth, with what is expected to be settled along with it: by a no all below it, by a yes
+    all above it."""
+    found, open_ = score.copy(), np.where(unknown, score, 0.0)
+    for below, above in lines:
+        found[:, above] += (1 - chance[:, above]) * open_[:, below]
+        found[:, below] += chance[:, below] * open_[:, above]
+    return found
+
+
+def unlike(found: Candidates, vectors: Floats, count: int, lines: Lines) -> Candidates:
+    """At most so many of them, the best first, no near-twins for one label. vectors: of the item of each, [n, D]. Of a
+    label and one above it, which may settle each other, an item is asked one at a time."""
+    kin = {pair for line in lines for pair in (line, line[::-1])}
+    left = found.value - min(found.value.min(initial=0.0), 0.0) + 1e-9
+    near = _near(vectors)
+    chosen: list[int] = []
+    while len(chosen) < count and left.max(initial=BLOCKED) > BLOCKED:
+        k = int(left.argmax())
+        chosen.append(k)
+        same = found.columns == found.columns[k]
+        distance = ((vectors[same] - vectors[k]) ** 2).sum(axis=1)
+        left[same] *= 1 - np.exp(-distance / near)
+        column = int(found.columns[k])
+        here = np.flatnonzero(found.rows == found.rows[k])
+        left[[i for i in here if (int(found.columns[i]), column) in kin]] = BLOCKED
+        left[k] = BLOCKED
+    return found[np.array(chosen, np.int64)]
+
+
+def bundles(found: Candidates, count: int, lines: Lines, most: int = BUNDLE) -> Candidates:
+    """At most so many of them, in bundles of one item: the items whose best questions are worth most together. A label
+    and one above it are not in one bundle."""
+    kin = {pair for line in lines for pair in (line, line[::-1])}
+    by_item: dict[int, list[int]] = {}
+    for k in np.argsort(-found.value, kind="stable").tolist():
+        mine = by_item.setdefault(int(found.rows[k]), [])
+        if len(mine) < most and not any((int(found.columns[k]), int(found.columns[i])) in kin for i in mine):
+            mine.append(k)
+    best = sorted(by_item.values(), key=lambda mine: -found.value[mine].sum())
+    several = [k for mine in best if len(mine) > 1 for k in mine]
+    return found[np.array(several[:count], np.int64)]
+
+
+def joined(*parts: Candidates) -> Candidates:
+    """One after the other; of an entry that is in several, the first."""
+    both = Candidates(*(np.concatenate([getattr(one, name) for one in parts]) for name in FIELDS))
+    first = {
+        entry: k for k, entry in reversed(list(enumerate(zip(both.rows.tolist(), both.columns.tolist(), strict=True))))
+    }
+    return both[np.sort(np.array(list(first.values()), np.int64))]
+
+
+def drawn(labels: Labels, count: int, rng: np.random.Generator, asked: Collection[Entry] = ()) -> list[Entry]:
+    """Unknown entries, each as likely as any other, none of those asked before; fewer where there are not so many."""
+    open_ = labels.shape[1] - labels.known_per_item()
+    taken, found = set(asked), []
+    tries = 20 * count + 100  # where nearly all was asked, some may be missed for this time
+    if not open_.sum():
+        return []
+    for row in rng.choice(len(labels), tries, p=open_ / open_.sum()).tolist():
+        entry = (row, int(rng.choice(np.flatnonzero(labels.rows([row])[0] == 0))))
+        if entry not in taken:
+            taken.add(entry)
+            found.append(entry)
+        if len(found) == count:
+            break
+    return found
+
+
+def mixed(
+    best: Sequence[Wanted], random: Sequence[Wanted], again: Sequence[Wanted], rng: np.random.Generator
+) -> list[Wanted]:
+    """One queue: chosen ones in their order, the others spread evenly over it, each at a place that is drawn within its
+    stretch, so that nobody can count to it."""
+    total = len(best) + len(random) + len(again)
+    guests = [*random, *again]
+    rng.shuffle(guests)
+    ends = np.linspace(0, total, len(guests) + 1)
+    places = [int(rng.integers(int(low), max(int(low) + 1, int(high)))) for low, high in pairwise(ends)]
+    at = dict(zip(places, guests, strict=True))
+    rest = iter(best)
+    return [at[place] if place in at else next(rest) for place in range(total)]
+
+
+def _near(vectors: Floats) -> float:
+    """The squared distance at which two items are near, by that of items some places apart."""
+    if len(vectors) < 2:
+        return 1.0
+    middle = float(np.median(((vectors - np.roll(vectors, len(vectors) // 2, axis=0)) ** 2).sum(axis=1)))
+    return NEAR * middle or 1.0
+
+
+def _best(one: Candidates, other: Candidates, most: int) -> Candidates:
+    both = joined(one, other)
+    return both[np.lexsort((both.columns, both.rows, -both.value))[:most]]
+
+
+def _by_row(asked: Iterable[Entry]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for row, column in asked:
+        found.setdefault(row, []).append(column)
+    return found
+
+
+def _array(part: Tensor | npt.NDArray[Any]) -> Floats:
+    return np.asarray(part.detach().cpu() if isinstance(part, Tensor) else part, np.float64)
+
+
+def lines_of(hierarchy: Hierarchy | None, labels: Labels) -> Lines:
+    return [] if hierarchy is None else hierarchy.lines(labels.names)
+
+
+NONE = Candidates(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), np.empty(0), np.empty(0))

@@ -1,0 +1,236 @@
+"""Questions on their way: posed, held by one person, answered, skipped, taken back.
+
+An answer that was acknowledged is one transaction: the statement in the ledger and the state of the question. A kill at
+any moment leaves both or neither, and the same answer sent again is acknowledged again and written once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, insert, or_, select, update
+
+from partly.annotate import records
+from partly.annotate.chosen import Wanted
+from partly.annotate.known import together
+from partly.annotate.people import Person, Refused
+from partly.errors import LabelError
+from partly.labels import Hierarchy, Labels
+from partly.labels.matrix import Ternary
+from partly.ledger import Ledger
+
+VALUES = {"yes": 1, "no": -1, "cannot tell": 0}
+SAID = {"yes": 1, "no": 0, "cannot tell": None}  # as the ledger takes it
+NOTE = "annotate"
+WORDS = {1: "yes", -1: "no"}
+VIEWS = ("label", "item")
+HELD = 600.0  # seconds for which a question is nobody else's
+LONGEST = 300.0  # seconds: who took longer was away
+MOST = 48  # questions held at once, of one page
+
+table = records.questions
+before = records.questions.alias("before")  # what a repeat repeats
+
+
+@dataclass(frozen=True)
+class Question:
+    id: int
+    item: int  # its number
+    name: str  # its id
+    label: str
+    probability: float | None  # of yes, by the model that asked
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer that is written. implied: what followed from it, label -> yes or no."""
+
+    question: int
+    value: str
+    implied: dict[str, str] = field(default_factory=dict)
+    probability: float | None = None
+
+
+@dataclass
+class Desk:
+    """given: what is known but for answers on these pages; it may be replaced by a newer one."""
+
+    ledger: Ledger
+    given: Labels
+    hierarchy: Hierarchy | None = None
+    now: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
+        self.rows = {name: row for row, name in enumerate(self.given.ids)}
+        self.columns = {name: column for column, name in enumerate(self.given.names)}
+
+    # ---------------------------------------------------------------- posing
+
+    def pose(self, found: dict[str, Any], wanted: Sequence[Wanted]) -> int:
+        """The questions of a new round; its number. Chosen ones of the rounds before that nobody holds are withdrawn:
+        a newer model knows better. Random ones are not, or the sample would not be fair."""
+        with self.ledger.store.writing() as connection:
+            number = int(connection.scalar(select(func.coalesce(func.max(records.rounds.c.id), 0))) or 0) + 1
+            connection.execute(insert(records.rounds).values({"id": number, "made": self.now()} | found))
+            old = and_(table.c.state == "open", table.c.random.is_(False), ~self._held())
+            connection.execute(update(table).where(old).values(state="withdrawn"))
+            rows = [self._row(number, place, one) for place, one in enumerate(wanted)]
+            if rows:
+                connection.execute(insert(table), rows)
+            return number
+
+    def _row(self, number: int, place: int, one: Wanted) -> dict[str, Any]:
+        return {
+            "round": number,
+            "place": place,
+            "item": self.given.id_at(one.row),
+            "label": self.given.names[one.column],
+            "random": one.random,
+            "score": one.score,
+            "probability": one.probability,
+            "repeats": one.repeats,
+            "own": one.own,
+            "state": "open",
+        }
+
+    # ---------------------------------------------------------------- asking
+
+    def lease(self, person: Person, view: str, count: int) -> list[Question]:
+        """Questions for this person alone, for a while: the first of the queue, and others about the same label (or,
+        where the view is of one item, about the same item)."""
+        if view not in VIEWS or not 1 <= count <= MOST:
+            raise Refused(f"A view is {' or '.join(VIEWS)}, of 1 to {MOST} questions.", 422)
+        with self.ledger.store.writing() as connection:
+            able = self._able(person)
+            first = connection.execute(_queue(able).limit(1)).first()
+            if first is None:
+                return []
+            same = table.c.label == first.label if view == "label" else table.c.item == first.item
+            rows = connection.execute(_queue(and_(able, same)).limit(2 * count)).all()
+            once = list({(row.item, row.label): row for row in reversed(rows)}.values())[::-1][:count]
+            mine = {"person": person.id, "until": self.now() + HELD}
+            ids = [row.id for row in once]
+            free = and_(table.c.id.in_(ids), table.c.state == "open", or_(~self._held(), table.c.person == person.id))
+            connection.execute(update(table).where(free).values(mine))
+            held = select(table.c.id).where(table.c.id.in_(ids), table.c.person == person.id)
+            got = set(connection.scalars(held))
+            return [self._question(row) for row in once if row.id in got]
+
+    def _held(self) -> ColumnElement[bool]:
+        """By somebody, now."""
+        return and_(table.c.until.is_not(None), table.c.until > self.now())
+
+    def _able(self, person: Person) -> ColumnElement[bool]:
+        """What this person may be asked."""
+        skip = records.skips
+        skipped = exists().where(skip.c.question == table.c.id, skip.c.person == person.id)
+        by = select(before.c.person).where(before.c.id == table.c.repeats).scalar_subquery()
+        due = or_(table.c.repeats.is_(None), and_(table.c.own, by == person.id), and_(~table.c.own, by != person.id))
+        free = or_(~self._held(), table.c.person == person.id)
+        return and_(table.c.state == "open", free, due, ~skipped)
+
+    def _question(self, row: Row[Any]) -> Question:
+        return Question(row.id, self.rows[row.item], row.item, row.label, row.probability)
+
+    # ---------------------------------------------------------------- answering
+
+    def answer(self, person: Person, question: int, value: str, seconds: float, view: str) -> Answered:
+        """Write an answer. Refused: who does not hold the question, what was answered otherwise, what contradicts what
+        is known of the item."""
+        if value not in VALUES or view not in VIEWS or not seconds >= 0:
+            raise Refused(f"An answer is {', '.join(VALUES)}, in a view of {' or '.join(VIEWS)}.", 422)
+        with together(self.ledger) as (ledger, connection):
+            row = self._one(connection, question)
+            if row.state == "answered" and (row.person, row.value) == (person.id, value):
+                return Answered(question, value, self._implied(connection, row, VALUES[value]), row.probability)
+            if row.state != "open" or row.person != person.id:
+                raise Refused("This question is somebody else's, or was answered already.", 409)
+            implied = self._implied(connection, row, VALUES[value])
+            said = {"state": "answered", "value": value, "answered": self.now(), "until": None, "view": view}
+            mine = and_(table.c.id == question, table.c.state == "open", table.c.person == person.id)
+            said["seconds"] = min(seconds, LONGEST)
+            if connection.execute(update(table).where(mine).values(said)).rowcount != 1:
+                raise Refused("This question was answered meanwhile.", 409)
+            batch = ledger.append([row.item], [row.label], [SAID[value]], author=person.name, note=NOTE)
+            connection.execute(update(table).where(table.c.id == question).values(batch=batch))
+            for label, word in implied.items():
+                same = and_(table.c.item == row.item, table.c.label == label, table.c.state == "open")
+                settled = {"state": "settled", "settled_by": question, "value": word}
+                connection.execute(update(table).where(same, table.c.repeats.is_(None)).values(settled))
+            return Answered(question, value, implied, row.probability)
+
+    def take_back(self, person: Person, question: int | None = None) -> Question:
+        """An answer of one's own, the last one where none is named: the question is open again, and held; what was
+        settled by the answer is open too. The ledger keeps that it was said and taken back."""
+        with together(self.ledger) as (ledger, connection):
+            mine = and_(table.c.state == "answered", table.c.person == person.id)
+            asked = select(table).where(mine if question is None else and_(mine, table.c.id == question))
+            row = connection.execute(asked.order_by(table.c.answered.desc(), table.c.id.desc()).limit(1)).first()
+            if row is None:
+                raise Refused("There is no answer of yours to take back.", 404)
+            again: dict[str, Any] = {"state": "open", "until": self.now() + HELD}
+            again |= dict.fromkeys(("value", "answered", "seconds", "batch", "view"))
+            if connection.execute(update(table).where(mine, table.c.id == row.id).values(again)).rowcount != 1:
+                raise Refused("This answer was taken back meanwhile.", 409)
+            ledger.undo(row.batch, by=person.name, note=NOTE)
+            free = {"state": "open", "settled_by": None, "value": None}
+            connection.execute(update(table).where(table.c.settled_by == row.id).values(free))
+            return self._question(row)
+
+    def skip(self, person: Person, question: int) -> None:
+        """No answer: the question is let go, for others, and does not come back to this person."""
+        with self.ledger.store.writing() as connection:
+            mine = and_(table.c.id == question, table.c.state == "open", table.c.person == person.id)
+            if connection.execute(update(table).where(mine).values(person=None, until=None)).rowcount != 1:
+                raise Refused("This question is not yours to skip.", 409)
+            connection.execute(insert(records.skips).values(question=question, person=person.id))
+
+    @staticmethod
+    def _one(connection: Connection, question: int) -> Row[Any]:
+        row = connection.execute(select(table).where(table.c.id == question)).first()
+        if row is None:
+            raise Refused("There is no such question.", 404)
+        return row
+
+    # ---------------------------------------------------------------- what follows
+
+    def known(self, connection: Connection, item: str) -> Ternary:
+        """What is known of an item, [L]: what was given, and answers on these pages, the latest last."""
+        z: Ternary = self.given.rows([self.rows[item]])[0].copy()
+        asked = select(table.c.label, table.c.value).where(table.c.item == item, table.c.state == "answered")
+        for label, value in connection.execute(asked.order_by(table.c.answered, table.c.id)):
+            z[self.columns[label]] = VALUES[value]
+        return z
+
+    def _implied(self, connection: Connection, row: Row[Any], z: int) -> dict[str, str]:
+        """What follows from an answer that did not follow before: label -> yes or no."""
+        if self.hierarchy is None or z == 0:
+            return {}
+        told = self.known(connection, row.item)
+        told[self.columns[row.label]] = 0
+        try:
+            earlier = self._deduced(row.item, told)
+        except Refused:  # people contradict each other already; that is listed, and holds up nobody
+            return {}
+        told[self.columns[row.label]] = z
+        later = self._deduced(row.item, told)
+        new = np.flatnonzero((later != earlier) & (later != told))
+        return {self.given.names[column]: WORDS[int(later[column])] for column in new}
+
+    def _deduced(self, item: str, z: Ternary) -> Ternary:
+        assert self.hierarchy is not None
+        try:
+            found = self.hierarchy.deduce(Labels.from_ternary(z[None], names=self.given.names, ids=[item]))
+        except LabelError as error:
+            told = str(error).splitlines()[-1].strip()
+            raise Refused(f"This contradicts what is known of the item: {told}", 409) from None
+        return np.asarray(found.rows([0])[0])
+
+
+def _queue(able: ColumnElement[bool]) -> Any:
+    """In the order in which it is asked: random ones of earlier rounds are still there, and come first."""
+    return select(table).where(able).order_by(table.c.round, table.c.place)

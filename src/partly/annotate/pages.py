@@ -1,0 +1,128 @@
+"""The pages: HTML that is made here and escapes what it is given; the script fills in questions as text."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+
+from partly.annotate import dashboard
+from partly.annotate.people import LEAST, ROLES, SESSION, Refused, page_token
+from partly.annotate.site import cookie, person_of, site_of
+from partly.data import for_spreadsheets, write_labels
+
+open_to_all, inside, admins = APIRouter(), APIRouter(), APIRouter()
+EXPORTS = {
+    "labels.csv": ("wide", "text/csv"),
+    "labels.parquet": ("long", "application/vnd.apache.parquet"),
+    "label-studio.json": ("label-studio", "application/json"),
+}
+SCREEN = {"label": 12, "item": 8}  # questions at once
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("partly.annotate"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _page(request: Request, name: str, status: int = 200, **words: Any) -> HTMLResponse:
+    site = site_of(request)
+    person = getattr(request.state, "person", None)
+    token = page_token(request.state.session) if person is not None else ""
+    words |= {"site": site, "person": person, "token": token, "path": request.url.path}
+    return HTMLResponse(_environment().get_template(name).render(words), status)
+
+
+def told(request: Request, title: str, text: str, status: int) -> HTMLResponse:
+    return _page(request, "told.html", status, title=title, text=text)
+
+
+# ---------------------------------------------------------------- coming in
+
+
+@open_to_all.get("/start")
+def start(request: Request, token: str = "") -> Response:
+    """By the address that the start of the program has printed, once. The page then leads on by itself: what a page of
+    another site has opened brings no cookie along, what ours opens does."""
+    site = site_of(request)
+    session = site.people.start(token)
+    answer = _page(request, "start.html", title="In")
+    answer.set_cookie(**cookie(site, session, SESSION))
+    return answer
+
+
+@open_to_all.get("/log-in")
+def log_in(request: Request) -> Response:
+    _need_accounts(request)
+    return _page(request, "log_in.html", title="Log in")
+
+
+@open_to_all.get("/join")
+def join(request: Request, token: str = "") -> Response:
+    _need_accounts(request)
+    return _page(request, "join.html", title="Join", invitation=token, least=LEAST)
+
+
+def _need_accounts(request: Request) -> None:
+    if not site_of(request).accounts:
+        raise Refused("These pages have no accounts: start with --accounts.", 404)
+
+
+# ---------------------------------------------------------------- questions
+
+
+@inside.get("/")
+def first(request: Request) -> Response:
+    return RedirectResponse("/label", 303)
+
+
+@inside.get("/label")
+def by_label(request: Request) -> Response:
+    return _page(request, "questions.html", title="By label", view="label", count=SCREEN["label"])
+
+
+@inside.get("/item")
+def by_item(request: Request) -> Response:
+    return _page(request, "questions.html", title="By item", view="item", count=SCREEN["item"])
+
+
+@inside.get("/overview")
+def overview(request: Request) -> Response:
+    site = site_of(request)
+    found = dashboard.gathered(site, person_of(request))
+    return _page(request, "overview.html", title="Overview", training=site.training(), exports=EXPORTS, **found)
+
+
+# ---------------------------------------------------------------- admins
+
+
+@admins.get("/people")
+def people(request: Request) -> Response:
+    site = site_of(request)
+    _need_accounts(request)
+    found = dashboard.per_person(site.desk, site.people.everybody())
+    return _page(request, "people.html", title="People", people=found, roles=ROLES)
+
+
+@admins.get("/export/{name}")
+def export(request: Request, name: str) -> Response:
+    """What is known by now, in a form of those there are."""
+    if name not in EXPORTS:
+        raise Refused(f"There is: {', '.join(EXPORTS)}.", 404)
+    form, kind = EXPORTS[name]
+    with tempfile.TemporaryDirectory(prefix="partly-") as folder, for_spreadsheets(name.endswith(".csv")):
+        path = Path(folder) / name
+        write_labels(site_of(request).fold(), path, form=form)
+        content = path.read_bytes()
+    return Response(content, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})

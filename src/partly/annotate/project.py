@@ -1,0 +1,102 @@
+"""What is asked about, and how: the data, the ledger, and the plan that both the pages and the trainer go by."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from partly import data
+from partly.active.queries import find
+from partly.annotate import figures, records
+from partly.annotate.desk import Desk
+from partly.annotate.known import beside, without
+from partly.data import Dataset
+from partly.errors import DataError, SettingError, within
+from partly.labels import Hierarchy, Labels
+from partly.labels.names import Names
+from partly.ledger import Ledger, place_of
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Plain values, so that another process can be told."""
+
+    data: str
+    ledger: str
+    labels: str | None = None
+    hierarchy: str | None = None
+    absent: str | None = None
+    uncertain: str | None = None
+    skip_bad: bool = False
+    run: str | None = None  # a finished run: its model asks first, its recipe trains on
+    method: str = "auto"
+    query: str = "uncertainty"
+    settings: dict[str, Any] = field(default_factory=dict)  # of the query
+    count: int = 100  # questions a round
+    every: int = 50  # answers after which a model is trained
+    random: float = 0.1  # the share of the shadow arm
+    repeat: float = 0.05  # the share of questions that come again
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        find(self.query).complete(dict(self.settings))
+        within(1, 100_000, count=self.count, every=self.every)
+        within(0, 0.5, random=self.random, repeat=self.repeat)
+        if self.run is not None and self.method != "auto":
+            raise SettingError("Give --run or --method: a run brings its own method along.")
+
+    def plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def open_project(plan: Plan, author: str = "partly") -> tuple[Dataset, Desk]:
+    """The data, with what the ledger knows of them, and the desk. A ledger that is not there is made, of what is known
+    in the data; from one that is there only what it says itself is taken."""
+    found = data.read(
+        plan.data, plan.labels, plan.hierarchy, plan.skip_bad, absent=plan.absent, uncertain=plan.uncertain
+    ).widened()
+    ledger = _ledger(plan.ledger, found, plan.labels or plan.data, author)
+    records.prepare(ledger.store)
+    wanted = found.labels
+    if not wanted.names:  # items by themselves: the ledger says which labels there are
+        none = np.empty(0, np.int64)
+        wanted = Labels.from_codes(none, none, none, ledger.vocabulary().names, found.labels.ids)
+    hierarchy = ledger.hierarchy() or among(found.hierarchy, wanted.names)
+    known = beside(ledger.labels(), wanted, place_of(plan.ledger).shown)
+    desk = Desk(ledger, known, hierarchy)
+    desk.given = without(known, figures.answers(desk, figures.answered(desk)), hierarchy)
+    return replace(found, labels=known, hierarchy=hierarchy, truth=None, test=None), desk
+
+
+def among(hierarchy: Hierarchy | None, names: Names) -> Hierarchy | None:
+    """Of a hierarchy, what it says of these labels: the nearest of them above each; None where it says nothing."""
+    if hierarchy is None:
+        return None
+    pairs = {}
+    for name in names:
+        above = hierarchy.parents.get(name)
+        while above is not None and above not in names:
+            above = hierarchy.parents.get(above)
+        if above is not None:
+            pairs[name] = above
+    return Hierarchy(pairs) if pairs else None
+
+
+def _ledger(url: str, found: Dataset, source: str, author: str) -> Ledger:
+    place = place_of(url)
+    if place.file is not None and place.file.exists():
+        return Ledger(place)
+    if place.file is None:
+        with suppress(DataError):  # then there is none on the server yet, or `create` says what is wrong
+            return Ledger(place)
+    if not found.labels.names:
+        raise DataError(
+            f"{place.shown}: there is no ledger yet, and {source} has no labels. Give --labels with the observed "
+            "labels, or make a ledger that names them: partly ledger init."
+        )
+    made = Ledger.create(place, found.labels.names, among(found.hierarchy, found.labels.names), author=author)
+    made.append_labels(found.labels, author=source, note="known at the start")
+    return made

@@ -1,0 +1,107 @@
+"""`partly annotate`: the pages are served until somebody stops them."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from partly import data
+from partly.annotate.app import make_app
+from partly.annotate.doors import Address, here, public
+from partly.annotate.keeper import Keeper
+from partly.annotate.people import People, checked_name
+from partly.annotate.project import Plan, open_project
+from partly.annotate.seen import Seen, shown_by
+from partly.annotate.site import Site
+from partly.errors import SettingError
+from partly.ledger import place_of
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+AT_ONCE = 200  # connections
+
+
+@dataclass(frozen=True)
+class Served:
+    """Where and for whom."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    accounts: bool = False
+    public_url: str | None = None
+    show: str | None = None  # what people see of the items, where it is not what is learned from
+    name: str | None = None  # of who works alone
+
+    @property
+    def address(self) -> Address:
+        """Refused: to be reached by others without knowing who they are, or under a name that nobody has said."""
+        if self.host not in LOOPBACK and not self.accounts:
+            raise SettingError(
+                f"--host {self.host}: others could reach these pages. Say --accounts, so that people log in."
+            )
+        if self.host not in LOOPBACK and self.public_url is None:
+            raise SettingError(
+                f"--host {self.host}: say under which address people reach these pages: --public-url https://..."
+            )
+        if self.public_url is not None and not self.accounts:
+            raise SettingError("--public-url: others could reach these pages. Say --accounts, so that people log in.")
+        return here(self.port) if self.public_url is None else public(self.public_url)
+
+    @property
+    def first_origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}" if self.public_url is None else next(iter(self.address.origins))
+
+
+def make_site(plan: Plan, served: Served) -> Site:
+    """The data and the ledger, opened."""
+    address = served.address
+    author = checked_name(served.name or getpass.getuser())
+    opened, desk = open_project(plan, author)
+    seen = Seen(opened.items)
+    if served.show is not None:
+        shown = data.read(served.show, skip_bad=plan.skip_bad).widened()
+        seen = shown_by(shown.items, opened.labels.ids, shown.labels.ids, served.show)
+    title = Path(plan.data).name or plan.data
+    return Site(title, desk, People(desk.ledger.store), seen, address, served.accounts, port=served.port)
+
+
+def link(site: Site, served: Served) -> str:
+    """An address that lets one in, once: who works alone, or the first admin."""
+    if not served.accounts:
+        person = site.people.local(checked_name(served.name or getpass.getuser()))
+        return f"{served.first_origin}/start?token={site.people.invite('admin', person)}"
+    if any(one.admin for one in site.people.everybody()):
+        return f"{served.first_origin}/log-in"
+    return f"{served.first_origin}/join?token={site.people.invite('admin')}"
+
+
+def serve(plan: Plan, served: Served, say: Callable[[str], None]) -> None:
+    """Until Ctrl-C. The trainer runs beside, in a process of its own."""
+    site = make_site(plan, served)
+    keeper = Keeper(plan).start()
+    site.training = keeper.words
+    config = uvicorn.Config(
+        make_app(site),
+        host=served.host,
+        port=served.port,
+        access_log=False,  # addresses hold tokens
+        log_level="warning",
+        server_header=False,
+        proxy_headers=served.public_url is not None,  # from this machine only: a reverse proxy says who asks
+        limit_concurrency=AT_ONCE,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=3,
+        ws="none",
+        lifespan="off",
+    )
+    say(f"Answers go to {place_of(plan.ledger).shown}. Stop with Ctrl-C; nothing is lost.")
+    say(f"Open {link(site, served)}")
+    if served.public_url is not None and not site.address.secure:
+        say("Without https, passwords and answers can be read on the way: put a reverse proxy with TLS before it.")
+    try:
+        uvicorn.Server(config).run()
+    finally:
+        keeper.end()

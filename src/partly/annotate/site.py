@@ -1,0 +1,73 @@
+"""What the pages are about, for all who answer for a part of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from fastapi import Request
+
+from partly.annotate import figures
+from partly.annotate.desk import Desk
+from partly.annotate.doors import Address
+from partly.annotate.known import beside, without
+from partly.annotate.people import People, Person
+from partly.annotate.seen import Seen
+from partly.labels import Labels
+
+FRESH = 5.0  # seconds for which a fold of the ledger will do
+
+
+@dataclass
+class Site:
+    """One set of data, one ledger, and the people who answer."""
+
+    title: str
+    desk: Desk
+    people: People
+    seen: Seen
+    address: Address
+    accounts: bool = False
+    training: Callable[[], str] = field(default=lambda: "")  # what the trainer is doing, in words
+    port: int = 8765
+    folded: tuple[float, Labels] | None = None  # when, and what was known
+
+    def fold(self, age: float = 0.0) -> Labels:
+        """What is known by now, or was at most so many seconds ago. What the desk takes for given is made anew along
+        with it."""
+        now = time.monotonic()
+        if self.folded is None or self.folded[0] < now - age:
+            desk = self.desk
+            known = beside(desk.ledger.labels(), desk.given, self.title)
+            desk.given = without(known, figures.answers(desk, figures.answered(desk)), desk.hierarchy)
+            self.folded = (now, known)
+        return self.folded[1]
+
+
+def site_of(request: Request) -> Site:
+    return cast(Site, request.app.state.site)
+
+
+def person_of(request: Request) -> Person:
+    """Who asks. Only behind `app.is_in`."""
+    return cast(Person, request.state.person)
+
+
+def cookie_of(site: Site) -> str:
+    """Its name. Cookies know no ports, so that two sites on one machine need two names."""
+    return "__Host-partly" if site.address.secure else f"partly-{site.port}"
+
+
+def cookie(site: Site, token: str, seconds: float) -> dict[str, Any]:
+    """For `Response.set_cookie`."""
+    return {
+        "key": cookie_of(site),
+        "value": token,
+        "max_age": int(seconds),
+        "httponly": True,
+        "samesite": "strict",
+        "secure": site.address.secure,
+        "path": "/",
+    }

@@ -1,0 +1,319 @@
+"""A process that trains and asks: `python -m partly.annotate.trainer`, its plan as JSON in the first line of its input.
+
+It waits for answers in the database, trains on what is known, says what choosing has been worth, and poses questions
+of a new round, in one transaction. All that it needs is in the database, so that it may be killed at any moment: the
+next one goes on from there. It ends when its input does, however whoever started it has ended. What it does is said on
+its output, a line each.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import expit
+from sklearn.base import clone
+from sqlalchemy import func
+from sqlalchemy import select as choose
+
+from partly import run
+from partly.annotate import figures, records
+from partly.annotate.chosen import (
+    NONE,
+    WIDER,
+    Candidates,
+    Wanted,
+    bundles,
+    candidates,
+    drawn,
+    joined,
+    lines_of,
+    mixed,
+    unlike,
+)
+from partly.annotate.desk import Desk
+from partly.annotate.known import beside
+from partly.annotate.project import Plan, open_project
+from partly.annotate.worth import LEAST, Learn, Worth, worth
+from partly.clock import Clock, seed_for
+from partly.data import Dataset
+from partly.errors import PartlyError, SettingError, listing
+from partly.estimator import Classifier
+from partly.items import Items
+from partly.labels import Hierarchy, Labels
+from partly.labels.matrix import Ternary
+
+PAUSE = 1.0  # seconds between two looks at the database
+NICE = 10  # the pages come first
+DOUBTS = 20  # given labels that are listed
+IN_BUNDLES = 0.3  # of the chosen questions: several about one item
+SURE = 0.9  # of the contrary
+AGAIN = 1.25  # so many times the random answers of the last measurement, and it is made again
+Say = Callable[[str], None]
+
+
+@dataclass
+class Trainer:
+    plan: Plan
+    opened: Dataset
+    desk: Desk
+    say: Say = lambda _: None
+    base: Classifier = field(init=False)  # unfitted: how to train
+    first: run.Fitted | None = None  # the model of a run that is there, which asks first
+
+    def __post_init__(self) -> None:
+        if self.plan.run is None:
+            self.base = Classifier(method=self.plan.method, seed=self.plan.seed, progress=False)
+        else:
+            loaded = Classifier.load(self.plan.run)
+            if loaded.label_names_ != self.opened.labels.names:
+                names = loaded.label_names_
+                raise SettingError(f"{self.plan.run}: was trained on other labels" + listing(names, len(names)))
+            self.base, self.first = clone(loaded).set_params(progress=False), loaded.fitted_
+        self.base.set_params(hierarchy=self.opened.hierarchy)
+
+    def due(self) -> bool:
+        """Whether a round is to be made: there is none, enough was answered since, or nothing is left to ask."""
+        rounds, table = records.rounds, records.questions
+        with self.desk.ledger.store.reading() as connection:
+            last = connection.execute(choose(rounds).order_by(rounds.c.id.desc()).limit(1)).first()
+            answers = connection.scalar(choose(func.count()).where(table.c.state == "answered")) or 0
+            left = connection.scalar(choose(func.count()).where(table.c.state == "open")) or 0
+        if last is None or (last.id == 1 and last.query == "random"):
+            return True
+        since = answers - last.answers
+        return since >= self.plan.every or (not left and since > 0)
+
+    def begin(self) -> None:
+        """Where nobody was asked yet: a few random questions at once, so that nobody waits for the first model."""
+        if self.first is None and not figures.rounds(self.desk):
+            known = coherent(self.desk.given, self.opened.hierarchy)
+            count = max(1, round(self.plan.random * self.plan.count))
+            random = drawn(known, count, Clock(self.plan.seed).epoch_rng("first questions"))
+            said = {"answers": 0, "known": int(known.known_per_item().sum()), "seconds": 0.0, "query": "random"}
+            self.desk.pose(said | {"found": "{}"}, [Wanted(row, column, True) for row, column in random])
+
+    def round(self) -> int:
+        """Train, measure, pose; how many questions were posed."""
+        started, desk = time.monotonic(), self.desk
+        known = coherent(beside(desk.ledger.labels(), self.opened.labels, self.plan.data), self.opened.hierarchy)
+        answers = figures.answered(desk)
+        found: dict[str, Any] = {}
+        fitted = self._fitted(known)
+        if fitted is not None:
+            found = {"doubts": doubts(fitted, known), "worth": self._worth()}
+        self.say("Questions are being chosen.")
+        wanted = self._wanted(fitted, known, answers)
+        said = {
+            "answers": len(answers),
+            "known": int(known.known_per_item().sum()),
+            "seconds": time.monotonic() - started,
+            "query": self.plan.query if fitted is not None else "random",
+            "found": json.dumps(found),
+        }
+        desk.pose(said, wanted)
+        return len(wanted)
+
+    def _fitted(self, known: Labels) -> run.Fitted | None:
+        """The model of this round; None where nothing is known to learn from."""
+        if self.first is not None:
+            there, self.first = self.first, None
+            return there
+        if not known.known_per_item().any():
+            return None
+        self.say(f"A model is being trained on {int(known.known_per_item().sum()):,} known entries.")
+        model: Classifier = clone(self.base)
+        fitted: run.Fitted = model.fit(self.opened.items, known).fitted_
+        return fitted
+
+    # ---------------------------------------------------------------- what to ask
+
+    def _wanted(self, fitted: run.Fitted | None, known: Labels, answers: Any) -> list[Wanted]:
+        desk, plan = self.desk, self.plan
+        number = len(figures.rounds(desk))
+        clock = Clock(plan.seed, epoch=number)
+        rng, asked = clock.epoch_rng("questions"), figures.asked_before(desk)
+        again = self._again(answers, round(plan.repeat * plan.count), rng)
+        shadow = round(plan.random * plan.count) if fitted is not None else plan.count - len(again)
+        random = drawn(known, shadow, rng, asked)
+        best = self._best(fitted, known, plan.count - len(random) - len(again), clock, asked | set(random))
+        chosen = [
+            Wanted(int(row), int(column), False, float(score), float(chance))
+            for row, column, score, chance in zip(best.rows, best.columns, best.score, best.probability, strict=True)
+        ]
+        guests = [Wanted(row, column, True) for row, column in random]
+        return mixed(chosen, self._foreseen(fitted, guests), self._foreseen(fitted, again), rng)
+
+    def _best(
+        self, fitted: run.Fitted | None, known: Labels, count: int, clock: Clock, asked: set[tuple[int, int]]
+    ) -> Candidates:
+        lines, plan = lines_of(self.opened.hierarchy, known), self.plan
+        if fitted is None or count < 1:
+            return NONE
+        items = fitted.seen(self.opened.items)
+        found = candidates(
+            plan.query,
+            fitted.method,
+            items,
+            known,
+            WIDER * count,
+            clock,
+            lines=lines,
+            seconds=figures.seconds(self.desk, figures.answered(self.desk)),
+            asked=asked,
+            settings=plan.settings,
+        )
+        if not len(found):
+            return found
+        several = bundles(found, round(IN_BUNDLES * count), lines)
+        spread = unlike(found, vectors(fitted, items, found.rows), count, lines)
+        return joined(several, spread)[:count]
+
+    def _again(self, answers: Any, count: int, rng: np.random.Generator) -> list[Wanted]:
+        """Answered questions that come once more, each once: by turns to who answered, and to others where there are
+        any."""
+        done = {row.repeats for row in answers}
+        able = [row for row in answers if row.repeats is None and row.id not in done and row.item in self.desk.rows]
+        several = len({row.person for row in answers}) > 1
+        picked = rng.permutation(len(able))[:count].tolist()
+        return [
+            Wanted(
+                self.desk.rows[able[k].item],
+                self.desk.columns[able[k].label],
+                False,
+                repeats=able[k].id,
+                own=not several or place % 2 == 0,
+            )
+            for place, k in enumerate(picked)
+        ]
+
+    def _foreseen(self, fitted: run.Fitted | None, wanted: list[Wanted]) -> list[Wanted]:
+        """With what the model thinks of them, before anybody has answered: it is judged by that later."""
+        if fitted is None or not wanted:
+            return wanted
+        p = fitted.predict(self.opened.items[np.array([one.row for one in wanted])])
+        return [
+            Wanted(one.row, one.column, one.random, None, float(p[i, one.column]), one.repeats, one.own)
+            for i, one in enumerate(wanted)
+        ]
+
+    # ---------------------------------------------------------------- what it was worth
+
+    def _worth(self) -> dict[str, Any]:
+        """Measured anew when a quarter more random answers are there; else what was found last."""
+        random, chosen = figures.arm(self.desk, True), figures.arm(self.desk, False)
+        before = [one["found"]["worth"] for one in figures.rounds(self.desk) if one["found"].get("worth")]
+        if before and len(random) < AGAIN * max(before[-1]["random"], LEAST - 1):
+            return dict(before[-1])
+        if len(random) < LEAST:
+            return Worth(len(random), len(chosen)).plain()
+        self.say("What choosing is worth is being measured.")
+        given = coherent(self.desk.given, None)
+        return worth(given, random, chosen, self._learn, seed_for(self.plan.seed, "worth", len(random))).plain()
+
+    @property
+    def _learn(self) -> Learn:
+        """A plain linear model, which is solved in no time: all are judged by the same."""
+        opened = self.opened
+        frozen = None if opened.items.kind == "features" else {"freeze": "all"}
+        judge = Classifier("bce", "linear", seed=self.plan.seed, progress=False, backbone_settings=frozen)
+
+        def learn(labels: Labels) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[Any]]:
+            labels = coherent(labels, opened.hierarchy)
+            told = np.flatnonzero(labels.known_per_item())
+            if not len(told):
+                return lambda rows: np.full((len(rows), labels.shape[1]), 0.5)
+            model = clone(judge).fit(opened.items[told], labels[told])
+            return lambda rows: model.predict_proba(opened.items[rows])
+
+        return learn
+
+
+def coherent(labels: Labels, hierarchy: Hierarchy | None) -> Labels:
+    """With what follows from the hierarchy. Where people contradict each other over it, a yes below a no, neither is
+    learned from."""
+    if hierarchy is None:
+        return labels
+    lines = hierarchy.lines(labels.names)
+
+    def rule(z: Ternary, _: slice) -> Ternary:
+        kept = z.copy()
+        for below, above in lines:
+            torn = (z[:, below] == 1) & (z[:, above] == -1)
+            kept[torn, below] = kept[torn, above] = 0
+        return kept
+
+    return hierarchy.deduce(labels.mapped(rule))
+
+
+def vectors(fitted: run.Fitted, items: Items, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Where items lie, for telling which are alike: their features, each at its scale; of others what the model makes
+    of them, the probabilities of all labels."""
+    at, back = np.unique(rows, return_inverse=True)
+    if items.kind != "features":
+        return fitted.predict(items[at]).astype(np.float64)[back]
+    usual = items.statistics
+    scale = torch.where(usual.scale > 0, usual.scale, 1.0)
+    found = (items.take(torch.from_numpy(at)).double() - usual.mean) / scale
+    return found.numpy()[back]
+
+
+def doubts(fitted: run.Fitted, known: Labels) -> list[dict[str, Any]]:
+    """Known entries of whose contrary a model is sure that has not seen the item, the surest first."""
+    if fitted.out_of_fold is None or fitted.out_of_fold.shape != known.shape:
+        return []
+    row, column, value = known.entries()
+    p = expit(np.asarray(fitted.out_of_fold, np.float64)[row, column])
+    chance = np.where(value == 1, p, 1 - p)
+    worst = np.argsort(chance, kind="stable")[:DOUBTS]
+    return [
+        {"item": known.id_at(int(row[k])), "label": known.names[column[k]], "given": "yes" if value[k] == 1 else "no"}
+        | {"chance": float(chance[k])}
+        for k in worst
+        if chance[k] < 1 - SURE
+    ]
+
+
+def main() -> None:
+    """Until the input ends."""
+    os.nice(NICE)
+    plan = Plan(**json.loads(sys.stdin.buffer.readline()))
+    say = _said(sys.stdout.fileno())
+    os.dup2(2, 1)  # so that what a library prints is not taken for words of ours
+    try:
+        opened, desk = open_project(plan)
+        trainer = Trainer(plan, opened, desk, say)
+        trainer.begin()
+        while not _ended(PAUSE):
+            if trainer.due():
+                count = trainer.round()
+                say(f"A model has posed {count} questions." if count else "Nothing is left to ask.")
+            else:
+                say("The trainer waits for answers.")
+    except PartlyError as error:
+        say(f"The trainer has stopped: {error}")
+        sys.exit(2)
+
+
+def _said(out: int) -> Say:
+    lines = open(os.dup(out), "w", buffering=1)  # noqa: SIM115, for as long as the process lives
+    return lambda words: print(json.dumps(words), file=lines)
+
+
+def _ended(seconds: float) -> bool:
+    """Whether the input has ended, after waiting so long."""
+    ready, _, _ = select.select([sys.stdin], [], [], seconds)
+    return bool(ready) and not os.read(sys.stdin.fileno(), 1)
+
+
+if __name__ == "__main__":
+    main()

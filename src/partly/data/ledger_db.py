@@ -1,0 +1,53 @@
+"""A ledger (`partly.ledger`) as labels: what it knows by now, or in the state that the place names.
+
+    labels.db    labels.db?at=12    labels.db?at=2026-03-01T12:00&models=yes    postgresql://anna@server/labels
+
+What models said is left out unless it is asked for: labels are what was observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from partly.data.matching import arranged
+from partly.data.meaning import Meaning
+from partly.data.paths import naming
+from partly.errors import DataError
+from partly.files import PathLike
+from partly.labels import Hierarchy, Labels
+from partly.ledger import Ledger, is_sqlite, is_url, place_of
+from partly.ledger.places import Place, wanted
+
+HOLDS = "labels"
+SUFFIXES = (".db", ".sqlite", ".sqlite3")
+
+
+def recognises(path: Path) -> bool:
+    return is_url(path) or is_sqlite(path if path.exists() else Path(str(path).partition("?")[0]))
+
+
+def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
+    place = _safe(path)
+    state: Any = wanted(place)
+    with naming(Path(place.shown)):
+        labels = Ledger(place).labels(**state)
+        return meaning.filled(labels if names is None else arranged(labels, names, place.shown))
+
+
+def hierarchy(path: Path) -> Hierarchy | None:
+    """That of its vocabulary."""
+    place = _safe(path)
+    return Ledger(place).hierarchy(dict(place.state).get("at"))
+
+
+def _safe(path: PathLike) -> Place:
+    """Where labels lie is printed and written down; a password must be in neither."""
+    place = place_of(path)
+    if place.has_password:
+        raise DataError(
+            f"{place.shown}: give no password with a place, which is printed and written into run folders. "
+            "Put it into the environment variable PGPASSWORD, or into ~/.pgpass."
+        )
+    return place

@@ -1,0 +1,236 @@
+"""The whole loop by keyboard alone in a real browser, wide and on a phone. Skipped where there is none."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import uvicorn
+
+from annotate.making import ABOVE, Project, pose, project
+from partly.annotate.app import make_app
+from partly.annotate.doors import here
+from partly.items import pictures, texts
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
+
+ANIMAL, CAT, DOG, BOAT = range(4)
+NASTY = "<img src=x onerror=\"document.title='ran'\"><script>document.title='ran'</script>"
+PATIENCE = 60_000  # milliseconds; the machine may be busy
+
+
+@contextmanager
+def served(made: Project, **how: Any) -> Iterator[str]:
+    """The pages on a free port; their address."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        site = made.site(**how)
+        site.port = listening.getsockname()[1]
+        site.address = here(site.port)
+        server = uvicorn.Server(uvicorn.Config(make_app(site), log_level="error", lifespan="off", ws="none"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{site.port}"
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with playwright.sync_playwright() as found:
+        browser = found.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+def opened(chromium: Any, made: Project, address: str, name: str = "anna", **how: Any) -> Any:
+    """A page of somebody who has come in by the printed address; what goes wrong in it is kept."""
+    context = chromium.new_context(**how)
+    context.set_default_timeout(PATIENCE)
+    page = context.new_page()
+    page.wrong = []
+    page.on("pageerror", lambda error: page.wrong.append(str(error)))
+    page.on("console", lambda said: page.wrong.append(said.text) if said.type == "error" else None)
+    token = made.people.invite("admin", made.person(name).id)
+    page.goto(f"{address}/start?token={token}")
+    page.wait_for_url("**/label")
+    return page
+
+
+# Waiting by locators: the policy of the pages lets no text be run as script, not even that of a test.
+
+
+def ready(page: Any, count: int) -> None:
+    playwright.expect(page.locator(".question")).to_have_count(count, timeout=PATIENCE)
+
+
+def saved(page: Any, count: int) -> None:
+    playwright.expect(page.locator(".question[data-saved]")).to_have_count(count, timeout=PATIENCE)
+
+
+def told(page: Any, words: str, where: str = "#said") -> None:
+    playwright.expect(page.locator(where)).to_contain_text(words, timeout=PATIENCE)
+
+
+def current(page: Any) -> str:
+    return str(page.locator(".question[aria-current] figcaption").inner_text())
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
+def test_the_whole_loop_by_keyboard(tmp_path: Path, chromium: Any, width: int, scheme: str) -> None:
+    rng = np.random.default_rng(0)
+    items = pictures(rng.integers(0, 255, (12, 20, 20, 3)).astype(np.uint8))
+    made = project(tmp_path, hierarchy=ABOVE, items=items)
+    pose(made, [(i, BOAT) for i in range(5)])
+    how = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+    with served(made) as address:
+        page = opened(chromium, made, address, **how)
+        press = page.keyboard.press
+        ready(page, 5)
+        assert page.locator("h1").inner_text() == "boat: yes or no?"
+        assert current(page) == "item 0"
+        press("y")
+        press("n")
+        press("?")
+        saved(page, 3)
+        assert current(page) == "item 3"
+        press("u")  # takes the third back, and stands there
+        told(page, "Taken back.")
+        assert current(page) == "item 2"
+        press("ArrowRight")
+        press("s")
+        press("ArrowLeft")
+        press("N")  # all that is left
+        saved(page, 4)
+        assert page.locator("#next").is_visible()
+        item = "item {}".format
+        expected = {(item(0), "boat"): 1, (item(1), "boat"): -1, (item(2), "boat"): -1, (item(4), "boat"): -1}
+        assert made.known() == expected  # item 3 was skipped
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        press("Enter")
+        told(page, "Nothing to ask right now", "h1")
+        pose(made, [(7, CAT), (7, BOAT), (8, CAT)])  # a new round comes in without a reload
+        ready(page, 2)
+        page.goto(f"{address}/item")
+        ready(page, 2)
+        assert page.locator(".question h2").all_inner_texts() == ["cat", "boat"]
+        press("y")
+        told(page, "animal: yes")
+        assert made.known()[item(7), "animal"] == 1  # implied, and taken back along with it
+        press("u")
+        told(page, "Taken back.")
+        assert (item(7), "animal") not in made.known()
+        assert page.wrong == []
+        page.context.close()
+
+
+def test_nobody_is_shown_what_the_model_thinks_unless_they_ask(tmp_path: Path, chromium: Any) -> None:
+    made = project(tmp_path)
+    pose(made, [(0, BOAT), (1, BOAT)])
+    with served(made) as address:
+        page = opened(chromium, made, address)
+        ready(page, 2)
+        assert "model" not in page.locator("#cards").inner_text()
+        page.keyboard.press("y")
+        saved(page, 1)
+        assert "70 % yes" in page.locator(".question").first.inner_text()
+        page.locator("summary").click()
+        page.locator("#suggest").check()
+        ready(page, 1)
+        assert "70 % yes" in page.locator("#cards").inner_text()
+        page.context.close()
+
+
+def test_no_markup_of_the_data_runs(tmp_path: Path, chromium: Any) -> None:
+    made = project(tmp_path, names=("boat", NASTY), ids=[NASTY, "b"], items=texts([NASTY, "plain"]))
+    pose(made, [(0, 1), (1, 1)])
+    with served(made) as address:
+        page = opened(chromium, made, address)
+        ready(page, 2)
+        assert NASTY in page.locator("h1").inner_text()
+        assert page.locator(".text").first.inner_text() == NASTY
+        page.keyboard.press("y")
+        saved(page, 1)
+        page.goto(f"{address}/overview")
+        assert NASTY in page.locator("main").inner_text()
+        assert "ran" not in page.title()
+        assert page.wrong == []
+        page.context.close()
+
+
+def test_three_people_at_once(tmp_path: Path, chromium: Any) -> None:
+    """Each holds questions of his own, and every answer is there once, under its name."""
+    made = project(tmp_path, count=36)
+    pose(made, [(i, BOAT) for i in range(36)])
+    with served(made) as address:
+        pages = {name: opened(chromium, made, address, name) for name in ("anna", "bela", "carl")}
+        for page in pages.values():
+            ready(page, 12)
+        for key in "ynyn":
+            for page in pages.values():
+                page.keyboard.press(key)
+        for page in pages.values():
+            page.keyboard.press("Y")
+            saved(page, 12)
+            assert page.wrong == []
+            page.context.close()
+    said = [one for i in range(36) for one in made.ledger.show(f"item {i}") if one.batch.kind == "person"]
+    assert len(said) == 36
+    assert {name: sum(one.batch.author == name for one in said) for name in pages} == dict.fromkeys(pages, 12)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(tmp_path: Path, chromium: Any, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed").Axe()
+    made = project(tmp_path)
+    pose(made, [(0, BOAT), (1, BOAT), (2, BOAT)])
+    with served(made, accounts=True) as address:
+        page = opened(chromium, made, address, color_scheme=scheme)
+        ready(page, 3)
+        for key in "yn?":
+            page.keyboard.press(key)
+        saved(page, 3)
+        page.locator("summary").click()
+        found = [("/label", axe.run(page))]
+        for path in ("/item", "/overview", "/people"):
+            page.goto(address + path)
+            page.wait_for_load_state("networkidle")
+            found.append((path, axe.run(page)))
+        page.context.clear_cookies()
+        for path in ("/log-in", "/join?token=x"):
+            page.goto(address + path)
+            found.append((path, axe.run(page)))
+        wrong = [
+            (path, one["id"], [node["html"] for node in one["nodes"]][:3])
+            for path, result in found
+            for one in result.response["violations"]
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert wrong == []
+        page.context.close()
+
+
+def test_a_server_that_is_away_for_a_while_costs_no_answer(tmp_path: Path, chromium: Any) -> None:
+    made = project(tmp_path)
+    pose(made, [(0, BOAT), (1, BOAT)])
+    with served(made) as address:
+        page = opened(chromium, made, address)
+        ready(page, 2)
+        page.context.set_offline(True)
+        page.keyboard.press("y")
+        told(page, "Not saved yet")
+        assert made.known() == {}
+        page.context.set_offline(False)
+        saved(page, 1)
+        assert made.known() == {("item 0", "boat"): 1}
+        page.context.close()

@@ -1,0 +1,140 @@
+"""Who comes in and who does not: invitations, passwords, sessions, and what is kept of them."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from annotate.making import Project, project
+from partly.annotate import people as module
+from partly.annotate.people import (
+    INVITATION,
+    SESSION,
+    TRIES_BY_ADDRESS,
+    TRIES_BY_NAME,
+    WINDOW,
+    Refused,
+    hashed,
+    matches,
+    page_token,
+)
+
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setattr(module, "N", 1 << 4)  # the strength is tested by itself
+    monkeypatch.setattr(module, "NOBODY", f"scrypt$16$8$3${'00' * 16}${'00' * 32}")
+    return project(tmp_path)
+
+
+def test_a_password_is_scrypt_of_the_stated_strength() -> None:
+    secret = hashed(PASSWORD)
+    kind, n, r, p, salt, key = secret.split("$")
+    assert (kind, int(n), int(r), int(p), len(salt)) == ("scrypt", 2**15, 8, 3, 32)
+    slow = hashlib.scrypt(PASSWORD.encode(), salt=bytes.fromhex(salt), n=2**15, r=8, p=3, maxmem=1 << 27, dklen=32)
+    assert key == slow.hex()
+    assert matches(PASSWORD, secret)
+    assert not matches(PASSWORD + " ", secret)
+
+
+def test_an_invitation_makes_one_account(made: Project) -> None:
+    token = made.people.invite("annotator")
+    session = made.people.join(token, "  Bela   B. ", PASSWORD)
+    person = made.people.person(session)
+    assert person is not None
+    assert (person.name, person.role, person.admin) == ("Bela B.", "annotator", False)
+    with pytest.raises(Refused, match="used already"):
+        made.people.join(token, "Carl", PASSWORD)
+
+
+def test_an_invitation_is_spent_only_where_the_account_is_made(made: Project) -> None:
+    made.people.join(made.people.invite("admin"), "Anna", PASSWORD)
+    token = made.people.invite("annotator")
+    for name, password, words in (
+        ("Dora", "short", "10 to 200"),
+        ("", PASSWORD, "1 to 64"),
+        ("ＡＮＮＡ", PASSWORD, "taken"),
+    ):
+        with pytest.raises(Refused, match=words):
+            made.people.join(token, name, password)
+    made.people.join(token, "Dora", PASSWORD)
+
+
+def test_an_old_invitation_and_an_old_session_are_refused(made: Project) -> None:
+    token = made.people.invite("annotator")
+    made.time.at += INVITATION + 1
+    with pytest.raises(Refused, match="too old"):
+        made.people.join(token, "Anna", PASSWORD)
+    session = made.people.join(made.people.invite("annotator"), "Anna", PASSWORD)
+    made.time.at += SESSION + 1
+    assert made.people.person(session) is None
+
+
+def test_the_address_of_the_start_is_no_invitation_and_lets_in_once(made: Project) -> None:
+    token = made.people.invite("admin", made.people.local("anna"))
+    with pytest.raises(Refused):
+        made.people.join(token, "Mallory", PASSWORD)
+    session = made.people.start(token)
+    assert made.people.person(session).name == "anna"
+    with pytest.raises(Refused, match="used already"):
+        made.people.start(token)
+    with pytest.raises(Refused, match="invitation"):
+        made.people.start(made.people.invite("admin"))
+
+
+def test_logging_in_and_out(made: Project) -> None:
+    made.people.join(made.people.invite("annotator"), "Anna", PASSWORD)
+    session = made.people.log_in("anna", PASSWORD, "::1")  # a name is the same in any case
+    assert made.people.person(session).name == "Anna"
+    made.people.log_out(session)
+    assert made.people.person(session) is None
+
+
+def test_wrong_name_and_wrong_password_are_told_alike(made: Project) -> None:
+    made.people.join(made.people.invite("annotator"), "Anna", PASSWORD)
+    made.people.local("root")  # without a password nobody logs in
+    told = set()
+    for name, password in (("Anna", "wrong password"), ("Nobody", PASSWORD), ("root", ""), ("Anna", "x" * 201)):
+        with pytest.raises(Refused) as refused:
+            made.people.log_in(name, password, "::1")
+        told.add((str(refused.value), refused.value.status))
+    assert len(told) == 1
+
+
+def test_a_thousand_tries(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By one name from many addresses, and by many names from one: few are looked at, and the right password is none of
+    the rest."""
+    made.people.join(made.people.invite("annotator"), "Anna", PASSWORD)
+    looked: list[str] = []
+    slow = module.matches
+    monkeypatch.setattr(module, "matches", lambda password, secret: looked.append(password) or slow(password, secret))
+    for i in range(1000):
+        with pytest.raises(Refused):
+            made.people.log_in("Anna", f"guess {i} guess", f"10.0.{i // 250}.{i % 250}")
+    assert len(looked) == TRIES_BY_NAME
+    with pytest.raises(Refused, match="Too many"):
+        made.people.log_in("Anna", PASSWORD, "::1")
+    for i in range(1000):
+        with pytest.raises(Refused):
+            made.people.log_in(f"name {i}", PASSWORD, "192.168.0.1")
+    assert len(looked) == TRIES_BY_NAME + TRIES_BY_ADDRESS
+    made.time.at += WINDOW + 10
+    assert made.people.person(made.people.log_in("Anna", PASSWORD, "::1")) is not None
+
+
+def test_the_database_holds_no_token_and_no_password(made: Project, tmp_path: Path) -> None:
+    token = made.people.invite("annotator")
+    session = made.people.join(token, "Anna", PASSWORD)
+    content = (tmp_path / "labels.db").read_bytes()
+    for secret in (token, session, PASSWORD, page_token(session)):
+        assert secret.encode() not in content
+    assert hashlib.sha256(session.encode()).hexdigest().encode() in content
+
+
+def test_an_unknown_role_is_refused(made: Project) -> None:
+    with pytest.raises(Refused, match="role"):
+        made.people.invite("root")  # type: ignore[arg-type]

@@ -1,0 +1,94 @@
+"""Where the pages are served, for whom, and what is seen of items."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from annotate.making import project
+from partly.annotate.people import Refused
+from partly.annotate.project import Plan
+from partly.annotate.seen import Seen, shown_by
+from partly.annotate.serving import Served, link, make_site
+from partly.commands.cli import app
+from partly.errors import DataError, SettingError
+from partly.items import features, pictures, texts
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"host": "0.0.0.0"}, "--accounts"),
+        ({"host": "192.168.0.7"}, "--accounts"),
+        ({"host": "0.0.0.0", "accounts": True}, "--public-url"),
+        ({"public_url": "https://labels.example.org"}, "--accounts"),
+        ({"accounts": True, "public_url": "labels.example.org"}, "without a path"),
+    ],
+)
+def test_others_reach_the_pages_only_where_they_log_in(how: dict[str, object], words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        Served(**how).address  # type: ignore[arg-type]  # noqa: B018
+
+
+def test_addresses() -> None:
+    assert Served().address.hosts == {"127.0.0.1:8765", "localhost:8765", "[::1]:8765"}
+    found = Served("0.0.0.0", accounts=True, public_url="https://labels.example.org").address
+    assert (found.hosts, found.secure) == ({"labels.example.org"}, True)
+
+
+def test_the_command_refuses_before_anything_is_made(tmp_path: Path) -> None:
+    ledger = tmp_path / "labels.db"
+    found = CliRunner().invoke(app, ["annotate", "digits", "--ledger", str(ledger), "--host", "0.0.0.0"])
+    assert "--accounts" in str(found.exception)
+    assert not ledger.exists()
+
+
+def test_the_address_that_is_printed(tmp_path: Path) -> None:
+    """Without accounts it lets in who has started the program; with them the first admin joins, and later ones log in."""
+    (tmp_path / "x.csv").write_text("item,a\np,1\nq,2\n")
+    (tmp_path / "y.csv").write_text("item,cat\np,1\nq,\n")
+    plan = Plan(str(tmp_path / "x.csv"), str(tmp_path / "labels.db"), str(tmp_path / "y.csv"))
+    alone = Served(name="anna")
+    site = make_site(plan, alone)
+    token = link(site, alone).partition("/start?token=")[2]
+    assert site.people.person(site.people.start(token)).name == "anna"
+    assert site.desk.given.ids == ("p", "q")
+    other = Plan(plan.data, str(tmp_path / "other.db"), plan.labels)
+    several = Served(accounts=True, public_url="https://labels.example.org")
+    site = make_site(other, several)
+    path, _, token = link(site, several).partition("?token=")
+    assert path == "https://labels.example.org/join"
+    site.people.join(token, "Anna", "a long password")
+    assert link(site, several) == "https://labels.example.org/log-in"
+
+
+def test_what_is_seen_of_a_row() -> None:
+    """The numbers that are farthest from usual, in their order."""
+    x = np.zeros((10, 20), np.float32)
+    x[:, :] = np.arange(10)[:, None]
+    x[3, 17], x[3, 2] = 500, -500
+    found = Seen(features(x, names=[f"f{j}" for j in range(20)])).of(3)
+    assert found["kind"] == "row"
+    assert len(found["numbers"]) == 12
+    assert ["f2", "-500"] in found["numbers"]
+    assert ["f17", "500"] in found["numbers"]
+    assert Seen(texts(["one", "two"])).of(1) == {"kind": "text", "text": "two"}
+
+
+def test_other_things_are_shown_by_id() -> None:
+    shown = pictures(np.stack([np.full((8, 8, 3), 10 * i, np.uint8) for i in range(3)]))
+    seen = shown_by(shown, ["c", "a"], ["a", "b", "c"], "pictures")
+    assert seen.of(0) == {"kind": "picture", "source": "/picture/0"}
+    assert seen._pixels(seen._at(0))[0, 0, 0] == 20
+    with pytest.raises(DataError, match="'z'"):
+        shown_by(shown, ["z"], ["a", "b", "c"], "pictures")
+
+
+def test_an_unnamed_person_is_refused(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    with pytest.raises(Refused):
+        make_site(Plan("digits", str(tmp_path / "labels.db")), Served(name="\u202e"))
+    assert made.people.everybody() == []

@@ -1,0 +1,154 @@
+"""Rounds: what is trained on, what is asked next, and that nothing is lost with the process."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from partly.annotate import figures
+from partly.annotate.desk import Desk
+from partly.annotate.people import People, Person
+from partly.annotate.project import Plan, among, open_project
+from partly.annotate.trainer import Trainer, coherent, doubts
+from partly.errors import DataError, LabelError, SettingError
+from partly.labels import Hierarchy, Labels
+
+NAMES = ("big", "small", "left")
+
+
+def written(folder: Path, count: int = 40) -> Plan:
+    """Two features; big is the first above 0, small the first below -1, left the second below 0. One in four known."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(count, 2))
+    z = np.stack([x[:, 0] > 0, x[:, 0] < -1, x[:, 1] < 0], axis=1).astype(int)
+    with open(folder / "x.csv", "w") as items, open(folder / "y.csv", "w") as labels:
+        one, two = csv.writer(items), csv.writer(labels)
+        one.writerow(["item", "a", "b"])
+        two.writerow(["item", *NAMES])
+        for i in range(count):
+            one.writerow([f"i{i}", *x[i]])
+            two.writerow([f"i{i}", *(v if rng.random() < 0.25 else "" for v in z[i])])
+    return Plan(
+        str(folder / "x.csv"), str(folder / "labels.db"), str(folder / "y.csv"), method="bce", count=20, every=8
+    )
+
+
+def truth(desk: Desk, plan: Plan) -> dict[tuple[str, str], str]:
+    with open(plan.data) as file:
+        rows = {row["item"]: (float(row["a"]), float(row["b"])) for row in csv.DictReader(file)}
+    return {
+        (item, name): "yes" if yes else "no"
+        for item, (a, b) in rows.items()
+        for name, yes in zip(NAMES, (a > 0, a < -1, b < 0), strict=True)
+    }
+
+
+def answer(desk: Desk, plan: Plan, count: int, name: str = "anna") -> int:
+    """So many answers that are true; how many there were."""
+    person = Person(People(desk.ledger.store).local(name), name, "admin")
+    right, given = truth(desk, plan), 0
+    while given < count and (held := desk.lease(person, "label", 1)):
+        desk.answer(person, held[0].id, right[held[0].name, held[0].label], 1.0, "label")
+        given += 1
+    return given
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Trainer]:
+    """A first round without a model, one with, some answers, and another one."""
+    plan = written(tmp_path_factory.mktemp("rounds"))
+    trainer = Trainer(plan, *open_project(plan))
+    assert trainer.due()
+    trainer.begin()
+    assert answer(trainer.desk, plan, 2) == 2  # nobody waits for the first model
+    trainer.round()
+    assert not trainer.due()
+    assert answer(trainer.desk, plan, 8) == 8
+    assert trainer.due()
+    trainer.round()
+    return plan, trainer
+
+
+def test_rounds_are_written_down(played: tuple[Plan, Trainer]) -> None:
+    _, trainer = played
+    rounds = figures.rounds(trainer.desk)
+    assert [(one["round"], one["query"], one["answers"]) for one in rounds] == [
+        (1, "random", 0),
+        (2, "uncertainty", 2),
+        (3, "uncertainty", 10),
+    ]
+    assert rounds[2]["known"] == rounds[0]["known"] + 10
+    assert "Too early" in rounds[2]["found"]["worth"]["words"]
+
+
+def test_the_arms_have_their_shares(played: tuple[Plan, Trainer]) -> None:
+    _, trainer = played
+    with trainer.desk.ledger.store.reading() as connection:
+        found = connection.exec_driver_sql(
+            "select random, repeats, item, label, probability from annotate_questions where round = 3"
+        ).all()
+    assert len(found) == 20
+    assert sum(bool(row[0]) for row in found) == 2
+    assert sum(row[1] is not None for row in found) == 1
+    assert all(0 < row[4] < 1 for row in found)
+    known = {(row.item, row.label) for row in figures.answered(trainer.desk)}
+    assert not {(row[2], row[3]) for row in found if row[1] is None} & known  # what is answered is not asked again
+
+
+def test_a_trainer_that_starts_anew_goes_on(played: tuple[Plan, Trainer]) -> None:
+    """All is in the database: another process sees the same, and makes no round that is not due."""
+    plan, _ = played
+    again = Trainer(plan, *open_project(plan))
+    again.begin()
+    assert not again.due()
+    assert len(figures.rounds(again.desk)) == 3
+    np.testing.assert_array_equal(again.desk.given.ternary(), open_project(plan)[1].given.ternary())
+    assert int(again.opened.labels.known_per_item().sum()) == int(again.desk.given.known_per_item().sum()) + 10
+
+
+def test_what_is_given_is_taken_from_the_data_once(played: tuple[Plan, Trainer]) -> None:
+    plan, trainer = played
+    batches = [batch for batch in trainer.desk.ledger.log() if batch.kind == "import"]
+    assert len(batches) == 1
+    assert batches[0].author == plan.labels
+    without_labels = replace(plan, labels=None)  # the ledger knows which labels there are
+    opened, _ = open_project(without_labels)
+    assert opened.labels.names == NAMES
+    with pytest.raises(DataError, match="no ledger yet"):
+        open_project(replace(without_labels, ledger=plan.ledger + ".other"))
+
+
+def test_a_plan_that_cannot_be() -> None:
+    for wrong in ({"query": "gut"}, {"random": 0.9}, {"every": 0}, {"run": "r", "method": "bce"}):
+        with pytest.raises(SettingError):
+            Plan("x", "y", **wrong)  # type: ignore[arg-type]
+
+
+def test_contradictions_of_people_are_not_learned_from() -> None:
+    hierarchy = Hierarchy({"cat": "animal"})
+    labels = Labels.from_ternary([[-1, 1, 1], [0, 1, 0], [-1, 0, 0]], names=["animal", "cat", "boat"])
+    with pytest.raises(LabelError):
+        hierarchy.deduce(labels)
+    np.testing.assert_array_equal(coherent(labels, hierarchy).ternary(), [[0, 0, 1], [1, 1, 0], [-1, -1, 0]])
+    assert coherent(labels, None) is labels
+
+
+def test_a_hierarchy_of_labels_that_are_not_all_there() -> None:
+    hierarchy = Hierarchy({"cat": "pet", "pet": "animal", "oak": "tree"})
+    assert dict(among(hierarchy, ("cat", "animal", "oak")).parents) == {"cat": "animal"}
+    assert among(hierarchy, ("oak",)) is None
+    assert among(None, ("oak",)) is None
+
+
+def test_doubts_by_hand() -> None:
+    class Model:
+        out_of_fold = np.array([[4.0, -4.0], [4.0, 0.0]])
+
+    labels = Labels.from_ternary([[-1, -1], [1, 1]], names=["a", "b"], ids=["x", "y"])
+    (found,) = doubts(Model(), labels)  # type: ignore[arg-type]
+    assert (found["item"], found["label"], found["given"]) == ("x", "a", "no")
+    assert found["chance"] == pytest.approx(1 / (1 + np.exp(4)))

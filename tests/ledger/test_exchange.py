@@ -1,0 +1,73 @@
+"""A ledger as a Parquet file and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from partly import Ledger
+from partly.errors import PartlyError
+from partly.ledger import exchange, store
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
+    monkeypatch.setattr(store, "PART", 3)
+    monkeypatch.setattr("partly.ledger.recording.PART", 3)
+    ledger = Ledger.create(tmp_path / "labels.db", names=["cat", "Animal"])
+    first = ledger.append(list("abcdefg"), ["cat"] * 7, [1, 0, None, 1, 0, 1, 1], author="anna", note="n", key="k")
+    ledger.append(["a", "b"], ["cat"] * 2, [0, 1], kind="model", run="runs/1", confidence=[0.5, 1])
+    ledger.split("Animal", ["Bird"])
+    ledger.rename("cat", "Cat")
+    ledger.undo(first, item="a")
+    ledger.undo(ledger.undo(first))
+    return ledger
+
+
+@pytest.mark.parametrize("rows", [1 << 16, 2])
+def test_all_comes_back(
+    told: Ledger, place: Callable[[], str], tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "ROWS", rows)
+    assert exchange.export(told, tmp_path / "all.parquet") == len(told.log())
+    assert exchange.is_statements(tmp_path / "all.parquet")
+    copy = exchange.restore(place(), tmp_path / "all.parquet")
+    assert copy.log() == told.log()
+    for at in range(len(told.log()) + 1):
+        assert copy.labels(at, models=True) == told.labels(at, models=True)
+    assert copy.show("a") == told.show("a")
+    assert copy.add(["new"]) == told.add(["new"]), "numbers of labels go on where they were"
+    assert copy.vocabulary() == told.vocabulary()
+
+
+def test_a_file_that_was_changed_is_refused(told: Ledger, tmp_path: Path) -> None:
+    exchange.export(told, tmp_path / "all.parquet")
+    table = pq.read_table(tmp_path / "all.parquet")
+    value = table.column_names.index("value")
+    for number, wrong in enumerate(
+        (
+            table.slice(1),
+            table.slice(2, 3),
+            table.set_column(value, "value", pa.array([7] * len(table), pa.int8())),
+            table.filter(pa.array([row["batch"] != 2 for row in table.to_pylist()])),
+        )
+    ):
+        path = tmp_path / "wrong.parquet"
+        pq.write_table(wrong, path)
+        with pytest.raises(PartlyError):
+            exchange.restore(tmp_path / f"{number}.db", path)
+        assert Ledger(tmp_path / f"{number}.db").log() == []
+    with pytest.raises(PartlyError, match="is not what"):
+        exchange.restore(tmp_path / "x.db", told.store.place.file or "")
+    assert not (tmp_path / "x.db").exists()
+
+
+def test_a_fold_by_blocks_is_the_same(told: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = told.labels(models=True)
+    for block in (1, 2, 5):
+        monkeypatch.setattr("partly.ledger.fetching.BLOCK", block)
+        assert told.labels(models=True) == whole
