@@ -125,7 +125,7 @@ def test_answers_of_people_go_back_into_the_ledger_once(place: str) -> None:
 
     asked = call()
     ledger.rename("Cat", "Tomcat")  # meanwhile
-    rows = list(csv.DictReader(open(asked)))
+    rows = list(csv.DictReader(Path(asked).read_text().splitlines()))
     with open(asked, "w") as file:
         out = csv.DictWriter(file, rows[0])
         out.writeheader()

@@ -63,5 +63,5 @@ def test_a_strange_database_is_refused(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "x.db").execute("CREATE TABLE a (b)").connection.close()
     with pytest.raises(DataError, match="is a database, but no ledger"):
         data.read_labels(tmp_path / "x.db")
-    with pytest.raises(DataError, match="is only read"):
+    with pytest.raises(SettingError, match="is only read"):
         data.write_labels(Labels.from_full(np.ones((1, 1), int)), tmp_path / "y.db")
