@@ -42,6 +42,15 @@ def hierarchy(path: Path) -> Hierarchy | None:
     return Ledger(place).hierarchy(dict(place.state).get("at"))
 
 
+def heirs(path: Path, before: Sequence[str]) -> dict[str, list[str]]:
+    """Of each label the one of `before` (labels of a model, say) that it is, under whatever name; else those that were
+    merged into it; else the nearest above it."""
+    place = _safe(path)
+    there = Ledger(place).vocabulary(dict(place.state).get("at"))
+    found = zip(there.names, there.sources(before), strict=True)
+    return {name: [before[j] for j in positions] for name, positions in found}
+
+
 def _safe(path: PathLike) -> Place:
     """Where labels lie is printed and written down; a password must be in neither."""
     place = place_of(path)
