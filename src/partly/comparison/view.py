@@ -54,8 +54,8 @@ class Live:
                 row: tuple[str, ...] = (line["data"], line["scenario"], line["head"])
                 means[row][line["method"]].append(line["test"]["mAP"])
         methods = sorted({method for row in means.values() for method in row})
-        table = Table("data", "scenario", "head", *methods)
+        table = Table("data", "scenario", "head", *map(Text, methods))  # names are no markup
         for row, cells in sorted(means.items()):
             shown = (f"{sum(v) / len(v):.3f} ({len(v)})" if (v := cells.get(m)) else "" for m in methods)
-            table.add_row(*row, *shown)
+            table.add_row(*map(Text, row), *shown)
         return table

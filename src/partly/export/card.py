@@ -4,6 +4,7 @@ run has left behind."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ def written_card(fitted: Fitted, onnx: str) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"inline": inline, "json": _json, "number": _number, "some": some}
+    environment.filters |= {"inline": inline, "code": code, "json": _json, "number": _number, "some": some}
     recipe, description = fitted.recipe, fitted.description
     scored = None if fitted.folder is None else read_measured(fitted.folder)
     labels = _labels(fitted, scored)
@@ -111,8 +112,15 @@ def _validation(fitted: Fitted) -> dict[str, float]:
 
 def inline(text: str) -> str:
     """Words of anybody's making within a line or a cell of a table."""
+    words = re.sub(r"([\\`*_\[\]<>|#&~$@])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)", r"\\\1\2", words)  # an address would become a link
+
+
+def code(text: str) -> str:
+    """Words of anybody's making as code within a line: between more backticks than there are in them."""
     words = " ".join(text.split())
-    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#" else letter for letter in words)
+    fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
+    return f"{fence} {words} {fence}" if "`" in words else f"{fence}{words}{fence}"
 
 
 def some(names: Sequence[str]) -> str:
