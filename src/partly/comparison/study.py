@@ -20,11 +20,11 @@ from urllib.parse import quote
 from partly.comparison import Experiment, protocol, runner
 from partly.comparison.lines import Line
 from partly.comparison.plan import FULL, Cell, name_of
-from partly.comparison.score_tables import escaped, number
+from partly.comparison.score_tables import number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
 from partly.files import write_file
 from partly.report import plots
-from partly.report.layout import template
+from partly.report.layout import escaped, template
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 WAYS = {

@@ -19,6 +19,7 @@ from partly.errors import SettingError
 from partly.workers.local import Died, Job
 
 WORKERS = "PARTLY_WORKERS"
+STARTS = 3  # of Ray on this machine: it gives itself 30 seconds, which are short where much else goes on
 RETRIES = 3  # of a job whose process died
 # What Ray would do beside the work: report its use, warn of a variable that changes its meaning some day, and let all
 # other processes of the machine go first.
@@ -89,10 +90,14 @@ def _session(ray: Any, address: str | None, count: int | None) -> Iterator[None]
     ours |= {name: value for name, value in os.environ.items() if name.startswith("PARTLY_")}
     on_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
-    try:
-        ray.init(address, log_to_driver=False, configure_logging=False, runtime_env={"env_vars": ours}, **how)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise SettingError(f"Ray at {address!r} cannot be reached: {error}") from error
+    for start in range(1, STARTS + 1):
+        try:
+            ray.init(address, log_to_driver=False, configure_logging=False, runtime_env={"env_vars": ours}, **how)
+            break
+        except Exception as error:  # of any kind: Ray has none of its own for this
+            ray.shutdown()
+            if start == STARTS or address != "local":
+                raise SettingError(f"Ray ({address}) does not answer: {error}") from error
     try:
         if on_main:
             signal.signal(signal.SIGTERM, handler)  # Ray has put its own in its place, which loses the exit code
