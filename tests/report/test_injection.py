@@ -29,6 +29,7 @@ from partly.active.queries import Questions
 from partly.commands import doctor, explain, printing
 from partly.comparison import overview, score_tables, study
 from partly.comparison.study import Point, Study
+from partly.comparison.view import Live as view_of_cells
 from partly.diagnosis import examined
 from partly.diagnosis.patient import Patient
 from partly.items import as_items, texts
@@ -223,6 +224,11 @@ def test_tables_and_bars_take_names_as_they_are(monkeypatch: pytest.MonkeyPatch,
     said = capsys.readouterr().out
     assert "[/b]" in said
     assert "\x1b[2J" not in said
+    (made,) = result_lines({"bce[a=1]": [0.5]}, data="[/b]data")
+    Console(width=99).print(view_of_cells(1, [made], wanted=False).table())
+    said = capsys.readouterr().out
+    assert "[/b]data" in said
+    assert "bce[a=1]" in said
     drawn = io.StringIO()
     monkeypatch.setattr(showing.sys, "stderr", drawn)
     monkeypatch.setattr(drawn, "isatty", lambda: True, raising=False)
