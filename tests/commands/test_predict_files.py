@@ -64,10 +64,10 @@ def test_what_is_there_is_left_unless_its_items_are_newer(where: Path) -> None:
 
 
 def test_another_model_or_another_folder_is_refused(where: Path) -> None:
-    predict_files(where / "run", files(where), where / "out", here)
+    predict_files(where / "run", files(where), where / "out", here, {"calls": False})
     for model, calls in (("other", False), ("run", True)):
         with pytest.raises(CheckpointError, match="another run, or of another kind"):
-            predict_files(where / model, files(where), where / "out", here, calls)
+            predict_files(where / model, files(where), where / "out", here, {"calls": calls})
     (where / "mine").mkdir()
     (where / "mine" / "thesis.tex").touch()
     with pytest.raises(CheckpointError, match="is not empty"):

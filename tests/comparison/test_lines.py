@@ -36,8 +36,8 @@ def test_a_torn_last_line_does_not_count_and_does_not_swallow_the_next(tmp_path)
 
 
 def test_a_line_of_which_a_half_could_be_written(tmp_path, monkeypatch):
-    """What is opened with a buffer writes again when it is closed, behind the half. Here a raw file does what a disk may:
-    half, then an error, and then all is well."""
+    """What is opened with a buffer writes again when it is closed, behind the half. Here a raw file does what a disk
+    may: half, then an error, and then all is well."""
     path, first, second = tmp_path / "a.jsonl", line(seed=0), line(seed=1)
     lines.append(path, first)
     failed = []

@@ -261,7 +261,7 @@ def predict(
         raise SettingError("Give --beliefs or --calls: beliefs are not called yes or no.")
     files = parquet_files(data) if data is not None and known is None else []
     if files:
-        scored = predict_files(run, files, out, placed(on, address), calls)
+        scored = predict_files(run, files, out, placed(on, address), {"calls": calls})
         say(f"{scored} of {len(files)} files scored now, all are in {out}")
         print_json({"files": len(files), "scored": scored, "out": out}, as_json)
         return

@@ -49,12 +49,12 @@ def page(found: dict[str, Any]) -> str:
             f"{known['items']} items x {known['labels']} labels: {known['yes']} yes, {known['no']} no, "
             f"{known['unknown']} unknown ({1 - known['known_share']:.1%})."
         )
-        names = [one_line(line["label"]) for line in found["labels"][:SHOWN]]
-        width = max(map(len, names), default=0)
+        shown = [one_line(line["label"]) for line in found["labels"][:SHOWN]]
+        width = max(map(len, shown), default=0)
         lines.append(f"\n{'label':{width}}  {'yes':>8}{'no':>8}{'unknown':>9}")
         lines += [
             f"{name:{width}}  {line['yes']:>8}{line['no']:>8}{line['unknown']:>9}"
-            for name, line in zip(names, found["labels"], strict=False)
+            for name, line in zip(shown, found["labels"], strict=False)
         ]
         rest = len(found["labels"]) - SHOWN
         lines += [f"... and {rest} more (--json has all)"] if rest > 0 else []

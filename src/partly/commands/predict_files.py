@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from partly import checkpoint
@@ -26,15 +27,18 @@ def parquet_files(data: str) -> list[Path]:
     return found if len(found) == len(there) else []
 
 
-def predict_files(run: Path, files: Sequence[Path], out: Path, results: Results, calls: bool = False) -> int:
+def predict_files(
+    run: Path, files: Sequence[Path], out: Path, results: Results, how: Mapping[str, Any] = MappingProxyType({})
+) -> int:
     """Scores of every file into a file of the same name in the folder `out`; how many files were scored now. A file of
-    scores is there as a whole or not at all, and where it is newer than what it is of, it is not made again."""
+    scores is there as a whole or not at all, and where it is newer than what it is of, it is not made again. how: what
+    else `predict` is told of each (calls)."""
     with locked(out):
-        _claim(out, _model(run) | {"calls": calls})
+        _claim(out, _model(run) | dict(how))
         jobs = [file for file in files if not _is_new(out / file.name, file)]
         lost = []
         try:
-            done = results(jobs, partial(_scored, run=run, out=out, calls=calls))
+            done = results(jobs, partial(_scored, run=run, out=out, how=dict(how)))
             for file, found in counted(done, len(jobs), str(out)):
                 if not isinstance(found, int):
                     lost.append(f"{file}: {found.words if isinstance(found, Died) else found}")
@@ -56,10 +60,10 @@ def _model(run: Path) -> dict[str, Any]:
     }
 
 
-def _scored(file: Path, run: Path, out: Path, calls: bool) -> int | str:
+def _scored(file: Path, run: Path, out: Path, how: dict[str, Any]) -> int | str:
     """How many items there are, or what is wrong with them: other files can be scored all the same."""
     try:
-        return predict(run, str(file), out / file.name, calls=calls)
+        return predict(run, str(file), out / file.name, **how)
     except PartlyError as error:
         return str(error)
 
