@@ -8,10 +8,12 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from comparison.making import write_split
@@ -35,15 +37,13 @@ def ray() -> Iterator[Any]:
         yield found
 
 
-def doing(_: Any) -> list[int]:
-    """The processes in which Ray has something done."""
+def doing() -> list[int]:
+    """The processes below this one in which Ray has something done."""
     found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if (process / "cmdline").read_bytes().startswith(b"ray::_done"):
-                found.append(int(process.name))
-        except OSError:
-            continue
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            if process.cmdline()[:1] == ["ray::_done"]:
+                found.append(process.pid)
     return found
 
 
@@ -59,7 +59,7 @@ def test_a_comparison_of_which_a_worker_is_killed(ray: Any, tmp_path: Path) -> N
     def kill() -> None:
         until = time.monotonic() + 300
         while not killed and time.monotonic() < until:
-            for process in doing(ray):
+            for process in doing():
                 time.sleep(0.2)  # in the middle of it
                 os.kill(process, signal.SIGKILL)
                 killed.append(process)
