@@ -91,7 +91,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, killing.Job]:
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in this process."""
 
-    def finished(todo: list[Any], experiment: Any, workers: int) -> Iterator[lines.Line]:
+    def finished(todo: list[Any], experiment: Any, results: Any) -> Iterator[lines.Line]:
         return (runner._work(cell, runner._how(experiment)) for cell in todo)
 
     monkeypatch.setattr(runner, "_finished", finished)

@@ -31,6 +31,17 @@ def failing(error: BaseException) -> Callable[..., None]:
     return call
 
 
+def test_a_file_that_cannot_be_removed_is_told_as_one_of_the_run(tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "a").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", failing(OSError(5, "Input/output error")))
+        with pytest.raises(CheckpointError, match="Input/output error"):
+            files.drop(tmp_path / "a")
+    files.drop(tmp_path / "a")
+    files.drop(tmp_path / "a")  # where it is not there any more, all is well
+    assert os.listdir(tmp_path) == []
+
+
 # ---------------------------------------------------------------- replacing
 
 

@@ -18,7 +18,7 @@ SOURCE = Path(partly.__file__).parent
 # Each may import from its own layer and from those above it.
 LAYERS = [
     {"errors", "clock", "catalogue"},
-    {"files", "labels", "optimising", "processes"},
+    {"files", "labels", "optimising", "processes", "workers"},
     {"pictures", "ledger"},
     {"items", "scenarios", "data", "choosing", "calling"},
     {"pool", "networks", "losses", "selection", "similarity", "lookahead", "one_label"},

@@ -114,20 +114,21 @@ def load(folder: Path) -> tuple[Tensors, dict[str, Any], list[str]] | None:
 def clean(folder: Path) -> None:
     """Drop what an interrupted save left behind, and set damaged checkpoints aside so that they do not take the
     place of a whole one. Only for the holder of the lock, and only after `load` found a whole one or none at all."""
-    for path in leftovers(folder):
-        path.unlink()
-    run = run_of(folder)
-    for path in records(folder):
-        try:
-            _read(path, run)
-        except CheckpointError:
-            for part in (path, path.with_suffix(".safetensors")):
-                if part.exists():
-                    part.rename(part.with_name(f"damaged-{part.name}"))
-    whole = {path.stem for path in records(folder)}
-    for path in folder.glob(f"{PREFIX}*.safetensors"):
-        if _number(path) and path.stem not in whole:
+    with disk_errors(folder):
+        for path in leftovers(folder):
             path.unlink()
+        run = run_of(folder)
+        for path in records(folder):
+            try:
+                _read(path, run)
+            except CheckpointError:
+                for part in (path, path.with_suffix(".safetensors")):
+                    if part.exists():
+                        part.rename(part.with_name(f"damaged-{part.name}"))
+        whole = {path.stem for path in records(folder)}
+        for path in folder.glob(f"{PREFIX}*.safetensors"):
+            if _number(path) and path.stem not in whole:
+                path.unlink()
 
 
 class Tensors(Mapping[str, Tensor]):

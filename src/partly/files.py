@@ -64,6 +64,12 @@ def leftovers(folder: Path) -> Iterator[Path]:
     return folder.glob(f".*{BESIDE}")
 
 
+def drop(path: Path) -> None:
+    """Remove a file of a run folder, where it is there."""
+    with disk_errors(path.parent):
+        path.unlink(missing_ok=True)
+
+
 @contextmanager
 def disk_errors(folder: Path) -> Iterator[None]:
     """What goes wrong with the disk in a run folder, told so that nobody fears for what was saved."""

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from partly.comparison import lines, protocol, runner
-from partly.comparison import workers as workers_module
 from partly.comparison.plan import read_experiment
+from partly.workers import local
 
 KILLS = 5
 EACH = 3  # lines between two kills
@@ -47,7 +47,7 @@ def start(file: Path, out: Path, workers: str) -> int:
     child = os.fork()
     if not child:
         context = multiprocessing.get_context(workers)
-        workers_module.multiprocessing.get_context = lambda _: context
+        local.multiprocessing.get_context = lambda _: context
         runner.run(read_experiment(file), out, workers=2, progress=False)
         os._exit(0)
     return child

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import errno
+import io
 import json
+import os
 
 import pytest
 
 from comparison.making import line
 from partly.comparison import lines
 from partly.comparison.protocol import PROTOCOL, ProtocolError
-from partly.errors import DataError
+from partly.errors import CheckpointError, DataError
 
 
 def test_what_is_appended_is_read(tmp_path):
@@ -30,6 +33,34 @@ def test_a_torn_last_line_does_not_count_and_does_not_swallow_the_next(tmp_path)
         assert lines.read(path) == [first]
         lines.append(path, third)
         assert lines.read(path) == [first, third]
+
+
+def test_a_line_of_which_a_half_could_be_written(tmp_path, monkeypatch):
+    """What is opened with a buffer writes again when it is closed, behind the half. Here a raw file does what a disk
+    may: half, then an error, and then all is well."""
+    path, first, second = tmp_path / "a.jsonl", line(seed=0), line(seed=1)
+    lines.append(path, first)
+    failed = []
+
+    class Weak(io.FileIO):
+        def write(self, content):
+            if failed:
+                return super().write(content)
+            failed.append(super().write(content[: len(content) // 2]))
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def opened(path, mode, buffering=-1, opener=None):
+        raw = Weak(path, mode, opener=opener)
+        return raw if buffering == 0 else io.BufferedRandom(raw)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lines, "open", opened, raising=False)
+        with pytest.raises(CheckpointError, match="Input/output error"):
+            lines.append(path, second)
+    assert failed
+    assert lines.read(path) == [first]
+    lines.append(path, second)
+    assert lines.read(path) == [first, second]
 
 
 def test_a_file_of_nothing_but_a_torn_line(tmp_path):

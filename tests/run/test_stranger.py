@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load, save
 
 from partly import Classifier, checkpoint, files, methods, run
 from partly.errors import CheckpointError, PartlyError
@@ -77,6 +78,19 @@ def renamed(table: dict[str, Any]) -> None:
     table["method.elsewhere"] = table.pop(next(iter(table)))
 
 
+def of_type(dtype: str) -> Callable[[dict[str, Any]], None]:
+    def change(table: dict[str, Any]) -> None:
+        for tensor in table.values():
+            if tensor.get("dtype") == "F32":
+                tensor["dtype"] = dtype
+
+    return change
+
+
+def halved(content: bytes) -> bytes:
+    return save({name: t.bfloat16() if t.dtype == torch.float32 else t for name, t in load(content).items()})
+
+
 def written(name: str, content: bytes) -> Alter:
     return lambda folder: (folder / name).write_bytes(content)
 
@@ -137,6 +151,8 @@ ALTERED: dict[str, Alter] = {
     "tensors of other names": header(renamed),
     "tensors that end elsewhere": header(lambda table: next(iter(table.values())).update(data_offsets=[0, 10**15])),
     "a type that there is not": header(lambda table: next(iter(table.values())).update(dtype="Z9")),
+    "weights that are whole numbers": header(of_type("I32")),
+    "weights of half the precision": lambda folder: change_tensors(folder, halved),
     "a header of a terabyte": lambda folder: change_tensors(folder, lambda c: (10**12).to_bytes(8, "little") + c[8:]),
     "run.json that is deep": written("run.json", DEEP),
     "run.json that is no text": written("run.json", b"\xff\xfe\x00"),

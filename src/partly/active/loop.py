@@ -275,7 +275,7 @@ class Loop:
         with self._held():
             record = {"answered": self.answered, "learned": learned, "asked": asked}
             files.write_sealed(self._file("known"), record)
-            self._file("known", self.round - 2).unlink(missing_ok=True)  # the one before stays, in case of damage
+            files.drop(self._file("known", self.round - 2))  # the one before stays, in case of damage
 
     @property
     def _fresh(self) -> bool:

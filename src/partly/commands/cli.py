@@ -19,12 +19,14 @@ from partly.catalogue import parse_settings
 from partly.commands import ledger_group
 from partly.commands.options import (
     Absent,
+    Address,
     Count,
     Data,
     HierarchyFile,
     Json,
     LabelsFile,
     Method,
+    On,
     Query,
     QuerySetting,
     SafeCsv,
@@ -35,7 +37,7 @@ from partly.commands.options import (
     Uncertain,
     files_in,
 )
-from partly.commands.printing import print_json, print_scores, say
+from partly.commands.printing import print_json, print_scores, printable, say
 from partly.errors import PartlyError, SettingError, Stopped
 from partly.processes.launched import launched
 
@@ -253,16 +255,28 @@ def predict(
         bool, typer.Option("--calls", help="Instead of probabilities: 1 (yes) or 0 (no), by the run's thresholds.")
     ] = False,
     safe_csv: SafeCsv = False,
+    on: On = "here",
+    address: Address = None,
     as_json: Json = False,
 ) -> None:
     """Write the probability of every label for every item (of the test part, where DATA has one)."""
     from partly.commands import predict as job
+    from partly.commands.predict_files import parquet_files, predict_files
     from partly.data import Meaning
+    from partly.workers import placed
 
     if (data is None) != beliefs:
         raise SettingError("Give DATA to be scored, or --beliefs for the items that the run was trained on.")
     if beliefs and calls:
         raise SettingError("Give --beliefs or --calls: beliefs are not called yes or no.")
+    files = parquet_files(data) if data is not None and known is None else []
+    if files:
+        scored = predict_files(run, files, out, placed(on, address), {"calls": calls})
+        say(f"{scored} of {len(files)} files scored now, all are in {out}")
+        print_json({"files": len(files), "scored": scored, "out": out}, as_json)
+        return
+    if on != "here":
+        raise SettingError(f"--on {on}: what is scored there is a folder of Parquet files (DATA), without --known.")
     meaning = Meaning(absent, uncertain)
     with _for_spreadsheets(safe_csv):
         count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad, meaning, calls)
@@ -370,6 +384,8 @@ def compare(
     skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines and the report.")] = Path("results"),
     workers: Annotated[int | None, typer.Option(help="Processes; all cores if not given.")] = None,
+    on: On = "here",
+    address: Address = None,
     as_json: Json = False,
 ) -> None:
     """Run methods side by side under one protocol; what is there already is not run again."""
@@ -392,6 +408,8 @@ def compare(
             "uncertain": uncertain,
         },
         workers=workers,
+        on=on,
+        address=address,
         say=say if as_json else print,
     )
     say(f"Report: {page}")
@@ -613,13 +631,25 @@ def features(
     size: Size = None,
     skip_bad: SkipBad = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
+    on: On = "here",
+    address: Address = None,
     as_json: Json = False,
 ) -> None:
     """Make features of pictures or texts once, for every other command to take as DATA."""
     from partly.commands.features import features as job
 
     settings = parse_settings(backbone_setting or [])
-    count, width = job(data, out, backbone=backbone, settings=settings, size=size, skip_bad=skip_bad, device=device)
+    count, width = job(
+        data,
+        out,
+        backbone=backbone,
+        settings=settings,
+        size=size,
+        skip_bad=skip_bad,
+        device=device,
+        on=on,
+        address=address,
+    )
     say(f"{count} items x {width} features: {out}")
     print_json({"items": count, "features": width, "out": out}, as_json)
 
@@ -794,7 +824,7 @@ def main() -> None:
             raise SettingError("Only `partly train` works with several processes. Start other commands by themselves.")
         app()
     except PartlyError as error:
-        print(f"partly: {error}", file=sys.stderr)
+        print(printable(f"partly: {error}"), file=sys.stderr)
         sys.exit(2)
     except Stopped as stopped:
         print(f"partly: {stopped} Start the same command again to go on.", file=sys.stderr)

@@ -11,7 +11,16 @@ from partly.comparison import Experiment, areas, overview, read_experiment, runn
 from partly.files import write_file
 
 
-def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None = None, say: Say = print) -> Path:
+def compare(
+    data: str,
+    out: Path,
+    *,
+    asked: dict[str, Any],
+    workers: int | None = None,
+    on: str = "here",
+    address: str | None = None,
+    say: Say = print,
+) -> Path:
     """Run a comparison, say its table, and write its page; `data` may be an experiment file."""
     if data.endswith(".toml"):
         experiment = read_experiment(Path(data))
@@ -20,7 +29,7 @@ def compare(data: str, out: Path, *, asked: dict[str, Any], workers: int | None 
         experiment = Experiment(tuple(data.split(",")), **asked | {"methods": names})
     failed = None
     try:
-        lines = runner.run(experiment, out, workers)
+        lines = runner.run(experiment, out, workers, on=on, address=address)
     except runner.Incomplete as error:
         if not error.lines:
             raise

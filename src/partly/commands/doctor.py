@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from partly import data as files
+from partly.commands.printing import one_line
 from partly.data.tables import SUFFIXES
 from partly.diagnosis import encodings, examined, unreadable
 from partly.diagnosis.patient import Patient
@@ -48,17 +49,18 @@ def page(found: dict[str, Any]) -> str:
             f"{known['items']} items x {known['labels']} labels: {known['yes']} yes, {known['no']} no, "
             f"{known['unknown']} unknown ({1 - known['known_share']:.1%})."
         )
-        width = max(len(line["label"]) for line in found["labels"][:SHOWN]) if found["labels"] else 0
+        shown = [one_line(line["label"]) for line in found["labels"][:SHOWN]]
+        width = max(map(len, shown), default=0)
         lines.append(f"\n{'label':{width}}  {'yes':>8}{'no':>8}{'unknown':>9}")
         lines += [
-            f"{line['label']:{width}}  {line['yes']:>8}{line['no']:>8}{line['unknown']:>9}"
-            for line in found["labels"][:SHOWN]
+            f"{name:{width}}  {line['yes']:>8}{line['no']:>8}{line['unknown']:>9}"
+            for name, line in zip(shown, found["labels"], strict=False)
         ]
         rest = len(found["labels"]) - SHOWN
         lines += [f"... and {rest} more (--json has all)"] if rest > 0 else []
     for one in found["findings"]:
-        lines.append(f"\n{SIGNS[one['level']]} ({one['check']}): {one['words']}")
-        lines += [f"  What to do: {one['remedy']}"] if one.get("remedy") else []
+        lines.append(f"\n{SIGNS[one['level']]} ({one['check']}): {one_line(one['words'])}")
+        lines += [f"  What to do: {one_line(one['remedy'])}"] if one.get("remedy") else []
     if not any(one["level"] != "fine" for one in found["findings"]):
         lines.append("\nNothing wrong was found.")
     for why in dict.fromkeys(found["skipped"].values()):

@@ -7,6 +7,7 @@ from typing import Any
 
 from partly import files
 from partly.commands.opening import hidden, open_data
+from partly.commands.printing import one_line
 from partly.data import Dataset, Meaning
 from partly.errors import DataError, did_you_mean
 from partly.run import load, reasons
@@ -63,18 +64,21 @@ def _opened(run: Path, data: str | None, labels: Path | None, meaning: Meaning) 
 def page(found: dict[str, Any]) -> str:
     """The same as text."""
     lines = [
-        f"{found['item']}, {found['label']}: {found['probability']:.1%}, called {found['called']} "
+        f"{one_line(found['item'])}, {one_line(found['label'])}: {found['probability']:.1%}, called {found['called']} "
         f"(threshold {found['threshold']:.1%}); given: {found['given']}."
     ]
     if found.get("features"):
         lines.append("\nWithout it (at its mean) the logit would be lower by:")
-        lines += [f"  {one['adds']:+8.3f}  {one['feature']} = {one['value']:.4g}" for one in found["features"]]
+        lines += [
+            f"  {one['adds']:+8.3f}  {one_line(str(one['feature']))} = {one['value']:.4g}" for one in found["features"]
+        ]
     if "neighbours" in found:
         lines.append("\nNearest items of which the label is known:" + ("" if found["neighbours"] else " none."))
-        lines += [f"  {one['distance']:8.3f}  {one['item']}: {one['given']}" for one in found["neighbours"]]
+        lines += [f"  {one['distance']:8.3f}  {one_line(one['item'])}: {one['given']}" for one in found["neighbours"]]
     if found.get("paths"):
         lines.append("\nSimilar items and related labels, by the method itself:")
         for one in found["paths"]:
             source = "known" if one["known"] else "predicted"
-            lines.append(f"  {one['contribution']:+8.3f}  {one['item']}: {one['label']} {one['value']:+.2f} ({source})")
+            what = f"{one_line(one['item'])}: {one_line(one['label'])}"
+            lines.append(f"  {one['contribution']:+8.3f}  {what} {one['value']:+.2f} ({source})")
     return "\n".join(lines)

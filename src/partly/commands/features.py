@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from partly import data as files
-from partly.errors import DataError
+from partly.errors import DataError, SettingError
 from partly.processes.devices import device_of
 from partly.run import make_features
+from partly.workers import placed
 
 
 def features(
@@ -20,12 +21,19 @@ def features(
     size: int | None = None,
     skip_bad: bool = False,
     device: str = "auto",
+    on: str = "here",
+    address: str | None = None,
 ) -> tuple[int, int]:
     """Features of all items into a folder; how many items, and how many features. What is known of the items is not
-    written: every command is given it."""
+    written: every command is given it. On Ray, a core makes a block of them at a time."""
+    if on != "here" and device not in ("auto", "cpu"):
+        raise SettingError(f"device = {device!r}: on {on}, features are made on cores. Leave out --device.")
+    results = placed(on, address)
     opened = files.read(
         data, skip_bad=skip_bad, size=size, absent="unknown", uncertain="unknown"
     )  # no label is asked for
     if opened.test is not None:
         raise DataError(f"{data}: is a data set with a test part; features are made of items by themselves.")
-    return make_features(opened.items, opened.labels.ids, out, backbone, settings, device_of(device))
+    where = device_of(device) if on == "here" else "cpu"
+    elsewhere = None if on == "here" else results
+    return make_features(opened.items, opened.labels.ids, out, backbone, settings, where, results=elsewhere)

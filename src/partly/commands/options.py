@@ -52,6 +52,10 @@ SafeCsv = Annotated[
     bool,
     typer.Option("--safe-csv", help="In .csv files, put ' before cells that a spreadsheet would run as a formula."),
 ]
+On = Annotated[str, typer.Option("--on", help="here, in processes of this machine, or ray: docs/ray.md.")]
+Address = Annotated[
+    str | None, typer.Option(help="Of a Ray cluster to join (or RAY_ADDRESS); without one, Ray runs on this machine.")
+]
 Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
 Method = Annotated[
     str,

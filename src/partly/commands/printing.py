@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from partly.processes.launched import launched
 
 
 def say(text: str) -> None:
     if launched().first:
-        print(text, file=sys.stderr)
+        print(printable(text), file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """Text of anybody's making for a terminal, to which it can say nothing but text: no commands, no other direction of
+    reading. Lines stay lines."""
+    return re.sub("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", lambda m: ascii(m[0])[1:-1], text)
+
+
+def one_line(name: str) -> str:
+    """A name, printable, within a line."""
+    return printable(" ".join(name.splitlines()))
 
 
 def print_json(found: Any, wanted: bool) -> bool:
@@ -47,5 +60,5 @@ def print_scores(rows: dict[str, dict[str, float]], page: Path | None = None, as
     table = Table("", *shown.values(), "labels", "entries")
     for title, row in rows.items():
         scores = ("none" if row[key] != row[key] else f"{row[key]:.3f}" for key in shown)
-        table.add_row(title, *scores, f"{row['labels_counted']}", f"{row['entries_known']}")
+        table.add_row(Text(printable(title)), *scores, f"{row['labels_counted']}", f"{row['entries_known']}")
     Console().print(table)

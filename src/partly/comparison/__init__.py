@@ -31,12 +31,15 @@ def compare(
     out: str | Path = "results",
     workers: int | None = None,
     progress: bool = True,
+    on: str = "here",
+    address: str | None = None,
 ) -> list[dict[str, Any]]:
     """Run every method on every scenario, head and seed; one result line per cell.
 
     data: 'scenes', `.npz` files with a train and a test part, or items whose labels are in `labels`; `skip_bad` and
     `size` are for pictures in files, `absent` and `uncertain` for what files leave open, as in `partly.read`.
     Lines are kept in `<out>/<name>.jsonl`; cells that are there already are not run again.
+    on: 'here', in processes of this machine, or 'ray': on this machine, or on the cluster at `address`.
     """
     files = [data] if isinstance(data, str | Path) else list(data)
     experiment = Experiment(
@@ -55,4 +58,4 @@ def compare(
         uncertain=uncertain,
         name=name,
     )
-    return runner.run(experiment, Path(out), workers, progress)
+    return runner.run(experiment, Path(out), workers, progress, on, address)

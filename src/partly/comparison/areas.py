@@ -15,9 +15,10 @@ from partly.comparison import lines as result_lines
 from partly.comparison import papers
 from partly.comparison.blocks import named
 from partly.comparison.lines import Line
-from partly.comparison.score_tables import PAPERS, Draw, escaped, number
+from partly.comparison.score_tables import PAPERS, Draw, number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
 from partly.report import plots
+from partly.report.layout import escaped
 
 Group = dict[str, list[Line]]  # query -> its lines, one a seed
 LEARNER = "refine"  # what the paper asks with

@@ -64,16 +64,18 @@ def _read(path: Path) -> list[Line]:
 
 
 def append(path: Path, line: Line) -> None:
-    """Add a line and force it to disk. What a crash left of an earlier one is cut off first."""
-    with disk_errors(path.parent), open(path, "ab+", opener=no_link) as file:
+    """Add a line and force it to disk. What a crash left of an earlier one is cut off first. Without a buffer: one that
+    could not be written would be tried again when the file is closed, after the half that is there already."""
+    with disk_errors(path.parent), open(path, "ab+", buffering=0, opener=no_link) as file:
         end = file.seek(0, os.SEEK_END)
         if end:
             file.seek(0)
             whole = file.read().rfind(b"\n") + 1
             if whole < end:
                 file.truncate(whole)
-        file.write(json.dumps(line, sort_keys=True).encode() + b"\n")
-        file.flush()
+        content = json.dumps(line, sort_keys=True).encode() + b"\n"
+        while content:
+            content = content[file.write(content) :]
         os.fsync(file.fileno())
 
 

@@ -1,20 +1,20 @@
-"""Runs the cells of an experiment in worker processes, a line per finished cell; after a kill it goes on."""
+"""Runs the cells of an experiment where workers are placed, a line per finished cell; after a kill it goes on."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 
-from partly.comparison import lines, workers
+from partly.comparison import lines
 from partly.comparison.plan import Cell, Experiment
 from partly.comparison.protocol import ProtocolError, blind, failed_cell, open_data, run_cell
 from partly.comparison.view import Live
 from partly.data import Dataset
-from partly.errors import PartlyError, Stopped, listing
+from partly.errors import DataError, PartlyError, Stopped, listing
 from partly.files import locked
+from partly.workers import Died, Results, placed
 
 How = tuple[str | None, bool, str | None, str | None]  # labels, skip_bad, absent and uncertain of an experiment
 
@@ -32,10 +32,18 @@ class Incomplete(PartlyError):
         self.lines = finished
 
 
-def run(experiment: Experiment, out: Path, workers: int | None = None, progress: bool = True) -> list[lines.Line]:
+def run(
+    experiment: Experiment,
+    out: Path,
+    workers: int | None = None,
+    progress: bool = True,
+    on: str = "here",
+    address: str | None = None,
+) -> list[lines.Line]:
     """Run what is not there yet; returns every line of the experiment. The file is `<out>/<name>.jsonl`. A cell that
     fails is a line with its reason, and is tried again next time; when all others are through, `Incomplete` is
-    raised."""
+    raised. Where cells run, and how many at a time: `workers.placed`."""
+    results = placed(on, address, workers)
     path = out / f"{experiment.name}.jsonl"
     with locked(out):
         there = {lines.key_of(line): line for line in lines.read(path)}
@@ -47,8 +55,9 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
         todo = [cell for key, cell in wanted.items() if key not in there]
         try:
             with Live(len(wanted), [there[key] for key in wanted if key in there], progress) as live:
-                for line in _finished(todo, experiment, workers or os.cpu_count() or 1):
+                for line in _finished(todo, experiment, results):
                     key = lines.key_of(line)
+                    _refuse_other_data(line, key, wanted)
                     if "failed" in line:
                         failed[key] = line
                     else:
@@ -67,19 +76,27 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
     return [there[key] for key in wanted]
 
 
+def _refuse_other_data(line: lines.Line, key: str, wanted: dict[str, Cell]) -> None:
+    """A worker on another machine opens data by itself."""
+    if key not in wanted:
+        raise DataError(
+            f"{line['data']}: where {lines.named(line)} was run, it is not what it is here (other contents)."
+        )
+
+
 def unlisted(experiment: Experiment) -> int:
     """How many items there are of which a file of labels says nothing at all."""
     how = _how(experiment)
     return sum(len(_opened(name, how=how, size=experiment.size).unlisted) for name in experiment.data)
 
 
-def _finished(todo: list[Cell], experiment: Experiment, count: int) -> Iterator[lines.Line]:
-    """The lines of these cells as they come. Always in processes of one thread each, however many there are, so that
-    neither the number of workers nor an interruption changes a bit."""
+def _finished(todo: list[Cell], experiment: Experiment, results: Results) -> Iterator[lines.Line]:
+    """The lines of these cells as they come. Always in processes of one thread each, wherever and however many they
+    are, so that neither the number of workers nor an interruption changes a bit."""
     how = _how(experiment)
     work = partial(_work, how=how)
-    for cell, found in workers.results(todo, work, count):
-        if isinstance(found, workers.Died):
+    for cell, found in results(todo, work):
+        if isinstance(found, Died):
             found = failed_cell(cell, _opened(cell.data, how=how, size=cell.size), found.words)
         yield found
 

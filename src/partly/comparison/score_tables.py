@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
@@ -12,6 +11,7 @@ from partly.comparison.blocks import Block, Row, gather
 from partly.comparison.lines import Line
 from partly.comparison.statistics import Mean
 from partly.comparison.verdict import Verdict
+from partly.report.layout import escaped
 from partly.report.plots import Look
 
 Draw = Callable[[str, bytes], str]
@@ -77,11 +77,6 @@ def number(found: Mean | None) -> str:
 
 def share(gap: float | None) -> str:
     return "" if gap is None else f"{100 * gap:.0f} %"
-
-
-def escaped(text: str) -> str:
-    """Text that stays text in Markdown, also inside a table."""
-    return re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", " ".join(text.split()))
 
 
 def _verdict(ours: Sequence[Verdict], styles: Mapping[str, Look], draw: Draw | None) -> list[str]:

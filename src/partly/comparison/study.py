@@ -15,15 +15,16 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from partly.comparison import Experiment, protocol, runner
 from partly.comparison.lines import Line
 from partly.comparison.plan import FULL, Cell, name_of
-from partly.comparison.score_tables import escaped, number
+from partly.comparison.score_tables import number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
 from partly.files import write_file
 from partly.report import plots
-from partly.report.layout import template
+from partly.report.layout import escaped, template
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 WAYS = {
@@ -143,7 +144,7 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
         return picture.name
 
     title = experiment.title or "How to spend a budget of labels"
-    page = [f"# {title}", "", markdown(studies, 2, save)]
+    page = [f"# {escaped(title)}", "", markdown(studies, 2, save)]
     write_file(out / f"{experiment.name}.md", "\n".join(page).encode())
     write_file(out / f"{experiment.name}.html", html(studies, title).encode("utf-8", "replace"))
     return studies
@@ -220,7 +221,7 @@ def markdown(studies: Sequence[Study], level: int, save: Callable[[str, bytes], 
     for one in studies:
         picture = save(f"{one.data}-{one.head}", draw(one).svg)
         parts += [f"{'#' * level} {escaped(one.data)}, {escaped(one.head)}", "", answer(one), ""]
-        parts += [f"![Test mAP by share]({picture})", "", *table(one), ""]
+        parts += [f"![Test mAP by share]({quote(picture)})", "", *table(one), ""]
     return "\n".join([*parts, NOTES, ""])
 
 

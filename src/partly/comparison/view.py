@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live as RichLive
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 Line = dict[str, Any]
@@ -54,8 +54,8 @@ class Live:
                 row: tuple[str, ...] = (line["data"], line["scenario"], line["head"])
                 means[row][line["method"]].append(line["test"]["mAP"])
         methods = sorted({method for row in means.values() for method in row})
-        table = Table("data", "scenario", "head", *methods)
+        table = Table("data", "scenario", "head", *(Column(Text(name)) for name in methods))  # no markup
         for row, cells in sorted(means.items()):
             shown = (f"{sum(v) / len(v):.3f} ({len(v)})" if (v := cells.get(m)) else "" for m in methods)
-            table.add_row(*row, *shown)
+            table.add_row(*map(Text, row), *shown)
         return table

@@ -24,9 +24,11 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path) -> Dataset:
     try:
-        key, ids = read_sealed(path / KEY), read_sealed(path / IDS)["ids"]
+        key, ids = read_sealed(path / KEY), read_sealed(path / IDS).get("ids")
     except CheckpointError as error:
         raise DataError(str(error)) from error
+    if not isinstance(ids, list) or "format" not in key:
+        raise DataError(f"{path}: {KEY} or {IDS} is another file. Restore it from a copy, or make the features again.")
     if key["format"] != FORMAT:
         raise DataError(f"{path}: features of format {key['format']}; this version reads {FORMAT}. Make them again.")
     if not (path / DIGEST).exists():

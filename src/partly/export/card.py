@@ -4,6 +4,7 @@ run has left behind."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ import partly
 from partly import methods, networks
 from partly.catalogue import Info
 from partly.networks import backbones
+from partly.report.layout import escaped
 from partly.run import Fitted, read_measured
 
 FEW = 10  # known yes or no: of fewer, little can be learned of a label, or said of it
@@ -38,7 +40,7 @@ def written_card(fitted: Fitted, onnx: str) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"inline": inline, "json": _json, "number": _number, "some": some}
+    environment.filters |= {"inline": escaped, "code": code, "json": _json, "number": _number, "some": some}
     recipe, description = fitted.recipe, fitted.description
     scored = None if fitted.folder is None else read_measured(fitted.folder)
     labels = _labels(fitted, scored)
@@ -109,16 +111,17 @@ def _validation(fitted: Fitted) -> dict[str, float]:
 # ---------------------------------------------------------------- filters of the template
 
 
-def inline(text: str) -> str:
-    """Words of anybody's making within a line or a cell of a table."""
+def code(text: str) -> str:
+    """Words of anybody's making as code within a line: between more backticks than there are in them."""
     words = " ".join(text.split())
-    return "".join(f"\\{letter}" if letter in "\\`*_[]<>|#" else letter for letter in words)
+    fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
+    return f"{fence} {words} {fence}" if "`" in words else f"{fence}{words}{fence}"
 
 
 def some(names: Sequence[str]) -> str:
     """The first of them, and how many more there are."""
     rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(inline(name) for name in names[:NAMED]) + rest
+    return ", ".join(escaped(name) for name in names[:NAMED]) + rest
 
 
 def _json(value: Any) -> str:

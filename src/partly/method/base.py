@@ -215,7 +215,11 @@ class Method(nn.Module):
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
         """The inverse of `state`, and of `weights`: of the rest, what is there is taken."""
-        self.load_state_dict({k.removeprefix("method."): tensors[k] for k in tensors if k.startswith("method.")})
+        state = {k.removeprefix("method."): tensors[k] for k in tensors if k.startswith("method.")}
+        for name, own in self.state_dict().items():  # torch would turn whole numbers into weights without a word
+            if name in state and state[name].dtype != own.dtype:
+                raise PartlyError(f"{name} is of {state[name].dtype}, and this method has it as {own.dtype}.")
+        self.load_state_dict(state)
         for key, kept in self.entries().items():
             if key in tensors:
                 if tensors[key].shape != kept.shape:

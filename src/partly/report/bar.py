@@ -22,7 +22,7 @@ def watcher(method: str, head: str, epochs: int, kept: int, wanted: bool = True)
         return
     title = f"{method}, {head}" + (f", keeps {kept / 2**20:.1f} MiB" if kept else "")
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TextColumn("epoch {task.fields[epoch]}/{task.total:.0f}  loss {task.fields[loss]:.4f}"),

@@ -37,6 +37,12 @@ def bold(words: str) -> Markup:
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", strong))
 
 
+def escaped(text: str) -> str:
+    """Text that stays text in Markdown, also inside a table, and is no link where it is an address."""
+    words = re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)|(?<=[^\s])(@)(?=[^\s]+\.)", r"\\\1\2\3", words)
+
+
 def uri(content: bytes, kind: str = "svg+xml") -> str:
     """A picture that needs no file of its own."""
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from partly import files
 from partly.data.feature_folder import ARRAY, DIGEST, DONE, FORMAT, IDS, KEY, done
@@ -26,8 +27,10 @@ from partly.networks.featured import BATCH, Featured, featured
 from partly.networks.own_parts import NONE
 from partly.pictures.showing import counted
 from partly.pictures.survey import cache_folder
+from partly.workers import Died, Results
 
 SAVE_SECONDS = 10.0
+JOB = 8 * BATCH  # items of one job, where others make features
 
 
 def make_features(
@@ -38,13 +41,15 @@ def make_features(
     settings: dict[str, Any] | None = None,
     device: str = "cpu",
     save_seconds: float = SAVE_SECONDS,
+    results: Results | None = None,
 ) -> tuple[int, int]:
-    """Compute what is not there yet; how many items and how many features there are."""
+    """Compute what is not there yet, in this process or where `results` has jobs run; how many items and how many
+    features there are."""
     name = backbone or backbones.DEFAULT[items.kind]
     if name is None or items.kind == "features":
         raise SettingError("These items are features already: no backbone is needed to learn from them.")
     made = featured(items, name, settings or {}, device)
-    _make(made, ids, folder, save_seconds)
+    _make(made, ids, folder, save_seconds, results)
     return len(made), made.width
 
 
@@ -69,7 +74,9 @@ def remembered(made: Featured) -> MadeFeatures:
     return MadeFeatures(map_npy(folder / ARRAY), made.origin, made.source)
 
 
-def _make(made: Featured, ids: Sequence[str], folder: Path, save_seconds: float) -> None:
+def _make(
+    made: Featured, ids: Sequence[str], folder: Path, save_seconds: float, results: Results | None = None
+) -> None:
     key = {
         "format": FORMAT,
         **asdict(made.origin),
@@ -80,23 +87,39 @@ def _make(made: Featured, ids: Sequence[str], folder: Path, save_seconds: float)
     with files.locked(folder):
         _claim(folder, key, ids)
         if not (folder / DIGEST).exists():
-            _compute(made, folder, save_seconds)
+            _compute(made, folder, save_seconds, results)
 
 
-def _compute(made: Featured, folder: Path, save_seconds: float) -> None:
-    start, array = done(folder), _mapped(folder, (len(made), made.width))
-    parts = [slice(i, i + BATCH) for i in range(start, len(made), BATCH)]
+def _compute(made: Featured, folder: Path, save_seconds: float, results: Results | None) -> None:
+    whole, array = done(folder), _mapped(folder, (len(made), made.width))
+    step = BATCH if results is None else JOB
+    parts = [slice(i, min(i + step, len(made))) for i in range(whole, len(made), step)]
+    early: dict[int, int] = {}  # of blocks that came before those in front of them: where each begins and ends
     saved = time.monotonic()
-    for rows, x in zip(parts, counted(made.stream(parts), len(parts), str(folder)), strict=True):
+    for rows, x in counted(_blocks(made, parts, results), len(parts), str(folder)):
         array[rows] = x.numpy()
         _refuse_undefined(array[rows], rows.start)
+        early[rows.start] = rows.stop
+        while whole in early:
+            whole = early.pop(whole)
         if time.monotonic() - saved >= save_seconds:
-            _save(folder, array, rows.stop)
+            _save(folder, array, whole)
             saved = time.monotonic()
     _save(folder, array, len(made))
     del array
     words = f"{files.sha256_of(folder / ARRAY)}  {ARRAY}\n"
     files.write_file(folder / DIGEST, words.encode())  # last: where it is, the features are whole
+
+
+def _blocks(made: Featured, parts: list[slice], results: Results | None) -> Iterator[tuple[slice, Tensor]]:
+    """The features of each part, made by the same batches wherever they are made; in any order by others."""
+    if results is None:
+        yield from zip(parts, made.stream(parts), strict=True)
+        return
+    for rows, x in results(parts, made.take):
+        if isinstance(x, Died):
+            raise CheckpointError(f"Items {rows.start} to {rows.stop - 1}: {x.words}. Start again to go on.")
+        yield rows, x
 
 
 def _mapped(folder: Path, shape: tuple[int, int]) -> npt.NDArray[Any]:
@@ -125,7 +148,7 @@ def _save(folder: Path, array: Any, count: int) -> None:
 def _claim(folder: Path, key: dict[str, Any], ids: Sequence[str]) -> None:
     """Say in a new folder what is made here; in a used one, make sure that it is the same."""
     for path in files.leftovers(folder):  # of a kill
-        path.unlink()
+        files.drop(path)
     if not (folder / KEY).exists():
         others = [path.name for path in folder.iterdir() if path.name != files.LOCK]
         if others:

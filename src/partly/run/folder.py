@@ -169,7 +169,7 @@ def making_room(folder: Path, overwrite: bool, kinds: Sequence[str]) -> Iterator
             f"{folder}: holds more than a saved model and is not overwritten: {', '.join(more[:5])}. Take another one."
         )
     aside = folder.with_name(f".{folder.name}.before")
-    with files.locked(folder):
+    with files.locked(folder), files.disk_errors(folder):
         shutil.rmtree(aside, ignore_errors=True)
         folder.rename(aside)
     try:
@@ -178,7 +178,8 @@ def making_room(folder: Path, overwrite: bool, kinds: Sequence[str]) -> Iterator
         shutil.rmtree(folder, ignore_errors=True)
         aside.rename(folder)
         raise
-    shutil.rmtree(aside)
+    with files.disk_errors(folder):
+        shutil.rmtree(aside)
 
 
 def decides(description: dict[str, Any]) -> dict[str, Any]:
@@ -253,7 +254,7 @@ def write_calibration(folder: Path, calibration: Calibration | None) -> None:
     if calibration is not None:
         files.write_sealed(folder / CALIBRATION, calibration.plain())
     else:
-        (folder / CALIBRATION).unlink(missing_ok=True)
+        files.drop(folder / CALIBRATION)
 
 
 def read_calibration(folder: Path) -> Calibration | None:

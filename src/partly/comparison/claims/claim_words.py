@@ -9,8 +9,8 @@ from typing import Any
 from partly.comparison import papers
 from partly.comparison.claims.rules import FAILS, HOLDS, OPEN, Decided, Decision, Setting
 from partly.comparison.claims.stated import Claim
-from partly.comparison.score_tables import escaped
 from partly.comparison.statistics import Mean
+from partly.report.layout import escaped
 
 VERBS = {"above": "above", "below": "below", "near": "near", "trend": "over"}
 SIGNS = {HOLDS: "+", FAILS: "-", OPEN: "?"}

@@ -14,14 +14,15 @@ import pytest
 
 from comparison.killed import alive, children, left
 from comparison.making import write_split
-from partly.comparison import lines, workers
+from partly.comparison import lines
+from partly.workers import local
 
 FORK = multiprocessing.get_context("fork")
 
 
 @pytest.fixture(autouse=True)
 def forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers.multiprocessing, "get_context", lambda _: FORK)
+    monkeypatch.setattr(local.multiprocessing, "get_context", lambda _: FORK)
 
 
 def work(job: object) -> object:
@@ -35,30 +36,30 @@ def work(job: object) -> object:
 
 
 def test_every_job_comes_back_once() -> None:
-    found = list(workers.results(range(20, 40), work, 3))
+    found = list(local.results(range(20, 40), work, 3))
     assert sorted(job for job, _ in found) == list(range(20, 40))
     assert all(told == job for job, (_, told) in found)
     assert 1 <= len({process for _, (process, _) in found}) <= 3
-    assert list(workers.results([], work, 3)) == []
+    assert list(local.results([], work, 3)) == []
 
 
 def test_a_death_costs_one_job_and_is_named() -> None:
     jobs = [1, "SIGKILL", 2, 3, "SIGTERM", 4]
-    found = dict(workers.results(jobs, work, 2))
+    found = dict(local.results(jobs, work, 2))
     assert found.keys() == set(jobs)
-    assert found["SIGKILL"] == workers.Died("its process ended (SIGKILL, as the system does where memory is short)")
-    assert found["SIGTERM"] == workers.Died("its process ended (SIGTERM)")
+    assert found["SIGKILL"] == local.Died("its process ended (SIGKILL, as the system does where memory is short)")
+    assert found["SIGTERM"] == local.Died("its process ended (SIGTERM)")
     assert [found[job][1] for job in (1, 2, 3, 4)] == [1, 2, 3, 4]
 
 
 def test_an_exception_is_raised_and_ends_all() -> None:
     with pytest.raises(ArithmeticError, match="unlucky"):
-        list(workers.results([99, 13], work, 2))
+        list(local.results([99, 13], work, 2))
     assert not multiprocessing.active_children()
 
 
 def test_all_end_at_once_when_the_caller_leaves() -> None:
-    coming = workers.results([1, 99, 99], work, 2)
+    coming = local.results([1, 99, 99], work, 2)
     next(coming)
     begun = multiprocessing.active_children()
     assert begun
