@@ -384,7 +384,7 @@ def test_validation_with_only_yes_goes_by_its_own_name() -> None:
     truth = full()
     only_yes = Labels.from_positives(truth.rows(slice(None)) == 1)
     scores = np.random.default_rng(1).random(truth.shape)
-    name, score = training.Validation(as_items(np.zeros((30, 1))), only_yes).score(scores)
+    name, score = training.Validation(as_items(np.zeros((30, 1))), only_yes).score(lambda rows: [scores[rows]])
     assert name == "mAP_unknown_as_no"
     assert score == metrics.evaluate(scores, truth)["mAP"]
 
@@ -392,7 +392,7 @@ def test_validation_with_only_yes_goes_by_its_own_name() -> None:
 def test_validation_on_partly_known_labels_counts_the_known_entries() -> None:
     labels = data(seed=3)[1]
     scores = np.random.default_rng(1).random(labels.shape)
-    name, score = training.Validation(as_items(np.zeros((ITEMS, 1))), labels).score(scores)
+    name, score = training.Validation(as_items(np.zeros((ITEMS, 1))), labels).score(lambda rows: [scores[rows]])
     assert name == "mAP"
     assert score == pytest.approx(metrics.evaluate(scores, labels)["mAP"], abs=1e-12)
 

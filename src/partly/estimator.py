@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -269,15 +269,23 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._shown(self._logits(X, known), X)
 
     def _logits(self, X: Any, known: Any) -> npt.NDArray[np.float32]:
+        return self.fitted_.logits(*self._asked_of(X, known))
+
+    def _asked_of(self, X: Any, known: Any) -> tuple[Items, Labels | None]:
+        """Items to be scored, and what is known of them; both checked."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
-        said = None if known is None else self._deduced(paired(len(x), known, self.label_names_, "known", X))
-        return self.fitted_.logits(x, said)
+        return x, None if known is None else self._deduced(paired(len(x), known, self.label_names_, "known", X))
 
     def predict_proba(self, X: Any, known: Any = None) -> Any:
         """Probability of yes [N, L]; for `known` see `decision_function`."""
         logits = self._logits(X, known)
         return self._shown(expit(logits, out=logits), X)
+
+    def predict_proba_blocks(self, X: Any, known: Any = None) -> Iterator[npt.NDArray[np.float32]]:
+        """What `predict_proba` gives, as arrays [B, L] of item after item: for more of them than scores can be held of.
+        `partly.metrics` take it as it is: metrics.evaluate(model.predict_proba_blocks(X), labels)."""
+        return self.fitted_.predict_blocks(*self._asked_of(X, known))
 
     def predict(self, X: Any, known: Any = None) -> Any:
         """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but

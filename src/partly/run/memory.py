@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from partly import methods, metrics
+from partly import methods
 from partly.checkpoint import Tensors
 from partly.errors import CheckpointError, PartlyError
 from partly.items import Items
@@ -67,7 +67,7 @@ def entry_memory(
     read. All are added up, since what is freed is not always given back."""
     task = recipe.task(items, labels.shape[1], labels)
     kept, working = methods.find(recipe.method).memory(task, recipe.settings)
-    scored = 0 if validation is None else metrics.memory(validation.labels.shape)
+    scored = 0 if validation is None else validation.memory()
     believed = methods.find(recipe.method).kind.belief_bytes * math.prod(labels.shape)
     return kept + working + scored + copies * believed
 
