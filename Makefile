@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint types check coverage docs results evidence evidence-smoke bench clean
+.PHONY: setup demo test lint types check coverage docs site results evidence evidence-smoke bench clean
 
 setup: $(READY)
 
@@ -35,6 +35,10 @@ coverage: setup
 # The generated pages and tables: docs/methods.md and the table in README.md.
 docs: setup
 	$(BIN)/python docs/generate.py
+
+# The site, into site/: strict, and without the network.
+site: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 # docs/results.md, its pages and docs/claims.md, from results/*.jsonl.
 results: setup

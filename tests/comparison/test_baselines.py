@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from comparison.making import line, lines
-from partly.comparison import baselines, score_tables
+from partly.comparison import baselines, overview, score_tables
 from partly.comparison.blocks import gather
 
 TUNED = {"estimator": "tuned-logistic-regression"}
@@ -48,7 +48,13 @@ def test_yardsticks_are_found_in_any_lines_on_the_same_known_entries():
 
 @pytest.mark.parametrize(("ahead", "shown"), [(0.004, True), (0.006, False)])
 def test_a_table_whose_baseline_is_not_at_its_best_is_not_shown(ahead, shown):
-    text = score_tables.markdown([*lines(RACE), *yardsticks(0.5 + ahead, 0.6 + ahead)])
+    found = [*lines(RACE), *yardsticks(0.5 + ahead, 0.6 + ahead)]
+    text, page = score_tables.markdown(found), overview.render(found)
     assert ("| **partial-bce**" in text) == shown
     assert ("wins at uniform:0.5" in text) == shown  # nor does it have a say in who wins
     assert ("Not shown: the best naive row is 0.6 points of mAP below" in text) == (not shown)
+    assert ('<th scope="row"><bdi>partial-bce</bdi>' in page) == shown
+    assert page.count("Not shown: the best naive row is 0.6 points of mAP below") == 2 * (
+        not shown
+    )  # picture and table
+    assert ("no race has a baseline at its best" in page) == (not shown)

@@ -44,6 +44,15 @@ def test_a_column_for_each_label(tmp_path):
         partly.read(datasets.DatasetDict(train=made, other=made))
 
 
+def test_a_list_of_one_cell_for_each_label():
+    made = datasets.Dataset.from_dict({"text": ["x", "y"], "labels": [[1, 0, None], [None, None, 1]]})
+    data = partly.read(made)
+    assert (data.labels.names, data.labels.ternary().tolist()) == (("0", "1", "2"), [[1, -1, 0], [0, 0, 1]])
+    for lists in ([[1, 0], [1]], [[1, 0], [1, 7]], [[1, 0], None]):  # classes without their names, or nothing known
+        with pytest.raises(DataError, match=r"no labels \(1, 0 or None\): 1\n.*'labels'"):
+            partly.read(datasets.Dataset.from_dict({"text": ["x", "y"], "labels": lists}))
+
+
 def test_pictures(tmp_path, monkeypatch):
     from PIL import Image
 

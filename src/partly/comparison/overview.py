@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from partly.comparison import charts, gains, papers, score_tables, verdict
+from partly.comparison import baselines, charts, gains, papers, score_tables, verdict
 from partly.comparison.blocks import ORIGIN, Block, gather
 from partly.comparison.lines import Line
 from partly.comparison.plan import RECIPE
@@ -37,7 +37,8 @@ def render(lines: Sequence[Line], title: str = "Comparison", over: str = "", not
     blocks = gather(lines)
     if not blocks:
         raise DataError("There is no comparison to report on: these lines hold no method with labels hidden.")
-    kinds = verdict.verdicts(blocks)
+    shown = [block for block in blocks if not baselines.withheld(block)]  # only they have a say
+    kinds = verdict.verdicts(shown)
     order = [name for ours in kinds[:1] for name in ours[0].ranking.names]
     styles = charts.looks(blocks)
     filters: dict[str, Any] = {
@@ -51,9 +52,10 @@ def render(lines: Sequence[Line], title: str = "Comparison", over: str = "", not
         note=note,
         facts=_facts(lines, blocks),
         verdicts=[_said(ours, styles) for ours in kinds],
+        fair=bool(shown),
         sections=[_section(heading, group, order, styles) for heading, group in score_tables.sections(blocks)],
         over=over,
-        gains=gains.gains(blocks, over) if over else [],
+        gains=gains.gains(shown, over) if over else [],
         gains_notes=gains.NOTES,
         kinds=score_tables.KINDS,
         quoted=score_tables.quoted,
@@ -104,7 +106,12 @@ def _ranks(one: Verdict) -> str:
 
 
 def _section(heading: str, blocks: list[Block], order: Sequence[str], styles: Mapping[str, Look]) -> dict[str, Any]:
-    return {"heading": heading, "blocks": [(block, charts.panel(block, order, styles)) for block in blocks]}
+    """Its races, each with a picture or with the reason why it has none."""
+    reasons = [baselines.withheld(block) for block in blocks]
+    drawings = [
+        None if reason else charts.panel(block, order, styles) for block, reason in zip(blocks, reasons, strict=True)
+    ]
+    return {"heading": heading, "blocks": list(zip(blocks, drawings, reasons, strict=True))}
 
 
 def _origin(lines: Sequence[Line]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 What is known is in two columns of lists, `yes` and `no`, of a ClassLabel with the names: that is what is written. Else
 one column of ClassLabel (a list, or one an item) says what is there, and the caller what it means not to be listed.
-Else every column that is no item and no id is a label: 1, 0 or None. Items are the column `text`, a column of pictures
+Else one column of lists, all of one length, holds 1, 0 or None for each label, which is called by its place; else every
+column that is no item and no id is a label: 1, 0 or None. Items are the column `text`, a column of pictures
 or a column of vectors, `features`; ids are the column `item`, `id` or `name`. The parts `train` and `test` of a
 `DatasetDict` are what is learned from and what is tested on.
 """
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from partly.data import embedded_pictures
@@ -197,6 +199,8 @@ def _labels(arrow: Any, columns: Any, kept: Sequence[str], ids: list[str], meani
         return labels_of(*_listed(arrow, name, 1), ids, words, meaning=meaning, path=where)
     if there:
         raise DataError(f"{where}: several columns hold classes: {', '.join(there)}. Keep one (.select_columns).")
+    if len(kept) == 1 and (z := _multi_hot(arrow, kept[0])) is not None:
+        return Labels.from_ternary(meaning.settled(z), ids=ids)
     return _wide(arrow, kept, ids, meaning, where)
 
 
@@ -221,6 +225,20 @@ def _listed(arrow: Any, name: str, z: int) -> tuple[Any, Any, Any]:
     row, column = np.concatenate(rows), np.concatenate(columns)
     said = column >= 0
     return row[said], column[said], np.full(int(said.sum()), z, np.int8)
+
+
+def _multi_hot(arrow: Any, name: str) -> npt.NDArray[np.int8] | None:
+    """z, [N, L], of lists of 1, 0 or None, all of one length; None where a column holds anything else."""
+    found = []
+    for block in _blocks(arrow, name):
+        if not (pa.types.is_list(block.type) or pa.types.is_large_list(block.type)) or block.null_count:
+            return None
+        z, lengths = ternary(block.flatten()), set(block.value_lengths().to_pylist())
+        if len(lengths) != 1 or (z == WRONG).any():
+            return None
+        found.append(z.reshape(len(block), *lengths))
+    alike = len({z.shape[1] for z in found}) == 1
+    return np.concatenate(found) if alike else None
 
 
 def _wide(arrow: Any, names: Sequence[str], ids: list[str], meaning: Meaning, where: str) -> Labels:
