@@ -24,6 +24,7 @@ from partly.labels import Hierarchy, Labels
 from partly.labels.frames import checked_kind, framed
 from partly.labels.hierarchy import as_hierarchy
 from partly.labels.pairing import paired
+from partly.labels.scored import in_order
 from partly.labels.weights import checked_weights
 from partly.networks.own_parts import Part
 from partly.processes.devices import device_of
@@ -196,7 +197,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             recipe = run.within_budget(recipe, self.budget)
         calling.check(self.calibrate, self.thresholds)
         if self._folds is not None:
-            run.check_folds(self._folds, len(x))
+            run.check_folds(self._folds, *labels.shape)
         return x, labels, recipe
 
     def _deduced(self, labels: Labels) -> Labels:
@@ -291,7 +292,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but
         with "auto" those of the best expected F1, and with `thresholds` those asked for; for `known` see
         `decision_function`."""
-        return self._shown((self._logits(X, known) >= logit(self.thresholds_)).astype(np.int64), X)
+        x, said = self._asked_of(X, known)
+        calls, cuts = np.empty((len(x), len(self.label_names_)), np.int64), logit(self.thresholds_)
+        for rows, block in in_order(self.fitted_.logit_blocks(x, said)):
+            calls[rows] = block >= cuts
+        return self._shown(calls, X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """transform="pandas": `predict`, `predict_proba` and `decision_function` give tables with a column per label,

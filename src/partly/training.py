@@ -195,34 +195,23 @@ def logits(
     method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Logits [N, L], without side effects on the method; `known` is what its network may be told of the items."""
-    scores, start = np.empty((len(items), method.task.labels), np.float32), 0
-    for block in _logit_blocks(method, items, batch_size, known):
-        _refuse_undefined(block, start)
-        scores[start : start + len(block)] = block
-        start += len(block)
+    scores = np.empty((len(items), method.task.labels), np.float32)
+    for rows, block in scored.in_order(logit_blocks(method, items, batch_size, known)):
+        scores[rows] = block
     return scores
 
 
 def predict_blocks(
-    method: Method,
-    items: Items,
-    batch_size: int = 1024,
-    known: Labels | None = None,
-    *,
-    calibrated: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | None = None,
+    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """`predict`, batch after batch [B, L], for who does not want to hold them all. calibrated: what makes other logits
-    of those of the method."""
-    start = 0
-    for block in _logit_blocks(method, items, batch_size, known):
-        _refuse_undefined(block, start)
-        yield expit(block if calibrated is None else calibrated(block))
-        start += len(block)
+    """`predict`, batch after batch [B, L], for who does not want to hold them all."""
+    return map(expit, logit_blocks(method, items, batch_size, known))
 
 
-def _logit_blocks(
-    method: Method, items: Items, batch_size: int, known: Labels | None
+def logit_blocks(
+    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
 ) -> Iterator[npt.NDArray[np.float32]]:
+    """`logits`, batch after batch [B, L]."""
     device, batch_size = method.device, at_once(items, batch_size)
     parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
     for rows, x in zip(parts, streamed(items, parts), strict=True):
@@ -232,6 +221,7 @@ def _logit_blocks(
         wanted = (rows.stop - rows.start, method.task.labels)
         if found.shape != wanted:
             raise PartlyError(f"A forward gave logits of {list(found.shape)}, not of {list(wanted)}.")
+        _refuse_undefined(found, rows.start)
         yield found
 
 

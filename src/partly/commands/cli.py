@@ -242,6 +242,12 @@ def predict(
     calls: Annotated[
         bool, typer.Option("--calls", help="Instead of probabilities: 1 (yes) or 0 (no), by the run's thresholds.")
     ] = False,
+    top: Annotated[
+        int | None, typer.Option(help="Instead: a row (item, label, probability) for each of an item's strongest.")
+    ] = None,
+    above: Annotated[
+        str | None, typer.Option(help="The same of all that reach a probability, or the run's thresholds (`own`).")
+    ] = None,
     safe_csv: SafeCsv = False,
     as_json: Json = False,
 ) -> None:
@@ -253,9 +259,12 @@ def predict(
         raise SettingError("Give DATA to be scored, or --beliefs for the items that the run was trained on.")
     if beliefs and calls:
         raise SettingError("Give --beliefs or --calls: beliefs are not called yes or no.")
-    meaning = Meaning(absent, uncertain)
+    if (top is not None or above is not None) and (beliefs or calls):
+        raise SettingError("--top and --above list probabilities: leave out --beliefs and --calls.")
+    how: dict[str, Any] = {"known": known, "skip_bad": skip_bad, "meaning": Meaning(absent, uncertain)}
+    how |= {"calls": calls, "top": top, "above": above}
     with _for_spreadsheets(safe_csv):
-        count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad, meaning, calls)
+        count = job.beliefs(run, out) if data is None else job.predict(run, data, out, **how)
     say(f"{count} items scored: {out}")
     print_json({"items": count, "out": out}, as_json)
 
@@ -290,8 +299,13 @@ def verify(
 
 @app.command()
 def evaluate(
-    scores: Annotated[Path, typer.Argument(help="Probabilities, as `partly predict` writes them.")],
+    scores: Annotated[
+        Path, typer.Argument(help="Probabilities, as `partly predict` writes them; or a run, to score DATA with.")
+    ],
     labels: Annotated[str, typer.Argument(help="Labels (.csv, .parquet, .npz), or DATA whose test part is meant.")],
+    observed: Annotated[
+        Path | None, typer.Option("--labels", help="Labels of DATA, where a run scores items by themselves.")
+    ] = None,
     threshold: Annotated[float, typer.Option(help="A probability of at least this is a yes.")] = 0.5,
     run: Annotated[
         Path | None, typer.Option(help="Instead: the thresholds that the method of this run has chosen, one a label.")
@@ -304,7 +318,7 @@ def evaluate(
     from partly.commands.evaluate import evaluate as job
     from partly.data import Meaning
 
-    result = job(scores, labels, threshold, run, Meaning(absent, uncertain))
+    result = job(scores, labels, threshold, run, Meaning(absent, uncertain), observed)
     if not print_json(result, as_json):
         print_scores({scores.name: result})
         if result["OR"] == 0:
