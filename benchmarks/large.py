@@ -3,7 +3,8 @@
     python benchmarks/large.py FOLDER [--items 1000000] [--labels 5000] [--features 512] [--known 25] [--steps a b ...]
 
 Makes the data in FOLDER where it is not there yet (1 GB of features at the full size; scores are 20 GB), then runs one
-step after the other as a process of its own. `resident` is the peak of all its pages (`ru_maxrss`); pages of mapped
+step after the other as a process of its own. `seconds` are those of the processor, all threads together, so that other
+programs do not count. `resident` is the peak of all its pages (`ru_maxrss`); pages of mapped
 files are among them, which the system takes back when it wants to. `own` is the peak of those that it cannot
 (`RssAnon`, looked at every 50 ms). Steps are commands as a user types them, or calls of the same in Python.
 """
@@ -109,8 +110,7 @@ def main() -> None:
 
 
 def measured(command: list[str]) -> tuple[float, float, float, str]:
-    """Seconds, MB resident and MB of its own, and the last line of what it said."""
-    begun = time.perf_counter()
+    """Seconds of the processor, MB resident, MB of its own, and the end of what it said."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     own = [0.0]
     watching = threading.Thread(target=watch, args=(process.pid, own), daemon=True)
@@ -120,7 +120,8 @@ def measured(command: list[str]) -> tuple[float, float, float, str]:
     process.returncode = os.waitstatus_to_exitcode(status)
     watching.join()
     words = " ".join(said.split()[-40:]) if process.returncode else " ".join(said.split()[-12:])
-    return time.perf_counter() - begun, usage.ru_maxrss / 1024, own[0], f"[{process.returncode}] {words}"
+    seconds = usage.ru_utime + usage.ru_stime
+    return seconds, usage.ru_maxrss / 1024, own[0], f"[{process.returncode}] {words}"
 
 
 def watch(process: int, own: list[float]) -> None:

@@ -115,7 +115,8 @@ def at_known(parts: Iterable[tuple[slice | npt.NDArray[np.int64], Any]], labels:
             named = labels[index].with_ids(map(labels.id_at, index.tolist()))
             refuse_where(np.isnan, block, named, "NaN", DIVERGED)
         if not filled:
-            kept = np.empty(z.nnz if labels.sparse else labels.shape, block.dtype)
+            exact = np.float32 if labels.sparse and block.dtype == np.float16 else block.dtype  # SciPy has no half
+            kept = np.empty(z.nnz if labels.sparse else labels.shape, exact)
         if labels.sparse:
             counts = z.indptr[index + 1] - z.indptr[index]
             row = np.repeat(np.arange(len(index)), counts)
