@@ -36,7 +36,7 @@ BASE: dict[str, Size] = {
     "refine": (1000, 200, 64),
     "leml": (1000, 200, 64),
     "auto": (400, 20, 32),
-    "predict": (16000, 2000, 128),
+    "predict": (8000, 1000, 64),
     "evaluate": (20000, 1000, 64),
 }
 EPOCHS = {"em-apl": 4, "cls": 2, "imcl": 2, "refine": 2, "leml": 2}
