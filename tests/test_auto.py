@@ -101,5 +101,8 @@ def test_what_is_taken(asked: tuple[str, ...], items: Items, taken: tuple[str, s
 
 def test_what_is_too_large_to_be_solved_is_trained_by_the_plain_method(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("partly.solving.solved.MOST_BYTES", 100)
-    assert choose("auto", "auto", ROWS, KNOWN) == ("partial-bce", "mlp", plain(KNOWN)[1])
+    *taken, reason = choose("auto", "auto", ROWS, KNOWN)
+    assert taken == ["partial-bce", "mlp"]
+    assert reason == f"{plain(KNOWN)[1]}; a portfolio of 4 x 3 entries would take too much memory"
+    assert choose("auto", "linear", ROWS, KNOWN)[2] == plain(KNOWN)[1]  # nobody has asked for a portfolio
     assert choose("bce", "auto", ROWS, KNOWN)[:2] == ("bce", "mlp")

@@ -676,3 +676,20 @@ def test_what_a_method_keeps_for_each_entry_is_said_before_the_start(monkeypatch
         Classifier(method, head="linear", epochs=1, batch_size=4096).fit(x, y)
     assert titles[1] == ("curriculum", "linear", 3 * 4096 * 64)  # and two for its beliefs
     assert titles[0][2] > 4096 * 64  # solved: the features and every entry, for a while
+
+
+# -------------------------------------------------------------------- more items than scores can be held of
+
+
+@pytest.mark.parametrize("calibrate", [None, "platt"])
+def test_blocks_are_what_the_whole_is(calibrate: str | None) -> None:
+    fitted = model(calibrate=calibrate, folds=2 if calibrate else None).fit(X, Y)
+    many = items(seed=1, count=2500)
+    blocks = list(fitted.predict_proba_blocks(many))
+    assert [len(block) for block in blocks] == [1024, 1024, 452]
+    np.testing.assert_array_equal(np.concatenate(blocks), fitted.predict_proba(many))
+    np.testing.assert_array_equal(fitted.predict(many), fitted.predict_proba(many) >= 0.5)
+    whole = metrics.evaluate(fitted.predict_proba(many), truth(many))
+    assert metrics.evaluate(fitted.predict_proba_blocks(many), truth(many)) == whole
+    with pytest.raises(DataError, match="X has 4 features"):
+        fitted.predict_proba_blocks(many[:, :4])

@@ -223,7 +223,7 @@ def test_of_averages_the_best_epoch_is_kept() -> None:
     counts = [0.5 ** (3 * best - 1 - step) for step in range(3 * best)]
     slow = sum(count * weight for count, weight in zip(counts, seen, strict=False)) / sum(counts)
     torch.testing.assert_close(method.network.head.weight.detach(), slow)
-    assert progress.best_score == opposite.score(training.predict(method, TASK.items))[1]
+    assert progress.best_score == opposite.score(lambda rows: training.predict_blocks(method, TASK.items[rows]))[1]
 
 
 def test_settings_reach_the_loss() -> None:

@@ -19,7 +19,7 @@ from sklearn.metrics import average_precision_score, precision_recall_fscore_sup
 
 from partly import Labels, metrics
 from partly.errors import DataError, LabelError, SettingError
-from partly.labels import matrix
+from partly.labels import matrix, scored
 from partly.metrics import average_precision, both, by_group, by_label, evaluate, grouped
 
 SCORES = ["mAP", "CF1", "OF1", "CP", "CR", "OP", "OR", "macro_f1", "micro_f1", "exact_match", "P@1", "P@3", "P@5"]
@@ -471,3 +471,47 @@ def test_a_table_of_scores_is_matched_with_labels_by_id():
     assert evaluate(turned, known) == evaluate(scores, known)
     with pytest.raises(LabelError, match="cannot be matched: 1 of the 6 items"):
         evaluate(turned.rename(index={"f": "g"}), known)
+
+
+# -------------------------------------------------------------------- some items at a time
+
+
+@known_to_all
+@given(cases(), st.integers(1, 4), st.booleans())
+def test_blocks_give_exactly_what_the_whole_gives(case, size, packed):
+    scores, z = case
+    known = sparse(z) if packed else Labels.from_ternary(z)
+
+    def blocks():
+        return (scores[start : start + size] for start in range(0, len(scores), size))
+
+    assert same(evaluate(blocks(), known), evaluate(scores, known))
+    assert same(by_label(blocks(), known, 0.25), by_label(scores, known, 0.25))
+    np.testing.assert_array_equal(average_precision(blocks(), known), average_precision(scores, known))
+
+
+def test_of_sparse_labels_only_scores_of_known_entries_are_kept():
+    z = sp.csr_array(([1, -1, 1], ([0, 1, 2], [4, 0, 2])), shape=(3, 5), dtype=np.int8)
+    scores = np.random.default_rng(0).random((3, 5))
+    kept = scored.at_known(scored.in_order(scores[i : i + 1] for i in range(3)), sparse(z))
+    assert kept.data.tolist() == [scores[0, 4], scores[1, 0], scores[2, 2]]
+    assert same(evaluate(kept, sparse(z)), evaluate(scores, sparse(z)))
+    with pytest.raises(DataError, match="of the known entries"):
+        evaluate(kept, sparse(z[::-1]))
+    with pytest.raises(DataError, match="of the known entries"):
+        evaluate(kept, Labels.from_ternary(z.toarray()))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "words"),
+    [
+        ([np.ones((2, 3))], r"scores of 2 items and labels of 3"),
+        ([np.ones((2, 3)), np.ones((2, 3))], r"shape \(2, 3\) where 1 of 3 items are left"),
+        ([np.ones((3, 2))], r"shape \(3, 2\)"),
+        ([np.ones((2, 3)), np.array([[1, np.nan, 1]])], r"item 2, label 1: nan"),
+        ([np.full((3, 3), "a")], "real numbers"),
+    ],
+)
+def test_blocks_that_do_not_fit_are_refused(blocks, words):
+    with pytest.raises(DataError, match=words):
+        evaluate(iter(blocks), np.ones((3, 3)))

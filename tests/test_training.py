@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -384,15 +385,35 @@ def test_validation_with_only_yes_goes_by_its_own_name() -> None:
     truth = full()
     only_yes = Labels.from_positives(truth.rows(slice(None)) == 1)
     scores = np.random.default_rng(1).random(truth.shape)
-    name, score = training.Validation(as_items(np.zeros((30, 1))), only_yes).score(scores)
+    name, score = training.Validation(as_items(np.zeros((30, 1))), only_yes).score(lambda rows: [scores[rows]])
     assert name == "mAP_unknown_as_no"
     assert score == metrics.evaluate(scores, truth)["mAP"]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_validation_never_needs_all_probabilities_at_once(monkeypatch: pytest.MonkeyPatch, sparse: bool) -> None:
+    """Where unknown entries count, they are made twice rather than held: the same bits."""
+    rng = np.random.default_rng(1)
+    yes, scores, asked = (rng.random((30, 4)) < 0.2).astype(np.int8), rng.random((30, 4), np.float32), list[slice]()
+    only_yes = Labels.from_positives(sp.csr_array(yes) if sparse else yes)
+    validation = training.Validation(as_items(np.zeros((30, 1))), only_yes)
+
+    def predicted(rows: slice) -> list[np.ndarray]:
+        asked.append(rows)
+        return [scores[rows][start : start + 7] for start in range(0, 30, 7)]
+
+    held = validation.score(predicted)
+    assert len(asked) == 1
+    monkeypatch.setattr(training, "HELD", 0)
+    assert validation.score(predicted) == held
+    assert len(asked) == 3
+    assert held[1] == pytest.approx(metrics.evaluate(scores, Labels.from_full(yes))["mAP"])
 
 
 def test_validation_on_partly_known_labels_counts_the_known_entries() -> None:
     labels = data(seed=3)[1]
     scores = np.random.default_rng(1).random(labels.shape)
-    name, score = training.Validation(as_items(np.zeros((ITEMS, 1))), labels).score(scores)
+    name, score = training.Validation(as_items(np.zeros((ITEMS, 1))), labels).score(lambda rows: [scores[rows]])
     assert name == "mAP"
     assert score == pytest.approx(metrics.evaluate(scores, labels)["mAP"], abs=1e-12)
 

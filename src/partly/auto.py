@@ -24,10 +24,12 @@ def choose(
     items are pictures, or there are too many for the portfolio to be solved, "auto" is the plain method that fits what
     is known. An open head is `kernel` where it is solved, else `mlp`.
     """
-    reason = "asked for"
-    fits = solved.solves(Task(items, labels.shape[1], "kernel", optimizer, backbone=backbone))
+    reason, task = "asked for", Task(items, labels.shape[1], "kernel", optimizer, backbone=backbone)
+    fits = solved.solves(task)
     if method == PORTFOLIO and not (fits and head == "auto"):
         method, reason = plain(labels)
+        if head == "auto" and solved.too_large(task):
+            reason += f"; a portfolio of {labels.shape[0]:,} x {labels.shape[1]:,} entries would take too much memory"
     elif method == PORTFOLIO:
         reason = "a portfolio, blended by what each part is worth on held-out entries"
     if head == "auto":

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +24,7 @@ from partly.labels import Hierarchy, Labels
 from partly.labels.frames import checked_kind, framed
 from partly.labels.hierarchy import as_hierarchy
 from partly.labels.pairing import paired
+from partly.labels.scored import in_order
 from partly.labels.weights import checked_weights
 from partly.networks.own_parts import Part
 from partly.processes.devices import device_of
@@ -218,7 +219,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             recipe = run.within_budget(recipe, self.budget)
         calling.check(self.calibrate, self.thresholds)
         if self._folds is not None:
-            run.check_folds(self._folds, len(x))
+            run.check_folds(self._folds, *labels.shape)
         return x, labels, recipe
 
     def _deduced(self, labels: Labels) -> Labels:
@@ -291,21 +292,33 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._shown(self._logits(X, known), X)
 
     def _logits(self, X: Any, known: Any) -> npt.NDArray[np.float32]:
+        return self.fitted_.logits(*self._asked_of(X, known))
+
+    def _asked_of(self, X: Any, known: Any) -> tuple[Items, Labels | None]:
+        """Items to be scored, and what is known of them; both checked."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
-        said = None if known is None else self._deduced(paired(len(x), known, self.label_names_, "known", X))
-        return self.fitted_.logits(x, said)
+        return x, None if known is None else self._deduced(paired(len(x), known, self.label_names_, "known", X))
 
     def predict_proba(self, X: Any, known: Any = None) -> Any:
         """Probability of yes [N, L]; for `known` see `decision_function`."""
         logits = self._logits(X, known)
         return self._shown(expit(logits, out=logits), X)
 
+    def predict_proba_blocks(self, X: Any, known: Any = None) -> Iterator[npt.NDArray[np.float32]]:
+        """What `predict_proba` gives, as arrays [B, L] of item after item: for more of them than scores can be held of.
+        `partly.metrics` take it as it is: metrics.evaluate(model.predict_proba_blocks(X), labels)."""
+        return self.fitted_.predict_blocks(*self._asked_of(X, known))
+
     def predict(self, X: Any, known: Any = None) -> Any:
         """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but
         with "auto" those of the best expected F1, and with `thresholds` those asked for; for `known` see
         `decision_function`."""
-        return self._shown((self._logits(X, known) >= logit(self.thresholds_)).astype(np.int64), X)
+        x, said = self._asked_of(X, known)
+        calls, cuts = np.empty((len(x), len(self.label_names_)), np.int64), logit(self.thresholds_)
+        for rows, block in in_order(self.fitted_.logit_blocks(x, said)):
+            calls[rows] = block >= cuts
+        return self._shown(calls, X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """transform="pandas": `predict`, `predict_proba` and `decision_function` give tables with a column per label,

@@ -35,8 +35,8 @@ from partly.errors import DataError, SettingError, did_you_mean
 from partly.labels import Labels, as_labels, scored
 from partly.labels.matrix import BLOCK, Matrix, Ternary, blocks
 from partly.labels.pairing import has_index, matched
+from partly.labels.scored import KnownScores, is_sparse
 
-Scores = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Threshold = float | npt.NDArray[np.floating[Any]]  # for all labels, or for each of them [L]
 RANKS = (1, 3, 5)
@@ -46,18 +46,23 @@ def average_precision(scores: Any, labels: Any) -> Floats:
     """AP of each label, [L]; NaN where no yes or no no is known. scores: [N, L], logits or probabilities.
 
     labels: `Labels`, or an array of 1 yes, 0 no, NaN unknown. Only the order of the scores matters, so that
-    infinite ones are fine; NaN is refused.
+    infinite ones are fine; NaN is refused. Here and in all that follows, `scores` may also come in blocks: an iterator
+    over arrays [B, L] of item after item, such as `Classifier.predict_proba_blocks` gives. Then, where labels are
+    sparse, only the scores of known entries are kept.
     """
-    scores, labels = scored.checked(scores, labels)
+    scores, labels = scored.checked(scores, labels, known_only=True)
     return np.array(
         [scored.average_precision(yes, no) for yes, no in scored.columns(scores, labels.ternary())], np.float64
     )
 
 
-def memory(shape: tuple[int, int]) -> int:
-    """Bytes that probabilities of this shape and their AP take: the probabilities, and of one block at a time a copy
-    with its labels, column by column, and what is sorted of it."""
-    entries = shape[0] * shape[1]
+def memory(labels: Labels) -> int:
+    """Bytes that AP takes of probabilities that come in blocks: where labels are sparse, the scores of known entries,
+    and both once more, column by column; else all scores, and of one block at a time a copy with its labels, and what
+    is sorted of it."""
+    entries = labels.shape[0] * labels.shape[1]
+    if labels.sparse:
+        return 17 * int(labels.known_per_item().sum()) + 4 * min(entries, BLOCK)
     return 4 * entries + 8 * min(entries, BLOCK)
 
 
@@ -152,7 +157,7 @@ def _score(name: str, estimator: Any, items: Any, labels: Any) -> float:
 # -------------------------------------------------------------------- one label at a time
 
 
-def _label_table(scores: Scores, z: Matrix, thresholds: Floats) -> dict[str, npt.NDArray[Any]]:
+def _label_table(scores: KnownScores, z: Matrix, thresholds: Floats) -> dict[str, npt.NDArray[Any]]:
     ap = np.empty(z.shape[1])
     yes, no, predicted, hits = np.zeros((4, z.shape[1]), np.int64)
     for j, (s_yes, s_no) in enumerate(scored.columns(scores, z)):
@@ -177,7 +182,7 @@ def precision_recall_f1(hits: Any, predicted: Any, yes: Any) -> tuple[Floats, Fl
 # -------------------------------------------------------------------- some items at a time
 
 
-def _item_table(scores: Scores, z: Matrix, thresholds: Floats) -> Floats:
+def _item_table(scores: KnownScores, z: Matrix, thresholds: Floats) -> Floats:
     """Per item, [N, 4]: whether all that is known is predicted rightly, and precision at RANKS; NaN: none known."""
     table = np.full((z.shape[0], 1 + len(RANKS)), np.nan)
     for block in blocks(z.shape):
@@ -191,7 +196,7 @@ def _item_table(scores: Scores, z: Matrix, thresholds: Floats) -> Floats:
     return table
 
 
-def _packed(s: Scores, said: Matrix, thresholds: Floats) -> tuple[Scores, Ternary, Floats]:
+def _packed(s: KnownScores, said: Matrix, thresholds: Floats) -> tuple[scored.Scores, Ternary, Floats]:
     """The known entries of sparse labels, moved together: scores, z and thresholds, [B, M], M the most that an item
     has."""
     known = np.diff(said.indptr)
@@ -199,11 +204,12 @@ def _packed(s: Scores, said: Matrix, thresholds: Floats) -> tuple[Scores, Ternar
     place = np.arange(said.nnz) - np.repeat(said.indptr[:-1], known)
     dense = np.zeros((len(known), known.max(initial=0)), np.int8)
     packed, cuts = np.zeros(dense.shape, s.dtype), np.zeros(dense.shape, thresholds.dtype)
-    dense[row, place], packed[row, place], cuts[row, place] = said.data, s[row, said.indices], thresholds[said.indices]
+    found = s.data if is_sparse(s) else s[row, said.indices]
+    dense[row, place], packed[row, place], cuts[row, place] = said.data, found, thresholds[said.indices]
     return packed, dense, cuts
 
 
-def _precision_at_ranks(s: Scores, z: Ternary) -> Floats:
+def _precision_at_ranks(s: scored.Scores, z: Ternary) -> Floats:
     """Precision at RANKS, [B, 3], of items that all have a known entry. s, z: [B, M]."""
     known, yes = z != 0, z == 1
     s = np.where(known, s.astype(np.result_type(s.dtype, np.float32), copy=False), -np.inf)
@@ -223,9 +229,9 @@ def _precision_at_ranks(s: Scores, z: Ternary) -> Floats:
 # -------------------------------------------------------------------- the door
 
 
-def _checked_at(scores: Any, labels: Any, threshold: Threshold) -> tuple[Scores, Labels, Floats]:
+def _checked_at(scores: Any, labels: Any, threshold: Threshold) -> tuple[KnownScores, Labels, Floats]:
     """thresholds: [L]."""
-    scores, labels = scored.checked(scores, labels)
+    scores, labels = scored.checked(scores, labels, known_only=True)
     if np.shape(threshold) not in ((), labels.shape[1:]) or not np.isfinite(threshold).all():
         raise SettingError(f"threshold must be a finite number, or one for each label; got {threshold!r}.")
     exact = scores.dtype if scores.dtype.kind == "f" else np.dtype(np.float64)  # 0.7 is 0.7, also in float32

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 import torch
 from scipy.special import expit
 from torch import Tensor
@@ -24,17 +25,19 @@ from partly.checkpoint import Home
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, PartlyError, Stopped, listing
 from partly.items import Items, at_once, streamed
-from partly.labels import Labels
+from partly.labels import Labels, scored
 from partly.losses.door import trusted
 from partly.method import Method
 from partly.networks import predicting
 from partly.pool import Pool
-from partly.processes.group import Group
+from partly.processes.group import ALONE, Group
 
 SAVE_SECONDS = 20.0
 BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
+HELD = 1 << 27  # probabilities of the validation part that are held rather than made twice
 MAYBE = ("best_epoch", "best_score")  # of progress: numbers, where there are any
 Watch = Callable[[Clock, dict[str, float]], None]
+Predicted = Callable[[slice], Iterable[npt.NDArray[Any]]]  # probabilities of some rows, block after block
 
 
 @dataclass
@@ -60,15 +63,31 @@ class Validation:
     items: Items
     labels: Labels
 
-    def score(self, probabilities: npt.NDArray[np.float32]) -> tuple[str, float | None]:
+    def score(self, predicted: Predicted, group: Group = ALONE) -> tuple[str, float | None]:
         """mAP on the known entries, None if no label has one. Where no entry is known to be no (single positives)
-        the unknown ones stand in for it: that ranks epochs, and its own name keeps it from being read as a mAP."""
-        name, labels = "mAP", self.labels
-        if not labels.counts()[1].any():
-            name, labels = "mAP_unknown_as_no", Labels.from_full(labels.rows(slice(None)) == 1)
-        defined = metrics.average_precision(probabilities, labels)
-        defined = defined[~np.isnan(defined)]
+        the unknown ones stand in for it: that ranks epochs, and its own name keeps it from being read as a mAP.
+
+        Probabilities come in blocks, and only those of known entries are kept. Where unknown ones count, each block is
+        compared with these: all of them are held while they are few, else made a second time."""
+        rows = group.rows(len(self.labels))
+        if self.labels.counts()[1].any():
+            name, ap = "mAP", metrics.average_precision(_at_known(predicted(rows), self.labels, group), self.labels)
+        else:
+            few = math.prod(self.labels.shape) <= HELD
+            blocks = list(predicted(rows)) if few else None
+            only = self.labels if self.labels.sparse else Labels.from_positives(sp.csr_array(self.labels.ternary()))
+            yes = _at_known(predicted(rows) if blocks is None else blocks, only, group)
+            every = predicted(rows) if blocks is None else blocks
+            name, ap = "mAP_unknown_as_no", scored.precision_against_rest(every, yes, group.total_of)
+        defined = ap[~np.isnan(ap)]
         return name, float(defined.mean()) if len(defined) else None
+
+    def memory(self) -> int:
+        """Bytes that `score` takes."""
+        entries, (yes, no) = math.prod(self.labels.shape), map(int, map(np.sum, self.labels.counts()))
+        if no:
+            return metrics.memory(self.labels)
+        return 4 * min(entries, HELD) + 32 * yes + (0 if self.labels.sparse else entries)
 
 
 def train(
@@ -176,34 +195,23 @@ def logits(
     method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Logits [N, L], without side effects on the method; `known` is what its network may be told of the items."""
-    scores, start = np.empty((len(items), method.task.labels), np.float32), 0
-    for block in _logit_blocks(method, items, batch_size, known):
-        scores[start : start + len(block)] = block
-        start += len(block)
-    _refuse_undefined(scores)
+    scores = np.empty((len(items), method.task.labels), np.float32)
+    for rows, block in scored.in_order(logit_blocks(method, items, batch_size, known)):
+        scores[rows] = block
     return scores
 
 
 def predict_blocks(
-    method: Method,
-    items: Items,
-    batch_size: int = 1024,
-    known: Labels | None = None,
-    *,
-    calibrated: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] | None = None,
+    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """`predict`, batch after batch [B, L], for who does not want to hold them all. calibrated: what makes other logits
-    of those of the method."""
-    start = 0
-    for block in _logit_blocks(method, items, batch_size, known):
-        _refuse_undefined(block, start)
-        yield expit(block if calibrated is None else calibrated(block))
-        start += len(block)
+    """`predict`, batch after batch [B, L], for who does not want to hold them all."""
+    return map(expit, logit_blocks(method, items, batch_size, known))
 
 
-def _logit_blocks(
-    method: Method, items: Items, batch_size: int, known: Labels | None
+def logit_blocks(
+    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
 ) -> Iterator[npt.NDArray[np.float32]]:
+    """`logits`, batch after batch [B, L]."""
     device, batch_size = method.device, at_once(items, batch_size)
     parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
     for rows, x in zip(parts, streamed(items, parts), strict=True):
@@ -213,6 +221,7 @@ def _logit_blocks(
         wanted = (rows.stop - rows.start, method.task.labels)
         if found.shape != wanted:
             raise PartlyError(f"A forward gave logits of {list(found.shape)}, not of {list(wanted)}.")
+        _refuse_undefined(found, rows.start)
         yield found
 
 
@@ -260,7 +269,7 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
     line |= {name: total / max(clock.step, 1) for name, total in progress.sums.items()}
     if validation is not None:
         with method.averaged():
-            name, score = validation.score(_predict_together(method, validation.items, group))
+            name, score = validation.score(lambda rows: predict_blocks(method, validation.items[rows]), group)
         line[f"validation_{name}"] = score
         progress.scores.append(score)
         better = score is not None and (progress.best_score is None or score > progress.best_score)
@@ -282,14 +291,19 @@ def undefined(method: Method) -> list[str]:
     return [name for name, each in fine.items() if not each.all()]
 
 
-def _predict_together(method: Method, items: Items, group: Group) -> npt.NDArray[np.float32]:
-    """What `predict` gives, each process having worked out its rows."""
+def _at_known(parts: Iterable[npt.NDArray[Any]], labels: Labels, group: Group) -> Any:
+    """`scored.at_known`, each process having worked out its rows."""
     if group.count == 1:
-        return predict(method, items)
-    whole, rows = torch.zeros(len(items), method.task.labels), group.rows(len(items))
-    whole[rows] = torch.from_numpy(predict(method, items[rows]))
-    scores: npt.NDArray[np.float32] = group.total(whole).numpy()
-    return scores
+        return scored.at_known(scored.in_order(parts), labels)
+    rows, z = group.rows(len(labels)), labels.ternary()
+    own = scored.at_known(scored.in_order(parts), labels[rows])
+    if not labels.sparse:
+        whole = np.zeros(labels.shape, own.dtype)
+        whole[rows] = own
+        return group.total_of(whole)
+    kept = np.zeros(z.nnz, own.dtype)
+    kept[z.indptr[rows.start] : z.indptr[rows.stop]] = own.data
+    return sp.csr_array((group.total_of(kept), z.indices, z.indptr), shape=z.shape)
 
 
 def _resume(folder: Path, method: Method, clock: Clock, group: Group) -> Progress:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from partly import Classifier, Labels, metrics
 from partly.commands.cli import app
 from partly.commands.evaluate import evaluate
 from partly.data import write_labels, write_scores
-from partly.errors import SettingError
+from partly.errors import DataError, SettingError
 
 
 def test_thresholds_are_those_of_the_run_in_the_order_of_the_labels(tmp_path: Path) -> None:
@@ -65,3 +66,37 @@ def test_a_score_of_0_says_why(low: None) -> None:
 def test_a_threshold_is_a_probability(low: None, threshold: str) -> None:
     with pytest.raises(SettingError, match=r"threshold = .*should be from 0 to 1"):
         told("--threshold", threshold)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_run_is_evaluated_without_a_file_of_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sparse: bool
+) -> None:
+    """The same numbers as by way of a file, in whatever order its rows are."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 4)).astype(np.float32)
+    z = np.where(rng.random((60, 3)) < 0.6, np.where(x[:, :3] > 0, 1, -1), 0)
+    labels = Labels.from_ternary(sp.csr_array(z) if sparse else z, names=["a", "b", "c"])
+    np.save("x.npy", x)
+    write_labels(labels, "labels.npz")
+    turned = Labels.from_ternary(labels.rows(slice(None))[:, ::-1], names=["c", "b", "a"])
+    write_labels(turned, "turned.csv", form="long")
+    model = Classifier("bce", "linear", epochs=1, progress=False, head_settings={"solve": False}).fit(x, labels)
+    model.save("run")
+    p, order = model.predict_proba(x), rng.permutation(60)
+    write_scores("scores.parquet", p[order], [str(i) for i in order], labels.names)
+    wanted = metrics.evaluate(p, labels)
+    for found in (
+        evaluate(Path("scores.parquet"), "labels.npz"),
+        evaluate(Path("run"), "x.npy", observed=Path("labels.npz")),
+        evaluate(Path("run"), "x.npy", observed=Path("turned.csv")),
+        evaluate(Path("scores.parquet"), "turned.csv"),
+    ):
+        assert {key: found[key] for key in wanted} == pytest.approx(wanted, nan_ok=True)
+    done = CliRunner().invoke(app, ["evaluate", "run", "x.npy", "--labels", "labels.npz", "--json"])
+    assert json.loads(done.stdout)["mAP"] == pytest.approx(wanted["mAP"])
+    with pytest.raises(SettingError, match="holds scores"):
+        evaluate(Path("scores.parquet"), "labels.npz", observed=Path("labels.npz"))
+    with pytest.raises(DataError, match="need --labels"):
+        evaluate(Path("run"), "x.npy")

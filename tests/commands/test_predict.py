@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 from typer.testing import CliRunner
@@ -152,3 +153,33 @@ def test_pictures_and_texts_are_scored_under_their_ids(run: Path) -> None:
         assert found.ids == read_labels(labels).ids
         wanted = Classifier.load(f"run-{labels}").predict_proba(items)
         np.testing.assert_allclose(found.values, wanted, atol=1e-5)
+
+
+def test_the_strongest_alone(run: Path) -> None:
+    partly("predict", "run", "features.csv", "--out", "all.csv")
+    partly("predict", "run", "features.csv", "--top", "1", "--out", "top.parquet")
+    partly("predict", "run", "features.csv", "--above", "0.5", "--out", "above.csv")
+    partly("predict", "run", "features.csv", "--above", "own", "--out", "own.csv")
+    p = read_scores("all.csv").values
+    top = pd.read_parquet("top.parquet")
+    assert top["item"].tolist() == IDS
+    assert top["label"].tolist() == ["ab"[j] for j in p.argmax(axis=1)]
+    assert top["probability"].tolist() == pytest.approx(p.max(axis=1).tolist(), rel=1e-6)
+    above = pd.read_csv("above.csv")
+    assert set(zip(above["item"], above["label"], strict=True)) == {(IDS[i], "ab"[j]) for i, j in np.argwhere(p >= 0.5)}
+    assert above.equals(pd.read_csv("own.csv"))  # it has chosen none, so 0.5
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--above", "half"], "--above half: give a probability, or 'own'"),
+        (["--above", "2"], "above"),
+        (["--top", "0"], "top = 0"),
+        (["--top", "1", "--calls"], "leave out --beliefs and --calls"),
+    ],
+)
+def test_a_wrong_choice_is_refused(run: Path, words: list[str], said: str) -> None:
+    with pytest.raises(SettingError, match=said):
+        partly("predict", "run", "features.csv", "--out", "top.csv", *words)
+    assert not Path("top.csv").exists()

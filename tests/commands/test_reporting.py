@@ -13,7 +13,7 @@ from partly.commands.reporting import report, scores
 from partly.commands.train import train
 from partly.data import write_labels
 from partly.errors import SettingError
-from partly.items import as_items
+from partly.items import Items, as_items
 
 
 def data(test: bool) -> Dataset:
@@ -31,13 +31,13 @@ def model() -> Classifier:
 @pytest.mark.parametrize("test", [False, True])
 def test_items_are_predicted_and_scored_once(model: Classifier, monkeypatch: pytest.MonkeyPatch, test: bool) -> None:
     predicted: list[int] = []
-    original = run.Fitted.predict
+    original = run.Fitted.seen
 
-    def predict(self: run.Fitted, items: object) -> object:
+    def seen(self: run.Fitted, items: Items) -> Items:
         predicted.append(len(items))
         return original(self, items)
 
-    monkeypatch.setattr(run.Fitted, "predict", predict)
+    monkeypatch.setattr(run.Fitted, "seen", seen)
     made = report("title", {"mine": model}, data(test), np.arange(18), np.arange(18, 30))
     assert predicted == ([10, 12] if test else [12])  # the test part and the examples, or both at once
     assert made.scored is made.scored

@@ -3,11 +3,15 @@ from __future__ import annotations
 import weakref
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from partly.data import feature_table, read_scores, write_scores
-from partly.errors import DataError
+from partly.data import feature_table, read_score_blocks, read_scores, write_scores, write_strongest
+from partly.data.scores import strongest
+from partly.errors import DataError, SettingError
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -67,3 +71,48 @@ def test_what_fails_on_the_way_leaves_the_old_file(tmp_path):
         write_scores(path, blocks(), ["x", "y", "z"], ["cat"])
     assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
     assert path.read_text() == "old"
+
+
+# -------------------------------------------------------------------- the strongest
+
+
+@given(seed=st.integers(0, 10**6), top=st.none() | st.integers(1, 7), above=st.sampled_from([None, 0.0, 0.5, 1.1]))
+def test_the_strongest_are_those_that_sorting_finds(seed, top, above):
+    """Equal ones, of which there are many, by the order of the labels."""
+    p = (np.random.default_rng(seed).integers(0, 5, (9, 6)) / 4).astype(np.float32)
+    rows, columns = strongest(p, top, above)
+    wanted = []
+    for i, row in enumerate(p):
+        ranked = sorted(range(len(row)), key=lambda j: (-row[j], j))[:top]
+        wanted += [(i, j) for j in ranked if above is None or row[j] >= above]
+    assert list(zip(rows.tolist(), columns.tolist(), strict=True)) == wanted
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_the_strongest_are_written_block_after_block(tmp_path, suffix):
+    p = np.array([[0.1, 0.9], [0.8, 0.7], [0.2, 0.3]], np.float32)
+    path = tmp_path / f"top.{suffix}"
+    count = write_strongest(path, iter([p[:2], p[2:]]), iter("xyz"), ("a", "b"), above=np.array([0.2, 0.75]))
+    table = pd.read_csv(path) if suffix == "csv" else pd.read_parquet(path)
+    assert count == 3
+    assert table["item"].tolist() == ["x", "y", "z"]
+    assert table["label"].tolist() == ["b", "a", "a"]
+    assert table["probability"].tolist() == pytest.approx([0.9, 0.8, 0.2])
+    with pytest.raises(SettingError, match="top = 0"):
+        write_strongest(path, iter([p]), iter("xyz"), ("a", "b"), top=0)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_scores_are_read_block_after_block(tmp_path, suffix):
+    """Of the items and labels that are asked for, in the order of the file; what is missing or twice is refused."""
+    p = np.random.default_rng(0).random((4, 3)).astype(np.float32)
+    write_scores(tmp_path / f"a.{suffix}", p, "wxyz", ("a", "b", "c"))
+    ((index, found),) = read_score_blocks(tmp_path / f"a.{suffix}", ["z", "w"], ["c", "a"])
+    assert index.tolist() == [1, 0]
+    np.testing.assert_array_equal(found, p[[0, 3]][:, [2, 0]])
+    for ids, names, words in ((["v", "w"], ["a"], "1 of the 2 items"), (["w"], ["d"], "1 of the 1 labels")):
+        with pytest.raises(DataError, match=words):
+            list(read_score_blocks(tmp_path / f"a.{suffix}", ids, names))
+    write_scores(tmp_path / f"b.{suffix}", p, "wxyx", ("a", "b", "c"))
+    with pytest.raises(DataError, match="id of an earlier one: 1"):
+        list(read_score_blocks(tmp_path / f"b.{suffix}", ["x"], ["a"]))

@@ -57,3 +57,26 @@ def test_auc_against_scikit_learn(seed: int) -> None:
 def test_a_mean_is_over_what_is_defined() -> None:
     assert scored.mean(np.array([1, np.nan, 2])) == 1.5
     assert math.isnan(scored.mean(np.array([np.nan])))
+
+
+@given(seed=st.integers(0, 10**6), size=st.integers(1, 9))
+def test_precision_against_the_rest_needs_no_more_than_a_block(seed: int, size: int) -> None:
+    """To the bit what sorting all scores gives."""
+    rng = np.random.default_rng(seed)
+    s, z = rng.integers(0, 6, (9, 4)).astype(np.float32) / 5, (rng.random((9, 4)) < rng.random()).astype(np.int8)
+    only = Labels.from_positives(sp.csr_array(z))
+    parts = [s[start : start + size] for start in range(0, 9, size)]
+    found = scored.precision_against_rest(parts, scored.at_known(scored.in_order(parts), only))
+    wanted = [scored.average_precision(yes, no) for yes, no in scored.against_rest(s, only)]
+    np.testing.assert_array_equal(found, wanted)
+
+
+@given(seed=st.integers(0, 10**6), packed=st.booleans())
+def test_rows_may_come_in_any_order(seed: int, packed: bool) -> None:
+    rng = np.random.default_rng(seed)
+    s, z = rng.random((8, 3), np.float32), rng.integers(-1, 2, (8, 3))
+    labels = Labels.from_ternary(sp.csr_array(z) if packed else z)
+    order = np.array_split(rng.permutation(8), 3)
+    found = scored.at_known(((rows, s[rows]) for rows in order), labels)
+    wanted = np.where(z != 0, s, 0) if packed else s
+    np.testing.assert_array_equal(found.toarray() if packed else found, wanted)

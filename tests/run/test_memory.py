@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from partly import run
+from partly import Classifier, run
 from partly.errors import PartlyError
 from partly.items import as_items
 from partly.labels import Labels
@@ -102,3 +103,38 @@ def test_loading_asks_whether_it_fits(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(memory, "available", lambda: (100, "this process's control group"))
     with pytest.raises(PartlyError, match=r"loading it takes .* of this process's control group\. Load it where"):
         run.load(tmp_path)
+
+
+def test_a_refusal_says_what_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the entries, where there is room for half of what they need; and methods that keep nothing."""
+    recipe = run.Recipe("role", "linear", epochs=1, settings={"expected_yes": 1.0})
+    needed = run.entry_memory(recipe, X, Y)
+    monkeypatch.setattr(memory, "available", lambda: (int(needed / 2 / memory.MEMORY_SHARE) + 1, "a test"))
+    with pytest.raises(PartlyError, match="About 12 items with these labels would fit") as caught:
+        run.check_memory(recipe, X, Y)
+    told = str(caught.value).split("Nothing is kept for entries by ")[1]
+    assert "cls" in told
+    assert not {"role", "em-apl", "refine", "auto"} & set(told.split(", "))
+
+
+def test_scores_that_cannot_be_held_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Classifier("bce", "linear", epochs=1, progress=False).fit(X, Y)
+    assert model.predict_proba(X).nbytes == 4 * 24 * 3
+    monkeypatch.setattr(memory, "available", lambda: (4 * 24 * 3 - 1, "a test"))
+    with pytest.raises(PartlyError, match=r"Scores of 24 x 3 entries take .* block after block"):
+        model.predict_proba(X)
+    assert sum(map(len, model.predict_proba_blocks(X))) == 24
+    with pytest.raises(PartlyError, match="Out-of-fold scores of 24 x 3 entries"):
+        Classifier("bce", "linear", epochs=1, folds=2, progress=False).prepare(X, Y)
+
+
+def test_validation_is_counted_by_what_is_known() -> None:
+    z = sp.random_array((4000, 50), density=0.01, rng=0, dtype=np.float32)
+    z.data[:] = 1
+    z.data[::2] = -1
+    sparse = Labels.from_ternary(sp.csr_array(z).astype(np.int8))
+    items = as_items(np.zeros((4000, 1), np.float32))
+    assert sparse.sparse
+    dense = Labels.from_ternary(sparse.rows(slice(None)))
+    assert Validation(items, sparse).memory() == 17 * 2000 + 4 * 4000 * 50
+    assert Validation(items, dense).memory() == (4 + 8) * 4000 * 50

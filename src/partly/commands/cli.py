@@ -254,6 +254,12 @@ def predict(
     calls: Annotated[
         bool, typer.Option("--calls", help="Instead of probabilities: 1 (yes) or 0 (no), by the run's thresholds.")
     ] = False,
+    top: Annotated[
+        int | None, typer.Option(help="Instead: a row (item, label, probability) for each of an item's strongest.")
+    ] = None,
+    above: Annotated[
+        str | None, typer.Option(help="The same of all that reach a probability, or the run's thresholds (`own`).")
+    ] = None,
     safe_csv: SafeCsv = False,
     on: On = "here",
     address: Address = None,
@@ -269,17 +275,20 @@ def predict(
         raise SettingError("Give DATA to be scored, or --beliefs for the items that the run was trained on.")
     if beliefs and calls:
         raise SettingError("Give --beliefs or --calls: beliefs are not called yes or no.")
+    if (top is not None or above is not None) and (beliefs or calls):
+        raise SettingError("--top and --above list probabilities: leave out --beliefs and --calls.")
+    told: dict[str, Any] = {"calls": calls, "top": top, "above": above}
     files = parquet_files(data) if data is not None and known is None else []
     if files:
-        scored = predict_files(run, files, out, placed(on, address), {"calls": calls})
+        scored = predict_files(run, files, out, placed(on, address), told)
         say(f"{scored} of {len(files)} files scored now, all are in {out}")
         print_json({"files": len(files), "scored": scored, "out": out}, as_json)
         return
     if on != "here":
         raise SettingError(f"--on {on}: what is scored there is a folder of Parquet files (DATA), without --known.")
-    meaning = Meaning(absent, uncertain)
+    told |= {"known": known, "skip_bad": skip_bad, "meaning": Meaning(absent, uncertain)}
     with _for_spreadsheets(safe_csv):
-        count = job.beliefs(run, out) if data is None else job.predict(run, data, out, known, skip_bad, meaning, calls)
+        count = job.beliefs(run, out) if data is None else job.predict(run, data, out, **told)
     say(f"{count} items scored: {out}")
     print_json({"items": count, "out": out}, as_json)
 
@@ -314,8 +323,13 @@ def verify(
 
 @app.command()
 def evaluate(
-    scores: Annotated[Path, typer.Argument(help="Probabilities, as `partly predict` writes them.")],
+    scores: Annotated[
+        Path, typer.Argument(help="Probabilities, as `partly predict` writes them; or a run, to score DATA with.")
+    ],
     labels: Annotated[str, typer.Argument(help="Labels (.csv, .parquet, .npz), or DATA whose test part is meant.")],
+    observed: Annotated[
+        Path | None, typer.Option("--labels", help="Labels of DATA, where a run scores items by themselves.")
+    ] = None,
     threshold: Annotated[float, typer.Option(help="A probability of at least this is a yes.")] = 0.5,
     run: Annotated[
         Path | None, typer.Option(help="Instead: the thresholds that the method of this run has chosen, one a label.")
@@ -328,7 +342,7 @@ def evaluate(
     from partly.commands.evaluate import evaluate as job
     from partly.data import Meaning
 
-    result = job(scores, labels, threshold, run, Meaning(absent, uncertain))
+    result = job(scores, labels, threshold, run, Meaning(absent, uncertain), observed)
     if not print_json(result, as_json):
         print_scores({scores.name: result})
         if result["OR"] == 0:

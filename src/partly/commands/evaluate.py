@@ -1,17 +1,27 @@
-"""`partly evaluate`: probabilities in a file against labels in a file."""
+"""`partly evaluate`: probabilities in a file, or those that a run gives, against labels.
+
+Scores are of known entries alone, so these are all that is kept of the probabilities. A file is gone through once, some
+rows at a time and in whatever order they are; a run predicts block after block. That is exact, and takes by what is
+known, not by items x labels. Blocks of labels would keep less, but take a pass over the file, or a prediction, each.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from partly import data as files
 from partly import metrics
+from partly.commands.opening import open_data
 from partly.data.matching import positions
 from partly.errors import SettingError, within
+from partly.labels import Labels
+from partly.labels.scored import at_known, in_order
+from partly.pictures.showing import counted
 from partly.run import load
 
 
@@ -21,19 +31,34 @@ def evaluate(
     threshold: float = 0.5,
     run: Path | None = None,
     meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    observed: Path | None = None,
 ) -> dict[str, float]:
-    """Items and labels are matched by id and by name; only known entries count. run: whose thresholds are taken."""
+    """Items and labels are matched by id and by name; only known entries count. scores: a table of them, or a run,
+    whose model then scores the items of the data set `labels` (with the labels `observed`, where it has none of its
+    own). run: whose thresholds are taken."""
     within(0, 1, threshold=threshold)  # scores in files are probabilities
-    absent, uncertain = meaning.absent, meaning.uncertain
-    test = files.read(labels, absent=absent, uncertain=uncertain).test if files.is_whole(labels) else None
-    truth = files.read_labels(labels, absent=absent, uncertain=uncertain) if test is None else test.labels
-    there = files.read_scores(scores)
-    rows, columns = (
-        positions(truth.ids, there.ids, scores, "item"),
-        positions(truth.names, there.names, scores, "label"),
-    )
+    if scores.is_dir():
+        found, truth = _predicted(scores, labels, observed, meaning)
+    elif observed is not None:
+        raise SettingError(f"--labels is for a run that scores DATA; {scores} holds scores. Give the labels after it.")
+    else:
+        absent, uncertain = meaning.absent, meaning.uncertain
+        test = files.read(labels, absent=absent, uncertain=uncertain).test if files.is_whole(labels) else None
+        truth = files.read_labels(labels, absent=absent, uncertain=uncertain) if test is None else test.labels
+        found = at_known(files.read_score_blocks(scores, truth.ids, truth.names), truth)
     cuts = threshold if run is None else _thresholds(run, truth.names)
-    return metrics.evaluate(there.values[np.ix_(rows, columns)], truth, cuts)
+    return metrics.evaluate(found, truth, cuts)
+
+
+def _predicted(run: Path, data: str, observed: Path | None, meaning: files.Meaning) -> tuple[Any, Labels]:
+    """Probabilities that a run gives, and the labels of the items: of the test part, where there is one."""
+    fitted, opened = load(run), open_data(data, observed, meaning=meaning)
+    part = opened.test or opened
+    columns = positions(part.labels.names, fitted.names, run, "label")
+    whole = np.array_equal(columns, np.arange(len(fitted.names)))
+    blocks = counted(fitted.predict_blocks(part.items), len(part.items), data, weight=len)
+    chosen = (block if whole else block[:, columns] for block in blocks)
+    return at_known(in_order(chosen), part.labels), part.labels
 
 
 def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:

@@ -12,10 +12,12 @@ from partly.data.feature_table import BLOCK, write_numbers
 from partly.data.matching import positions
 from partly.data.paths import suffix_of
 from partly.data.tables import SUFFIXES
-from partly.errors import SettingError
+from partly.errors import SettingError, within
 from partly.labels import Labels
 from partly.pictures.showing import counted
 from partly.run import load, read_ids
+
+OWN = "own"  # thresholds
 
 
 def predict(
@@ -26,13 +28,17 @@ def predict(
     skip_bad: bool = False,
     meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
     calls: bool = False,
+    top: int | None = None,
+    above: str | None = None,
 ) -> int:
     """Probabilities for the test part of a data set, or for items by themselves; how many items there are. Items are
     made and scores are written batch after batch, so that of either no more than that is held.
 
     known: labels of some of these items, matched by id and by name, for a head that makes use of them. calls: not
-    probabilities, but what is called yes by the thresholds of the run.
+    probabilities, but what is called yes by the thresholds of the run. top, above: not all of them, but a row for each
+    of the so many strongest of an item, or of those that reach a probability, or the thresholds of the run ("own").
     """
+    cuts = _cut(above)
     fitted = load(run)
     # Of the items of a data set nothing is asked but what they are, so what its labels leave open does not matter.
     opened = files.read(data, skip_bad=skip_bad, absent=meaning.absent or "unknown", uncertain="unknown")
@@ -42,9 +48,24 @@ def predict(
     made = fitted.predict_blocks(part.items, given)
     if calls:
         made = ((block >= fitted.thresholds).astype(np.float32) for block in made)
-    blocks = counted(made, count, data, weight=len)
-    files.write_scores(out, blocks, map(labels.id_at, range(count)), fitted.names)
+    blocks, ids = counted(made, count, data, weight=len), map(labels.id_at, range(count))
+    if top is None and above is None:
+        files.write_scores(out, blocks, ids, fitted.names)
+    else:
+        files.write_strongest(out, blocks, ids, fitted.names, top, fitted.thresholds if above == OWN else cuts)
     return count
+
+
+def _cut(above: str | None) -> float | None:
+    """The probability that is meant, if it is one."""
+    if above in (None, OWN):
+        return None
+    try:
+        cut = float(str(above))
+    except ValueError:
+        raise SettingError(f"--above {above}: give a probability, or {OWN!r} for the thresholds of the run.") from None
+    within(0, 1, above=cut)
+    return cut
 
 
 def beliefs(run: Path, out: Path) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -13,11 +13,13 @@ from partly.commands.opening import some as named
 from partly.data import Dataset
 from partly.estimator import Classifier
 from partly.items import made_of, pictures
+from partly.labels.scored import KnownScores, at_known, in_order
 from partly.report import page
 from partly.report.examples import Examples, spread
 from partly.run import activation
 
 Scores = dict[str, dict[str, float]]
+Rows = Iterator[tuple[slice, npt.NDArray[np.float32]]]
 Index = npt.NDArray[np.int64]
 SHOWN = 200  # items to choose examples from
 
@@ -33,28 +35,37 @@ def report(
     evidence: bool = False,
 ) -> page.Report:
     """Scores on the test part, or else on the held-out items (or, without any, on those of training); examples from the
-    held-out items. Every item is predicted once. upper: the run that saw all labels; drawn: how features are shown as
-    pictures, where they can be; evidence: show where in the pictures it is."""
+    held-out items. Every item is predicted once, and of that only scores of known entries are kept. upper: the run
+    that saw all labels; drawn: how features are shown as pictures, where they can be; evidence: show where in the
+    pictures it is."""
     shown = data[hold if len(hold) else fit]
     evaluated = data.test or shown
-    probabilities = {name: model.fitted_.predict(evaluated.items) for name, model in models.items()}
-    runs = tuple(_view(name, model, probabilities[name], name == upper) for name, model in models.items())
     at = spread(len(shown.items), SHOWN)
     some = shown[at]
-    if data.test is None:
-        predicted = tuple(found[at] for found in probabilities.values())
-    else:
-        predicted = tuple(model.fitted_.predict(some.items) for model in models.values())
+    runs, predicted = [], list[npt.NDArray[np.float32]]()
+    for name, model in models.items():
+        passed = list[npt.NDArray[np.float32]]()
+        blocks = in_order(model.fitted_.predict_blocks(evaluated.items))
+        known = at_known(blocks if data.test is not None else _keeping(blocks, at, passed), evaluated.labels)
+        runs.append(_view(name, model, known, name == upper))
+        predicted.append(model.fitted_.predict(some.items) if data.test is not None else np.concatenate(passed))
     items = made_of(some.items) if drawn is None else pictures(drawn(some.items.take(slice(None)).numpy()))
     found = tuple(partial(activation, model.fitted_) for model in models.values()) if evidence else ()
     among_all = (hold if len(hold) else fit)[at]  # so that who has no id is named by its place in the data
     given = named(data.labels, among_all)
     truth = None if data.truth is None else named(data.truth, among_all)
-    examples = Examples(predicted, truth, given, items, found)
-    return page.Report(title, data.labels[fit], runs, evaluated.labels, examples)
+    examples = Examples(tuple(predicted), truth, given, items, found)
+    return page.Report(title, data.labels[fit], tuple(runs), evaluated.labels, examples)
 
 
-def _view(name: str, model: Classifier, probabilities: npt.NDArray[np.float32], saw_all: bool) -> page.RunView:
+def _keeping(blocks: Rows, at: Index, found: list[npt.NDArray[np.float32]]) -> Rows:
+    """The same blocks; the rows at some positions are kept aside as they pass."""
+    for rows, block in blocks:
+        found.append(block[at[(at >= rows.start) & (at < rows.stop)] - rows.start])
+        yield rows, block
+
+
+def _view(name: str, model: Classifier, probabilities: KnownScores, saw_all: bool) -> page.RunView:
     fitted = model.fitted_
     privilege = "all labels" if saw_all else "the truth" if fitted.method.needs_truth else ""
     own = fitted.thresholds if fitted.chooses else None

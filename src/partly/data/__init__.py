@@ -18,7 +18,7 @@ from partly.data.matching import arranged, called_alike, positions, refuse_unwri
 from partly.data.meaning import Meaning, only_yes
 from partly.data.parents import read_hierarchy
 from partly.data.paths import kind_of, plain_file, suffix_of
-from partly.data.scores import Scores, read_scores, write_scores
+from partly.data.scores import Scores, read_score_blocks, read_scores, write_scores, write_strongest
 from partly.data.splits import read_split
 from partly.data.tables import for_spreadsheets, is_table
 from partly.errors import DataError, SettingError
@@ -37,10 +37,12 @@ __all__ = [
     "read",
     "read_hierarchy",
     "read_labels",
+    "read_score_blocks",
     "read_scores",
     "write",
     "write_labels",
     "write_scores",
+    "write_strongest",
 ]
 
 TABLES = ("wide", "long")  # forms of a table of labels: wide, and long where the labels are sparse

@@ -24,7 +24,7 @@ from partly.items import Arrays, features
 
 HOLDS = "items"
 BLOCK = 1 << 14  # rows taken or written at a time, at most
-CELLS = {".parquet": 1 << 23}  # and numbers: every group of a Parquet file costs some bytes a column
+CELLS = {".parquet": 1 << 25}  # and numbers: every group of a Parquet file costs some bytes a column
 
 
 def recognises(path: Path) -> bool:
@@ -88,27 +88,35 @@ def read_numbers(table: Table) -> tuple[Arrays, tuple[str, ...]]:
     columns = label_columns(table)
     ids: list[str] = []
     blocks: list[npt.NDArray[np.float64]] = [np.empty((0, len(columns)))]
-    text_columns: dict[str, str] = {}
-    for batch in table.batches([ID, *columns]):
-        x = np.empty((batch.num_rows, len(columns)))
-        for j, (name, column) in enumerate(zip(columns, batch.columns[1:], strict=True)):
-            try:
-                x[:, j] = _numbers(column)
-            except pa.ArrowException:
-                text_columns.setdefault(name, f"column {name!r}, {table.place(len(ids) + _first_word(column))}")
-        ids += text(batch.column(0), ID, table.path).to_pylist()
+    for some, x in number_blocks(table, columns):
+        ids += some
         blocks.append(x)
-    if text_columns:
-        raise DataError(
-            f"{table.path}: columns that are not numbers: {len(text_columns)}"
-            + listing(text_columns.values(), len(text_columns))
-        )
     refuse_bad_ids(table, ids)
 
     def place(i: int, j: int) -> str:
         return f"{table.place(i)}: item {ids[i]!r}, column {columns[j]!r}"
 
     return features(np.concatenate(blocks), str(table.path), tuple(columns), place), tuple(ids)
+
+
+def number_blocks(table: Table, columns: Sequence[str]) -> Iterator[tuple[list[str], npt.NDArray[np.float64]]]:
+    """Ids and numbers [B, D] of some rows after others; which columns hold no numbers is said when all were seen."""
+    start, text_columns = 0, dict[str, str]()
+    for batch in table.batches([ID, *columns]):
+        x = np.empty((batch.num_rows, len(columns)))
+        for j, (name, column) in enumerate(zip(columns, batch.columns[1:], strict=True)):
+            try:
+                x[:, j] = _numbers(column)
+            except pa.ArrowException:
+                text_columns.setdefault(name, f"column {name!r}, {table.place(start + _first_word(column))}")
+        start += batch.num_rows
+        if not text_columns:
+            yield text(batch.column(0), ID, table.path).to_pylist(), x
+    if text_columns:
+        raise DataError(
+            f"{table.path}: columns that are not numbers: {len(text_columns)}"
+            + listing(text_columns.values(), len(text_columns))
+        )
 
 
 def _numbers(column: Any) -> npt.NDArray[np.float64]:

@@ -1,19 +1,32 @@
-"""Scores of a model: a row per item, a column per label, as `.csv` or `.parquet`."""
+"""Scores of a model: a row per item, a column per label, as `.csv` or `.parquet`; or a row for each of the strongest.
+
+A million items of thousands of labels have more scores than anybody reads, or holds: both are written and read some
+rows at a time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from partly.data.feature_table import read_numbers, write_numbers
+from partly.data.feature_table import number_blocks, read_numbers, write_numbers
+from partly.data.headers import ID
+from partly.data.matching import positions, refuse_unwritable
 from partly.data.paths import plain_file, suffix_of
-from partly.data.tables import SUFFIXES, open_table
+from partly.data.tables import SUFFIXES, open_table, write_table
+from partly.data.wide import label_columns, refuse_bad_ids
+from partly.errors import SettingError
 from partly.files import PathLike
+
+Block = npt.NDArray[np.floating[Any]]
+Index = npt.NDArray[np.int64]
+STRONGEST = pa.schema([(ID, pa.string()), ("label", pa.string()), ("probability", pa.float32())])
 
 
 @dataclass(frozen=True)
@@ -40,3 +53,68 @@ def write_scores(
 def read_scores(path: PathLike) -> Scores:
     items, ids = read_numbers(open_table(plain_file(path, SUFFIXES)))
     return Scores(items.array, ids, items.names or ())
+
+
+def read_score_blocks(path: PathLike, ids: Sequence[str], names: Sequence[str]) -> Iterator[tuple[Index, Block]]:
+    """Scores of these items and labels, a file's rows after others: where among `ids` they stand [B], and the scores
+    [B, len(names)]. What else is in the file is passed over; items that are not in it are refused at its end."""
+    table = open_table(plain_file(path, SUFFIXES))
+    positions(names, label_columns(table), table.path, "label")  # refuses those that are not there
+    at, found = {word: i for i, word in enumerate(ids)}, list[str]()
+    for some, values in number_blocks(table, names):
+        found += some
+        index = np.array([at.get(word, -1) for word in some], np.int64)
+        here = index >= 0
+        yield (index, values.astype(np.float32)) if here.all() else (index[here], values[here].astype(np.float32))
+    refuse_bad_ids(table, found)
+    positions(ids, found, table.path, "item")
+
+
+def write_strongest(
+    path: PathLike,
+    blocks: Iterable[Block],
+    ids: Iterable[str],
+    names: Sequence[str],
+    top: int | None = None,
+    above: float | Block | None = None,
+) -> int:
+    """A row (item, label, probability) for each of the `top` labels of an item, those that reach `above` (for all
+    labels, or for each [L]), or both; an item's strongest first. How many there are. Afterwards the file is there,
+    whole, or as it was before."""
+    path, rest, count = Path(path), iter(ids), 0
+    suffix_of(path, SUFFIXES)
+    if top is not None and top < 1:
+        raise SettingError(f"top = {top}: should be 1 or more.")
+    refuse_unwritable((), names, path)
+    words = pa.array(names, pa.string())
+
+    def batches() -> Iterator[Any]:
+        nonlocal count
+        for block in blocks:
+            its = [next(rest) for _ in range(len(block))]
+            refuse_unwritable(its, (), path)
+            rows, columns = strongest(block, top, above)
+            count += len(rows)
+            found = pa.array(block[rows, columns].astype(np.float32))
+            yield pa.record_batch(
+                [pa.array(its, pa.string()).take(pa.array(rows)), words.take(columns), found], STRONGEST
+            )
+
+    write_table(path, STRONGEST, batches())
+    return count
+
+
+def strongest(scores: Block, top: int | None = None, above: float | Block | None = None) -> tuple[Index, Index]:
+    """Rows and columns of the highest scores [B, L] of each row: an item after the other, the highest first; of equal
+    ones the first labels."""
+    chosen = np.ones(scores.shape, bool) if above is None else scores >= above
+    if top is not None and top < scores.shape[1]:
+        last = np.partition(scores, -top, axis=1)[:, -top, None]  # the score at that rank
+        over, level = scores > last, scores == last
+        room = top - over.sum(axis=1, keepdims=True)  # that equal scores may still fill
+        crowded = np.flatnonzero(level.sum(axis=1) > room[:, 0])
+        level[crowded] &= np.cumsum(level[crowded], axis=1) <= room[crowded]
+        chosen &= over | level
+    rows, columns = np.nonzero(chosen)
+    order = np.lexsort((columns, -scores[rows, columns], rows))
+    return rows[order], columns[order]

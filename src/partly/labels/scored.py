@@ -4,7 +4,7 @@ told apart."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -18,46 +18,124 @@ from partly.labels.pairing import has_index, matched
 from partly.labels.three_valued import Labels, as_labels
 
 Scores = npt.NDArray[Any]
+KnownScores = Any  # Scores [N, L], or, beside sparse labels, a CSR array of the scores of known entries in their places
+DIVERGED = "A network that diverged gives NaN: look at its loss and at its inputs."
 
 # -------------------------------------------------------------------- the door
 
 
-def checked(scores: Any, labels: Any) -> tuple[Scores, Labels]:
+def checked(scores: Any, labels: Any, known_only: bool = False) -> tuple[KnownScores, Labels]:
+    """known_only: of who looks at known entries alone, and so takes blocks of rows too, one after the other, and what
+    `at_known` made of such."""
     labels = matched(as_labels(labels, "labels"), scores, "labels", has_index(labels))
-    if hasattr(scores, "detach"):  # a tensor; NumPy has no bfloat16
-        scores = scores.detach().cpu()
-        scores = scores.float() if str(scores.dtype) == "torch.bfloat16" else scores
-    scores = np.asarray(scores)
+    if known_only and isinstance(scores, Iterator):
+        scores = at_known(in_order(scores), labels)
+    scores = scores if known_only and is_sparse(scores) else as_array(scores)
     if scores.shape != labels.shape:
         raise DataError(
             f"Scores have the shape {scores.shape} and labels {labels.shape}; "
             "both must be items x labels, in the same order."
         )
-    if scores.dtype.kind not in "biuf":
-        raise DataError(f"Scores must be real numbers; got dtype {scores.dtype}.")
-    remedy = "A network that diverged gives NaN: look at its loss and at its inputs."
-    refuse_where(np.isnan, scores, labels, "NaN", remedy)
+    if is_sparse(scores) and not _in_places_of(scores, labels):
+        raise DataError("Scores that are sparse must be of the known entries, of all of them and of no others.")
+    refuse_where(np.isnan, scores, labels, "NaN", DIVERGED)
     return scores, labels
 
 
+def is_sparse(scores: KnownScores) -> bool:
+    """Whether these are the scores of known entries alone."""
+    return bool(sp.issparse(scores))
+
+
+def as_array(scores: Any) -> npt.NDArray[Any]:
+    if hasattr(scores, "detach"):  # a tensor; NumPy has no bfloat16
+        scores = scores.detach().cpu()
+        scores = scores.float() if str(scores.dtype) == "torch.bfloat16" else scores
+    array = np.asarray(scores)
+    if array.dtype.kind not in "biuf":
+        raise DataError(f"Scores must be real numbers; got dtype {array.dtype}.")
+    return array
+
+
+def _in_places_of(scores: KnownScores, labels: Labels) -> bool:
+    z = labels.ternary()
+    return labels.sparse and all(np.array_equal(getattr(scores, a), getattr(z, a)) for a in ("indptr", "indices"))
+
+
 def refuse_where(
-    wrong: Callable[[Scores], npt.NDArray[np.bool_]], scores: Scores, labels: Labels, what: str, remedy: str
+    wrong: Callable[[Scores], npt.NDArray[np.bool_]], scores: KnownScores, labels: Labels, what: str, remedy: str
 ) -> None:
     total, places = 0, list[str]()
     for block in blocks(labels.shape):
-        bad = wrong(scores[block])
-        total += int(np.count_nonzero(bad))
-        if total and len(places) < 5:
-            found = ((i + block.start, j) for i, j in np.argwhere(bad)[:5])
-            places += [f"item {labels.ids[i]}, label {labels.names[j]}: {scores[i, j]:g}" for i, j in found]
+        part = scores[block]
+        bad = wrong(part.data if is_sparse(part) else part)
+        total += (count := int(np.count_nonzero(bad)))
+        if count and len(places) < 5:
+            places += [
+                f"item {labels.id_at(i + block.start)}, label {labels.names[j]}: {part[i, j]:g}"
+                for i, j in _places(part, bad)[:5].tolist()
+            ]
     if total:
         raise DataError(f"{total} of {scores.size} scores are {what}" + listing(places, total) + f"\n{remedy}")
+
+
+def _places(scores: KnownScores, bad: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Row and column of each score that is bad, [K, 2]; bad: of an array [N, L], of a CSR array of what it stores."""
+    if not is_sparse(scores):
+        return np.argwhere(bad)
+    rows = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
+    return np.column_stack([rows[bad], scores.indices[bad]])
+
+
+# -------------------------------------------------------------------- some rows at a time
+
+
+def in_order(parts: Iterable[Any]) -> Iterator[tuple[slice, Any]]:
+    """Blocks of rows that come one after the other, each with the rows that they are."""
+    start = 0
+    for part in parts:
+        yield slice(start, start + len(part)), part
+        start += len(part)
+
+
+def at_known(parts: Iterable[tuple[slice | npt.NDArray[np.int64], Any]], labels: Labels) -> KnownScores:
+    """The scores that anybody will ask for, of blocks of rows [B, L] with the rows that they are, each of them once: of
+    sparse labels a CSR array of the scores of known entries, of others all of them. No more than a block is held of
+    the rest."""
+    z, filled = labels.ternary(), 0
+    kept: Any = np.empty(0, np.float32)
+    for rows, part in parts:
+        block, index = as_array(part), np.arange(len(labels))[rows]
+        if block.shape != (len(part), labels.shape[1]) or len(index) != len(block):
+            raise DataError(
+                f"A block of scores has the shape {block.shape} where {len(index)} of {len(labels)} items are left; "
+                f"labels are {labels.shape}, and blocks must be of their items, in the same order."
+            )
+        if np.isnan(block).any():
+            named = labels[index].with_ids(map(labels.id_at, index.tolist()))
+            refuse_where(np.isnan, block, named, "NaN", DIVERGED)
+        if not filled:
+            exact = np.float32 if labels.sparse and block.dtype == np.float16 else block.dtype  # SciPy has no half
+            kept = np.empty(z.nnz if labels.sparse else labels.shape, exact)
+        if labels.sparse:
+            counts = z.indptr[index + 1] - z.indptr[index]
+            row = np.repeat(np.arange(len(index)), counts)
+            place = np.arange(len(row)) + np.repeat(z.indptr[index] - np.cumsum(counts) + counts, counts)
+            kept[place] = block[row, z.indices[place]]
+        else:
+            kept[index] = block
+        filled += len(block)
+    if filled != len(labels):
+        raise DataError(f"There are scores of {filled} items and labels of {len(labels)}.")
+    if not labels.sparse:
+        return kept if filled else np.empty(labels.shape, np.float32)
+    return sp.csr_array((kept, z.indices, z.indptr), shape=z.shape)
 
 
 # -------------------------------------------------------------------- one label at a time
 
 
-def columns(scores: Scores, z: Matrix) -> Iterator[tuple[Scores, Scores]]:
+def columns(scores: KnownScores, z: Matrix) -> Iterator[tuple[Scores, Scores]]:
     """Label by label: the scores of its known yes, and those of its known no."""
     pairs = _sparse_columns(scores, z) if sp.issparse(z) else _dense_columns(scores, z)
     for s, said in pairs:
@@ -77,10 +155,11 @@ def _transposed(m: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return result
 
 
-def _sparse_columns(scores: Scores, z: Matrix) -> Iterator[tuple[Scores, Ternary]]:
-    z = z.tocsc()
+def _sparse_columns(scores: KnownScores, z: Matrix) -> Iterator[tuple[Scores, Ternary]]:
+    z, kept = z.tocsc(), scores.tocsc().data if is_sparse(scores) else None  # both come in the same order
     for j, (start, stop) in enumerate(pairwise(z.indptr)):
-        yield scores[z.indices[start:stop], j], z.data[start:stop]
+        s = scores[z.indices[start:stop], j] if kept is None else kept[start:stop]
+        yield s, z.data[start:stop]
 
 
 def against_rest(scores: Scores, labels: Labels) -> Iterator[tuple[Scores, Scores]]:
@@ -94,6 +173,39 @@ def against_rest(scores: Scores, labels: Labels) -> Iterator[tuple[Scores, Score
             yes = np.zeros(len(s), bool)
             yes[rows[ends[j - 1] if j else 0 : ends[j]]] = True
             yield s[yes], s[~yes]
+
+
+def precision_against_rest(
+    parts: Iterable[Any],
+    yes: KnownScores,
+    total: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]] = lambda n: n,
+) -> npt.NDArray[np.float64]:
+    """AP of each label with all that is not known to be yes in the place of no, [L]: what `average_precision` says of
+    `against_rest`, for scores that need not be held at once. parts: blocks of their rows; yes: those of the known yes,
+    a CSR array; total: adds up counts, where others go through other rows.
+
+    Precision at a yes is the number of yes that score as high, over that of all items that do: so all that is kept is a
+    count for each yes."""
+    columns = yes.tocsc()
+    spans = [slice(start, stop) for start, stop in pairwise(columns.indptr)]
+    known = [np.sort(columns.data[span]) for span in spans]
+    reached = np.zeros(columns.nnz + len(spans), np.int64)  # items by how many of a label's yes they reach
+    counts = [reached[span.start + j : span.stop + j + 1] for j, span in enumerate(spans)]
+    for part in parts:
+        for j, s in enumerate(_transposed(part)):
+            if len(known[j]):
+                counts[j] += np.bincount(np.searchsorted(known[j], s, side="right"), minlength=len(counts[j]))
+    reached[:] = total(reached)
+    return np.array([_of_counts(s, count, len(yes.indptr) - 1) for s, count in zip(known, counts, strict=True)])
+
+
+def _of_counts(yes: Scores, reached: npt.NDArray[np.int64], items: int) -> float:
+    """yes: sorted."""
+    if len(yes) in (0, items):
+        return math.nan
+    first = np.searchsorted(yes, yes)  # of equal scores, the first
+    claims = np.cumsum(reached[::-1])[::-1][first + 1]
+    return float(np.mean((len(yes) - first) / claims))
 
 
 def average_precision(yes: Scores, no: Scores) -> float:

@@ -18,6 +18,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any
 
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -48,6 +49,10 @@ class Group(Place):
             with _told():
                 _distributed().all_reduce(tensor)
         return tensor
+
+    def total_of(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The same of an array that nobody else holds."""
+        return self.total(torch.from_numpy(array)).numpy() if self.count > 1 else array
 
     def average(self, tensors: Iterable[Tensor | None]) -> None:
         """Put the mean over all processes in the place of each of these. What is equal everywhere stays as it is."""

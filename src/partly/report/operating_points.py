@@ -52,7 +52,7 @@ class Called:
         ]
 
 
-def count(probabilities: npt.NDArray[Any], truth: Labels, steps: int = STEPS) -> Called:
+def count(probabilities: scored.KnownScores, truth: Labels, steps: int = STEPS) -> Called:
     """The known entries of some evaluation items. probabilities: [N, L]."""
     exact = np.result_type(probabilities.dtype, np.float16)  # 0.7 is 0.7, also in float32: as `metrics` compares
     edges = (np.arange(1, steps + 1) / steps).astype(exact)
@@ -69,7 +69,7 @@ def section(runs: Sequence[Scored], best: Scored | None, truth: Labels | None) -
     if truth is None or not able or not truth.counts()[0].any():
         return None
     steps = STEPS if len(able) * len(truth.names) <= MANY else COARSE
-    counted = [count(np.asarray(run.view.probabilities), truth, steps) for run in able]
+    counted = [count(run.view.probabilities, truth, steps) for run in able]
     at = able.index(best) if best is not None else 0
     called, half = counted[at], steps // 2
     listed = len(truth.names) <= LISTED

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from partly.errors import DataError, listing
 from partly.files import write_file
 from partly.labels import Labels
+from partly.labels.scored import KnownScores
 from partly.report import front_picture, operating_points, plots, reliability, words
 from partly.report.examples import Examples, cards, spread
 from partly.report.layout import template
@@ -57,7 +58,7 @@ def view(
     description: dict[str, Any],
     progress: Progress,
     reason: str = "",
-    probabilities: npt.NDArray[Any] | None = None,
+    probabilities: KnownScores | None = None,
     privilege: str = "",
     thresholds: npt.NDArray[Any] | None = None,
     told: Sequence[str] = (),
@@ -140,7 +141,7 @@ def _check(report: Report) -> None:
         if labels is not None and labels.names != names:
             problems.append(f"{what}: other labels than those of training, or in another order")
     for p in (*examples.probabilities, *(run.probabilities for run in report.runs)):
-        if p is not None and (p.ndim != 2 or p.shape[1] != len(names) or np.isnan(p).any()):
+        if p is not None and (p.ndim != 2 or p.shape[1] != len(names) or np.isnan(p.sum())):
             problems.append(f"probabilities of the shape {p.shape}: must be items x {len(names)}, without NaN")
     parts = (*examples.probabilities, examples.truth, examples.given, examples.items)
     sizes = sorted({len(part) for part in parts if part is not None})
@@ -195,7 +196,7 @@ def _trust(report: Report, runs: Sequence[Scored]) -> dict[str, Any] | None:
     able = [run for run in runs if run.scores is not None]
     if report.truth is None or not able:
         return None
-    found = {run: reliability.reliability(np.asarray(run.view.probabilities), report.truth) for run in able}
+    found = {run: reliability.reliability(run.view.probabilities, report.truth) for run in able}
     drawn = [(run.look, of) for run, of in found.items() if of is not None]
     lines = [(run, "" if of is None else reliability.words(of)) for run, of in found.items()]
     return {"svg": reliability.drawn(drawn) if drawn else None, "lines": lines}

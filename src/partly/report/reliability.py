@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +37,7 @@ class Reliability:
         return np.maximum(np.stack([self.share - (middle - half), middle + half - self.share]), 0)
 
 
-def reliability(probabilities: npt.NDArray[Any], truth: Labels) -> Reliability | None:
+def reliability(probabilities: scored.KnownScores, truth: Labels) -> Reliability | None:
     """Of all labels together, on known entries; None where no no is known: then whatever is called yes is right."""
     if not truth.counts()[1].any():
         return None

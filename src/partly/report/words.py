@@ -14,6 +14,7 @@ from scipy.special import stdtrit
 
 from partly import metrics
 from partly.labels import Labels
+from partly.labels.scored import KnownScores
 from partly.report import plots
 
 GROUPS = 20  # of the jackknife, at most
@@ -30,7 +31,7 @@ class RunView:
     best_epoch: int | None = None
     seconds: float = 0.0
     reason: str = ""  # why this method
-    probabilities: npt.NDArray[Any] | None = None  # [M, L], of the evaluation items
+    probabilities: KnownScores | None = None  # [M, L], of the evaluation items, or of what is known of them
     privilege: str = ""  # what it saw and the others did not ("all labels"): an upper bound, never called the best
     portfolio: tuple[dict[str, Any], ...] = ()  # what `auto` tried: name, score, weight, seconds
     thresholds: npt.NDArray[Any] | None = None  # [L]: from which probability on it calls a label yes; None: 0.5
@@ -72,7 +73,7 @@ def best(runs: Sequence[Scored]) -> Scored | None:
     return max(able, key=lambda run: run.mean_ap, default=None)
 
 
-def margin(truth: Labels, probabilities: npt.NDArray[Any], other: npt.NDArray[Any] | None = None) -> float:
+def margin(truth: Labels, probabilities: KnownScores, other: KnownScores | None = None) -> float:
     """Half of a 95 % interval for the mAP, or for how much it differs from that of `other`, over evaluation items.
 
     A jackknife: each time every 20th item is left out. That is cheap, and there is no chance in it. Of very many
@@ -93,7 +94,7 @@ def margin(truth: Labels, probabilities: npt.NDArray[Any], other: npt.NDArray[An
     return float(stdtrit(groups - 1, 0.975)) * error
 
 
-def _mean_ap(probabilities: npt.NDArray[Any], labels: Labels) -> float:
+def _mean_ap(probabilities: KnownScores, labels: Labels) -> float:
     ap = metrics.average_precision(probabilities, labels)
     defined = ap[~np.isnan(ap)]
     return float(defined.mean()) if len(defined) else math.nan
@@ -119,8 +120,7 @@ def sentences(runs: Sequence[Scored], truth: Labels | None) -> list[Markup]:
             why = "no label has both a known yes and a known no among the evaluation items"
         return [Markup("No mAP to compare: {}.").format(why), *words]
     words += [_below(first, run, truth) for run in runs if run.view.privilege]
-    guess = metrics.evaluate(np.full(truth.shape, 0.5), truth)["mAP"]
-    words.append(Markup("Guessing would give {}.").format(number(guess)))
+    words.append(Markup("Guessing would give {}.").format(number(_guessed(truth))))
     words.append(
         Markup("± is a margin of 95 % for the choice of evaluation items; another training seed adds its own.")
     )
@@ -183,8 +183,15 @@ def _below(first: Scored, bound: Scored, truth: Labels) -> Markup:
     return words.format(_name(bound), seen, number(bound.mean_ap), _name(first), number(abs(gap)), _noise(noise))
 
 
-def _p(run: Scored) -> npt.NDArray[Any]:
-    return np.asarray(run.view.probabilities)
+def _guessed(truth: Labels) -> float:
+    """mAP where all scores are equal: AP is then the share of yes."""
+    yes, no = truth.counts()
+    defined = (yes > 0) & (no > 0)
+    return float(np.mean(yes[defined] / (yes + no)[defined])) if defined.any() else math.nan
+
+
+def _p(run: Scored) -> Any:
+    return run.view.probabilities
 
 
 def _noise(wide: float) -> str:

@@ -17,14 +17,17 @@ from partly.labels import Labels
 from partly.labels.weights import Weights
 from partly.processes.group import here
 from partly.run.fitting import fit
+from partly.run.memory import check_scores
 from partly.run.recipe import Recipe
 from partly.training import Watch
 
 
-def check_folds(folds: Any, items: int) -> None:
-    """Refuse what is no number of folds, before anything is trained."""
+def check_folds(folds: Any, items: int, labels: int) -> None:
+    """Refuse what is no number of folds, or scores that cannot be held, before anything is trained."""
     if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= int(folds) <= items:
         raise SettingError(f"folds = {folds!r} must be a whole number from 2 to the number of items, {items}.")
+    way_out = "Leave out folds, calibrate and thresholds, and calibrate the model on other items afterwards."
+    check_scores(items, labels, "Out-of-fold scores", way_out)
 
 
 def cross_fit(
@@ -40,7 +43,7 @@ def cross_fit(
 ) -> npt.NDArray[np.float32]:
     """Logits of every training entry by a model that has not seen the item, [N, L]: one run for each fold of the items,
     in a folder of its own where there is one, so that after a kill it goes on."""
-    check_folds(folds, len(items))
+    check_folds(folds, *labels.shape)
     rng = np.random.default_rng(seed_for(recipe.seed, "cross-fit"))
     fold = rng.permutation(np.arange(len(items)) % folds)
     scores = np.empty(labels.shape, np.float32)

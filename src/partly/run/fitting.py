@@ -21,7 +21,7 @@ from partly.checkpoint import IDS
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError
 from partly.items import Absent, Items, Origin, in_order, origin_of, shown_as
-from partly.labels import Labels
+from partly.labels import Labels, scored
 from partly.labels.weights import Weights
 from partly.method import Method
 from partly.networks import Network
@@ -44,7 +44,7 @@ from partly.run.folder import (
     read_out_of_fold,
     write_calibration,
 )
-from partly.run.memory import Ceiling, check_memory
+from partly.run.memory import Ceiling, check_memory, check_scores
 from partly.run.recipe import Recipe
 from partly.training import Progress, Validation, Watch
 
@@ -148,8 +148,17 @@ class Fitted:
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
-        found = training.logits(self.method, self._checked(items, known), known=known)
-        return found if self.calibration is None else self._calibrated(found)
+        way_out = "Take them block after block (predict_proba_blocks, partly predict), or fewer items at a time."
+        check_scores(len(items), len(self.names), "Scores", way_out)
+        scores = np.empty((len(items), len(self.names)), np.float32)
+        for rows, block in scored.in_order(self.logit_blocks(items, known)):
+            scores[rows] = block
+        return scores
+
+    def logit_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
+        """`logits`, batch after batch, for more items than scores can be held of."""
+        blocks = training.logit_blocks(self.method, self._checked(items, known), known=known)
+        return blocks if self.calibration is None else map(self._calibrated, blocks)
 
     def _calibrated(self, logits: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Maps of their own could put a label above its parent again."""
@@ -166,10 +175,8 @@ class Fitted:
         return probabilities
 
     def predict_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
-        """`predict`, batch after batch, for more items than scores can be held of."""
-        items = self._checked(items, known)
-        calibrated = None if self.calibration is None else self._calibrated
-        return training.predict_blocks(self.method, items, known=known, calibrated=calibrated)
+        """`predict`, batch after batch."""
+        return map(expit, self.logit_blocks(items, known))
 
     def _checked(self, items: Items, known: Labels | None) -> Items:
         """The items as the model was trained on them."""

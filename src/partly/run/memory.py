@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from partly import methods, metrics
+from partly import methods
 from partly.checkpoint import Tensors
 from partly.errors import CheckpointError, PartlyError
 from partly.items import Items
@@ -25,6 +25,7 @@ from partly.run.recipe import Recipe
 from partly.training import Validation
 
 MEMORY_SHARE = 0.6  # of what there is that a run may take for entries and weights
+MOST = 8  # methods that are named as a way out
 SLACK = 1 << 26  # bytes that a model may take beyond its weights while it is loaded
 # What makes tensors of a size that somebody may have written into a file.
 MAKERS = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.arange, torch.eye)
@@ -67,7 +68,7 @@ def entry_memory(
     read. All are added up, since what is freed is not always given back."""
     task = recipe.task(items, labels.shape[1], labels)
     kept, working = methods.find(recipe.method).memory(task, recipe.settings)
-    scored = 0 if validation is None else metrics.memory(validation.labels.shape)
+    scored = 0 if validation is None else validation.memory()
     believed = methods.find(recipe.method).kind.belief_bytes * math.prod(labels.shape)
     return kept + working + scored + copies * believed
 
@@ -104,6 +105,26 @@ def check_memory(
             + f"{f' in {processes} processes' if processes > 1 else ''}; "
             f"the limit is {MEMORY_SHARE:.0%} of the {_size(there)} of {who}. "
             "Take settings or a method with less per-entry state (partly methods), or fewer items."
+            + _what_fits(recipe, items, labels, needed, int(MEMORY_SHARE * there) - weights)
+        )
+
+
+def _what_fits(recipe: Recipe, items: Items, labels: Labels, needed: int, room: int) -> str:
+    """How many items there is room for, by the share that all of them take, and who needs nothing for entries."""
+    fits, task = len(items) * room // max(needed, 1), recipe.task(items, labels.shape[1])
+    words = f"\nAbout {fits:,} items with these labels would fit." if 0 < fits < len(items) else ""
+    able = [info for info in methods.discover().values() if items.kind in info.kind.kinds]
+    without = [info.name for info in able if not sum(info.memory(task, info.defaults()))]
+    few, more = ", ".join(without[:MOST]), f" and {len(without) - MOST} more" if len(without) > MOST else ""
+    return words + (f"\nNothing is kept for entries by {few}{more}." if without else "")
+
+
+def check_scores(items: int, labels: int, what: str, way_out: str) -> None:
+    """Refuse a matrix of scores that cannot be held, before any of it is worked out."""
+    needed, (there, who) = 4 * items * labels, available()
+    if needed > there:
+        raise PartlyError(
+            f"{what} of {items:,} x {labels:,} entries take {_size(needed)}; {who} has {_size(there)}. {way_out}"
         )
 
 

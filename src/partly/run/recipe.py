@@ -27,6 +27,7 @@ from partly.run import presets
 NUMERIC = ("epochs", "batch_size", "lr", "weight_decay")
 SETTINGS = ("settings", "head_settings", "backbone_settings", "schedule_settings")
 MOST_LR = 100.0  # a step beyond this teaches nothing, and ends in NaN
+MOST_STEPS = 1 << 17  # of a run of which nobody says how long it is to be: 40 epochs of 200,000 items
 OPEN = (*NUMERIC, *SETTINGS, "backbone", "augment", "optimizer", "schedule", "recipe")
 NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe may be: type, least, in words
     "epochs": (Integral, 1, "a whole number, 1 or more"),
@@ -221,7 +222,7 @@ def default_recipe(
     linear: bool = False,
 ) -> dict[str, Any]:
     """What a recipe leaves open, for these items: enough steps for few items, more epochs for many labels (most of
-    which are rare), and a rate that suits the optimiser.
+    which are rare), fewer for very many items, and a rate that suits the optimiser.
 
     The numbers were chosen on validation parts of the features of VOC 2012, COCO, debtags, scene and yeast, and of the
     scenes; that for SGD on VOC 2012 alone. A pretrained backbone takes the rate of a head, of which it has its share.
@@ -242,4 +243,5 @@ def default_recipe(
         lr = min(lr, 0.1 / items.shape[0])
     least = min(max(10, labels // 4), 40)
     epochs = min(max(least, -(-(320 if given else 500) // steps)), 100)
+    epochs = max(1, min(epochs, MOST_STEPS // max(1, steps)))
     return {"epochs": epochs, "batch_size": batch_size, "lr": lr, "weight_decay": weight_decay}

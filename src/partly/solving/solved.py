@@ -29,9 +29,18 @@ Terms = Callable[..., tuple[Tensor, Tensor]]
 def solves(task: Task) -> bool:
     """Whether a loss that is a weighted cross-entropy is solved here, or a path beside hidden layers: on features that
     fit into memory and come straight to the head, unless somebody asks for steps."""
+    return _could(task) and sum(memory(task)) <= MOST_BYTES
+
+
+def too_large(task: Task) -> bool:
+    """Whether that is for want of memory alone."""
+    return _could(task) and sum(memory(task)) > MOST_BYTES
+
+
+def _could(task: Task) -> bool:
     given = task.items.kind == "features" and task.backbone is None
     plain = given and task.head in (*HEADS, BESIDE) and task.optimizer == "adamw"
-    return plain and task.head_settings.get("solve", True) and sum(memory(task)) <= MOST_BYTES
+    return bool(plain and task.head_settings.get("solve", True))
 
 
 def memory(task: Task) -> tuple[int, int]:
