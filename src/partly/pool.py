@@ -74,6 +74,8 @@ class Pool:
     def _own(self, index: Tensor) -> Tensor:
         """Those of them that this process reads: its share, or one that stands in, as some networks cannot do with
         none."""
+        if self.group.count == 1:
+            return index
         own = index[self.group.rows(len(index))]
         return own if len(own) else index[:1]
 

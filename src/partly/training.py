@@ -227,7 +227,8 @@ def logit_blocks(
 
 def _refuse_undefined(scores: npt.NDArray[np.float32], start: int = 0) -> None:
     """start: which item the first row is."""
-    if not np.isfinite(scores).all():
+    # A sum shows it without a mask of all entries; of finite scores it may be infinite, hence the second look.
+    if not torch.from_numpy(scores).sum().isfinite() and not np.isfinite(scores).all():
         lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
         places = (f"item {start + i}" for i in lost)
         raise DataError(

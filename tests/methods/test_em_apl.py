@@ -11,7 +11,7 @@ from conformance.bench import make_clock, make_pool, make_task, observed, x_of
 from losses.cases import entropy, no, yes
 from partly import training
 from partly.clock import Clock
-from partly.methods.em_apl import EMAPL
+from partly.methods.em_apl import EMAPL, least
 from partly.pool import Batch
 
 
@@ -106,3 +106,16 @@ def test_loss_of_a_batch() -> None:
                 total += -0.3 * entropy(x) if t < 0 else 0.2 * (t * yes(x) + (1 - t) * no(x))
     logs = made.update(Batch(x_of(pool.items)[index], z, index), make_clock(pool))
     assert logs["loss"] == pytest.approx(total / 10, rel=1e-5)
+
+
+def test_as_many_as_asked_of_each_row_and_no_more_where_values_are_equal() -> None:
+    rng = np.random.default_rng(0)
+    values = torch.from_numpy(rng.integers(0, 4, (9, 12)).astype(np.float32))  # many are equal
+    among = torch.from_numpy(rng.random((9, 12)) < 0.7)
+    counts = torch.tensor([min(i - 1, int(among[i].sum())) for i in range(9)])  # -1 and 0 among them
+    chosen = least(values, among, counts)
+    for row in range(9):
+        count = max(0, int(counts[row]))
+        assert not (chosen[row] & ~among[row]).any()
+        assert int(chosen[row].sum()) == count
+        assert sorted(values[row][chosen[row]].tolist()) == sorted(values[row][among[row]].tolist())[:count]

@@ -130,3 +130,18 @@ def test_one_turn_an_epoch() -> None:
 
 def test_rank_is_at_most_what_there_is() -> None:
     assert Leml(make_task(make_pool()), rank=100).w.shape == (LABELS, WIDTH)
+
+
+@pytest.mark.parametrize("fit", ["squared", "logistic"])
+def test_known_entries_alone_give_the_same(fit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where few are known the others are not touched; sums are made in another order, and nothing else differs."""
+    found = []
+    for share in (0.0, 2.0):
+        monkeypatch.setattr("partly.methods.leml.FEW", share)
+        monkeypatch.setattr("partly.methods.leml.AT_ONCE", 7)
+        pool = make_pool()
+        method = made(pool, rank=3, fit=fit)
+        totals = [method.solve_h(pool), method.solve_w(pool)]
+        found.append([torch.tensor(totals), method.w.clone(), method.h.clone(), method.bias.clone()])
+    for dense, sparse in zip(*found, strict=True):
+        torch.testing.assert_close(sparse, dense, rtol=1e-5, atol=1e-6)

@@ -55,3 +55,19 @@ def test_state_goes_in_and_out(name: str) -> None:
     other = optimisers.make(name, [{"params": [again]}], 0.1, 0.1)
     optimisers.load_state(other, saved, "mine.")
     assert steps(other, again) == steps(optimiser, weight)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop])
+def test_without_torchs_compiler_every_step_is_the_same(kind: type[torch.optim.Optimizer]) -> None:
+    found = []
+    for made in (kind, optimisers.uncompiled(kind)):
+        weight = torch.nn.Parameter(torch.linspace(-1, 1, 6))
+        optimiser = made([{"params": [weight]}], lr=0.1, weight_decay=0.1)  # type: ignore[call-arg]
+        for _ in range(3):
+            optimiser.zero_grad(set_to_none=True)
+            (weight**2).sum().backward()
+            optimiser.step()
+        assert weight.requires_grad
+        found.append(weight.detach())
+    assert torch.equal(*found)
+    assert not hasattr(optimisers.uncompiled(kind).zero_grad, "__wrapped__")  # nothing is left to load a compiler for

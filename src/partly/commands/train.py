@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from partly.commands.explain import remember
 from partly.commands.opening import Say, hidden, of_use, open_data, some
@@ -16,6 +18,7 @@ from partly.data import Dataset, Meaning, held_out, ledger_db
 from partly.errors import SettingError
 from partly.estimator import Classifier
 from partly.items import origin_of
+from partly.processes import threads
 from partly.processes.group import here
 from partly.report import page
 from partly.report.words import LOW, learned_from_yes
@@ -73,6 +76,7 @@ def train(
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
     validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
     say(_needed(model, opened, fit, hold))
+    say(_threads(opened, fit))
     heirs = None
     if start_from is not None and labels is not None and ledger_db.recognises(labels):
         heirs = ledger_db.heirs(labels, read_description(start_from)["labels"])
@@ -94,6 +98,15 @@ def train(
         say(f"{model.method_}: {LOW}")
     write_measured(run, measured(made, opened, hold))
     return scores(made)
+
+
+def _threads(opened: Dataset, fit: npt.NDArray[np.int64]) -> str:
+    """Choose how many there are, where nobody has, and say so."""
+    shape = opened.items.shape if opened.items.kind == "features" else (math.inf,)  # a backbone has never little to do
+    count, why = threads.choose(len(fit) * shape[0] * opened.labels.shape[1])
+    if count:
+        torch.set_num_threads(count)
+    return f"Computes with {torch.get_num_threads()} thread(s): {why}."
 
 
 def _needed(model: Classifier, opened: Dataset, fit: npt.NDArray[np.int64], hold: npt.NDArray[np.int64]) -> str:

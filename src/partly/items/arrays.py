@@ -57,8 +57,10 @@ class Arrays:
     def _tensor(self, part: npt.NDArray[Any]) -> Tensor:
         if self.kind == "pictures":
             return torch.from_numpy(part).permute(0, 3, 1, 2)
+        if part.dtype == np.float32:
+            return torch.from_numpy(part)
         with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and refused as such
-            return torch.from_numpy(part.astype(np.float32, copy=False))
+            return torch.from_numpy(part.astype(np.float32))
 
     # ---------------------------------------------------------------- one pass over all of them
 

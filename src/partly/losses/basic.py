@@ -18,9 +18,11 @@ def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
 @takes_z
 def bce(logits: Tensor, z: Tensor) -> Tensor:
     """Binary cross-entropy on the known entries; unknown entries count 0 and still divide. [B, L]"""
-    known = z != 0
-    entries = cross_entropy(torch.where(known, logits, 0.0), z > 0)
-    return torch.where(known, entries, 0.0)
+    signed = z.to(logits.dtype)
+    # What counts 0 is log 2, of the logits that were taken out: no NaN can come of it.
+    return F.binary_cross_entropy_with_logits(
+        logits.masked_fill(z == 0, 0.0), signed.clamp(min=0), signed.abs(), reduction="none"
+    )
 
 
 @takes_z

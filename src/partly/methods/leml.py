@@ -35,6 +35,8 @@ from partly.pool import Pool
 
 SEARCH = {"rank": [8, 32, 80], "ridge": (1.0, 1000.0), "fit": ["squared", "logistic"]}
 CURVATURE = {"squared": 1.0, "logistic": 0.25}  # the largest second derivative of each loss
+FEW = 0.03  # share of entries that are known, below which the others are not touched
+AT_ONCE = 1 << 12  # known entries whose squares, rank x rank each, are made at a time
 ENOUGH = 1e-12  # of the first squared residual, for conjugate gradients
 
 
@@ -105,11 +107,20 @@ class Leml(Method):
         total = self._penalty()
         for x, z in self._items(pool):
             made = F.pad(x @ self.w.double().T, (0, 1), value=1.0)
-            loss, slopes = self._losses(made @ h.T, z)
-            total += loss
-            slope += slopes.T @ made
-            chosen = torch.where((z != 0).T.unsqueeze(2), made, 0.0)  # [L, B, width]
-            curves += CURVATURE[self.fit] * (chosen.transpose(1, 2) @ made)
+            if few(z):
+                item, label = z.nonzero(as_tuple=True)
+                rows = made[item]
+                losses, slopes = self._losses((rows * h[label]).sum(dim=1), z[item, label])
+                slope.index_add_(0, label, slopes.unsqueeze(1) * rows)
+                for some in torch.arange(len(item), device=item.device).split(AT_ONCE):
+                    squares = rows[some].unsqueeze(2) * rows[some].unsqueeze(1)
+                    curves.index_add_(0, label[some], squares, alpha=CURVATURE[self.fit])
+            else:
+                losses, slopes = self._losses(made @ h.T, z)
+                slope += slopes.T @ made
+                chosen = torch.where((z != 0).T.unsqueeze(2), made, 0.0)  # [L, B, width]
+                curves += CURVATURE[self.fit] * (chosen.transpose(1, 2) @ made)
+            total += losses
         h -= torch.cholesky_solve(slope.unsqueeze(2), torch.linalg.cholesky(curves)).squeeze(2)
         self.h.copy_(h[:, :-1])
         self.bias.copy_(h[:, -1])
@@ -120,15 +131,29 @@ class Leml(Method):
         w, h, bias = self.w.double(), self.h.double(), self.bias.double()
         slope, total = self.ridge * w, self._penalty()
         for x, z in self._items(pool):
-            loss, slopes = self._losses(x @ w.T @ h.T + bias, z)
-            total += loss
-            slope += (slopes @ h).T @ x
+            made = x @ w.T
+            if few(z):
+                item, label = z.nonzero(as_tuple=True)
+                scores = (made[item] * h[label]).sum(dim=1) + bias[label]
+                losses, slopes = self._losses(scores, z[item, label])
+                back = torch.zeros_like(made).index_add_(0, item, slopes.unsqueeze(1) * h[label])
+            else:
+                losses, slopes = self._losses(made @ h.T + bias, z)
+                back = slopes @ h
+            total += losses
+            slope += back.T @ x
 
         def curve(v: Tensor) -> Tensor:
             result = self.ridge * v
             for x, z in self._items(pool):
-                change = torch.where(z != 0, x @ v.T @ h.T, 0.0)
-                result += CURVATURE[self.fit] * (change @ h).T @ x
+                made = x @ v.T
+                if few(z):
+                    item, label = z.nonzero(as_tuple=True)
+                    change = (made[item] * h[label]).sum(dim=1, keepdim=True)
+                    back = torch.zeros_like(made).index_add_(0, item, change * h[label])
+                else:
+                    back = torch.where(z != 0, made @ h.T, 0.0) @ h
+                result += CURVATURE[self.fit] * back.T @ x
             return result
 
         self.w.copy_(w - solved(curve, slope, self.iterations))
@@ -147,12 +172,17 @@ class Leml(Method):
         return self.ridge / 2 * math.fsum(weight.double().square().sum().item() for weight in weights)
 
     def _losses(self, scores: Tensor, z: Tensor) -> tuple[float, Tensor]:
-        """The sum of the losses of the known entries, and d loss / d score of each entry. [B, L]"""
+        """The sum of the losses of the known entries, and d loss / d score of each entry: [B, L], or [K] of some."""
         if self.fit == "squared":
             losses, slopes = (scores - z).square() / 2, scores - z
         else:
             losses, slopes = F.softplus(-z * scores), -z * torch.sigmoid(-z * scores)
         return losses[z != 0].sum().item(), torch.where(z != 0, slopes, 0.0)
+
+
+def few(z: Tensor) -> bool:
+    """Whether so little is known that it is less work to pick that out than to go through all entries."""
+    return int((z != 0).sum()) < FEW * z.numel()
 
 
 def solved(curve: Callable[[Tensor], Tensor], slope: Tensor, iterations: int) -> Tensor:

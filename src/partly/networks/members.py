@@ -21,7 +21,10 @@ class Members(nn.Module):
             self.spans[name] = slice(start, start + width)
             start += width
         self.width = start
+        self.as_given = [type(part) for part in parts.values()] == [nn.Identity]
 
     def forward(self, x: Tensor) -> Tensor:
+        if self.as_given:  # as those of a linear head, whose step takes little longer than a few calls
+            return x
         found = [part(x) for part in self.parts.values()]
         return found[0] if len(found) == 1 else torch.cat(found, dim=1)

@@ -90,13 +90,14 @@ def pooled(features: Tensor) -> Tensor:
 @contextmanager
 def predicting(module: nn.Module) -> Iterator[None]:
     """For a while as it predicts: no dropout, batch normalisation at rest. Each part gets its own mode back."""
-    modes = [(part, part.training) for part in module.modules()]
-    module.eval()  # for a while, and only here, so that nobody forgets to switch back
+    learning = [part for part in module.modules() if part.training]
+    if learning:  # nothing is switched in a model that only predicts: it would take longer than a linear head
+        module.eval()  # for a while, and only here, so that nobody forgets to switch back
     try:
         yield
     finally:
-        for part, mode in modes:
-            part.training = mode
+        for part in learning:
+            part.training = True
 
 
 def lowers(precision: Precision, device: str) -> bool:
@@ -144,4 +145,4 @@ class Standardise(nn.Module):
         self.register_buffer("inverse_scale", inverse.view(places).float())
 
     def forward(self, x: Tensor) -> Tensor:
-        return (x - self.mean) * self.inverse_scale
+        return (x - self.mean).mul_(self.inverse_scale)  # in place: nobody else has the difference

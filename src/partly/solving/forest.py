@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.ensemble import ExtraTreesRegressor
 from torch import Tensor, nn
 
 from partly.solving.logistic import Floats
@@ -44,6 +43,8 @@ class Forest(nn.Module):
 
         Labels are weighed so that rare ones have a say in where a node is split.
         """
+        from sklearn.ensemble import ExtraTreesRegressor  # half a second, of which most methods have no use
+
         share = targets.mean(axis=1)
         scale = (share * (1 - share) + 1e-3) ** 0.25
         items = max(LEAF, int(np.ceil(len(x) * len(targets) * trees / VALUES)))
