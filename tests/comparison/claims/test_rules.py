@@ -114,7 +114,7 @@ def test_less_than_a_tenth_of_the_papers_gain_is_none(monkeypatch: pytest.Monkey
     assert one(found).why == "the interval spans 0"
 
 
-def test_within_half_a_point_is_no_difference_where_the_paper_has_a_point(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_within_half_a_point_is_no_difference_where_the_paper_has_more(monkeypatch: pytest.MonkeyPatch) -> None:
     base = [0.50, 0.51, 0.52, 0.53, 0.54]
     # Mean 0.0002 and deviation 0.00148: 2.776 * 0.00148 / sqrt 5 = 0.0018 to both sides.
     same = [score + wobble for score, wobble in zip(base, (0.002, -0.001, 0.001, 0.0, -0.001), strict=True)]
@@ -126,7 +126,8 @@ def test_within_half_a_point_is_no_difference_where_the_paper_has_a_point(monkey
         return one(found)
 
     assert (reports(1.0).verdict, reports(1.0).why) == (FAILS, "no difference: within 0.5 points")
-    assert reports(0.9).verdict == OPEN  # a tenth of this is all that is excluded
+    assert reports(0.6).verdict == FAILS
+    assert reports(0.4).verdict == OPEN  # a tenth of this is all that is excluded
     assert reports(-1.0).verdict == OPEN
 
 

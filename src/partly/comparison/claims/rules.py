@@ -29,7 +29,7 @@ from partly.comparison.statistics import LEVEL, Mean, Scores, holm, mean, paired
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 SEEDS, MANY_SEEDS, NEAR = 3, 5, 0.01  # at least so many; so many where two rows are this near each other
 TENTH = 0.1  # of what the paper reports: less is no gain
-NOTHING = 0.005  # nor is less than this, where the paper reports twice as much or more
+NOTHING = 0.005  # nor is less than this, where the paper reports more
 
 Differences = npt.NDArray[np.float64]  # [seeds]
 
@@ -148,12 +148,12 @@ def _measure(claim: Claim, comparison: Comparison, cells: Cells) -> Decision:
 
 
 def limit(claim: Claim, theirs: float | None) -> float:
-    """What less than is no gain: a tenth of the paper's, or half a point where the paper has a whole one or more; 0
-    where it gives no figures, or a claim is that there is none."""
+    """What less than is no gain: a tenth of the paper's, or half a point where the paper has more; 0 where it gives no
+    figures. Of a claim that there is none, how far apart the rows may be."""
     if claim.kind == "near":
         return claim.within / 100
     reported = theirs or 0.0
-    return max(0.0, TENTH * reported, NOTHING if reported >= 2 * NOTHING else 0.0)
+    return max(0.0, TENTH * reported, NOTHING if reported > NOTHING else 0.0)
 
 
 def _hindered(one: Decision, cells: Cells) -> str:
