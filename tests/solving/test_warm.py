@@ -67,3 +67,11 @@ def test_pictures_are_refused() -> None:
         methods.find("lsep").build(
             Task(pictures, 3, "warm-linear", observed=Labels.from_ternary(KNOWN)), methods.find("lsep").complete({})
         )
+
+
+@pytest.mark.parametrize("name", ["wsabie", "fast0tag", "cnn-rnn", "leml"])
+def test_methods_with_read_outs_of_their_own_are_left_alone(name: str) -> None:
+    settings = {"size": 3} if "size" in methods.find(name).settings else {}  # as many as there are labels
+    info = methods.find(name)
+    warm, usual = (info.build(task(head), info.complete(settings)).state_dict() for head in ("warm-linear", "linear"))
+    assert all(torch.equal(warm[part], usual[part]) for part in usual)

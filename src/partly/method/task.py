@@ -70,6 +70,7 @@ class Task:
             raise SettingError(f"Nothing is left to train: {self.backbone_settings} freezes all that there is.")
         if logits and self.head in LINEAR and isinstance(made.head, nn.Linear):
             self._start(made.head, role == "network", at_random)
+            made.warm = self.head == "warm-linear"
         return made.learning(self.precision, self.compile)
 
     @torch.no_grad()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import nn
 
 from partly.clock import seed_for
 from partly.errors import SettingError
@@ -18,9 +17,9 @@ HEAD = "warm-linear"
 
 @torch.no_grad()
 def start(method: Method, task: Task) -> None:
-    """Put the linear heads of a new method there. One that has several keeps the little by which they differ, or they
-    would stay equal."""
-    networks = [part for part in method.modules() if isinstance(part, Network) and isinstance(part.head, nn.Linear)]
+    """Put the linear heads of a new method there, if it has any. Where there are several they keep the little by which
+    they differ, or they would stay equal."""
+    networks = [part for part in method.modules() if isinstance(part, Network) and part.warm]
     if not networks or task.observed is None or not task.observed.counts()[1].any():
         return
     if task.items.kind != "features" or task.backbone is not None:
