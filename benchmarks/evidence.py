@@ -31,7 +31,7 @@ FIRST = {
     "single-positive": 3,
     "partial-bce": 2,
     "cls": 4,
-    "imcl": 1,
+    "imcl": 4,
     "annotation": 2,
     "annotation-dense": 4,
     "refine": 1,

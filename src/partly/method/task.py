@@ -18,6 +18,7 @@ from partly.items import Items
 from partly.labels import Labels
 from partly.networks import Network, Precision
 from partly.networks.backbones import rate_of
+from partly.networks.warm_linear import LINEAR
 from partly.optimising import optimisers, schedules
 
 LITTLE = 0.1  # of the random weights of a linear head, where a method has several networks
@@ -67,8 +68,9 @@ class Task:
             made = networks.build(self.items, self.labels, *body, observed=self.observed)
         if not any(parameter.requires_grad for parameter in made.parameters()):
             raise SettingError(f"Nothing is left to train: {self.backbone_settings} freezes all that there is.")
-        if logits and self.head == "linear" and isinstance(made.head, nn.Linear):
+        if logits and self.head in LINEAR and isinstance(made.head, nn.Linear):
             self._start(made.head, role == "network", at_random)
+            made.warm = self.head == "warm-linear"
         return made.learning(self.precision, self.compile)
 
     @torch.no_grad()

@@ -14,7 +14,7 @@ from typing import Any
 from partly import catalogue
 from partly.errors import SettingError
 from partly.method import LossMethod, Method, Task
-from partly.solving import solved
+from partly.solving import solved, warm
 from partly.solving.beside import Beside
 from partly.solving.solved import Solved
 
@@ -46,13 +46,16 @@ class MethodInfo(catalogue.Info):
             method = self._solver(task)(task, vars(self.module)["terms"], settings)
         else:
             method = LossMethod(task, self.make, settings, vars(self.module).get("settled"))
+        if task.head == warm.HEAD and not self._solved(task):
+            warm.start(method, task)
         return method
 
     def memory(self, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
         """Bytes for entries: kept throughout, and needed beside that now and then; known before anything is made."""
         if self._solved(task):
             return solved.memory(task)
-        return self.kind.memory(task, settings)
+        kept, working = self.kind.memory(task, settings)
+        return kept, max(working, solved.memory(task)[1] if task.head == warm.HEAD else 0)
 
     @staticmethod
     def _solver(task: Task) -> type[Solved] | type[Beside]:

@@ -15,8 +15,9 @@ graph has its own weight for a label itself, as in the authors' code. tanh is le
 x = 0. The lambdas are shares of the cross-entropy, measured once (`relative`), as in the code; the paper does not say
 so. With `scaled_search` what was measured also weighs labels and features when similar items are sought; else the bare
 lambdas do. Items without a similar one have no smoothness loss. Training on the known labels alone, from which the
-paper starts, is the share `warmup` of the epochs; none of these is chosen as the best. Atoms of the bank are as they
-were when it was refreshed, and get no gradient.
+paper starts, is the share `warmup` of the epochs; none of these is chosen as the best. With the head `warm-linear` and
+warmup = 0 it starts from that training's end. Atoms of the bank are as they were when it was refreshed, and get no
+gradient.
 
 `graph` is "co-occurrence" (counted on known entries), "identity", or a file with the columns label, related and perhaps
 weight; `edges` is the most that a label has. `candidates` are the other items of the batch, or a bank of at most `bank`

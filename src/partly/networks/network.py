@@ -32,6 +32,7 @@ class Network(nn.Module):
         self.features = features
         self.head = head
         self.takes_labels = "z" in inspect.signature(head.forward).parameters
+        self.warm = False  # whether its head, a matrix from features to logits, is to start from what is solved
         self.precision: Precision = "float32"
         self.compiled: Callable[..., Made] | None = None
 

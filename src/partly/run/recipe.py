@@ -19,6 +19,7 @@ from partly.labels.hierarchy import as_hierarchy
 from partly.method import Method, Task
 from partly.networks import Precision, backbones
 from partly.networks.network import check_compiler, check_learning
+from partly.networks.warm_linear import LINEAR
 from partly.optimising import optimisers, schedules
 from partly.pictures.augmentation import NO_AUGMENTATION, Augmentation
 from partly.run import presets
@@ -176,7 +177,7 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
         asked["augment"] = _augmentation(asked.get("augment", True))
     recipe = Recipe(**{"backbone": backbones.DEFAULT[items.kind], **asked, "method": method, "head": head})
     pretrained = bool(recipe.backbone_settings.get("pretrained"))
-    linear = head == "linear" and bool(labels.counts()[1].any())
+    linear = head in LINEAR and bool(labels.counts()[1].any())
     derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"), pretrained, linear)
     own = methods.find(method).kind_for(recipe.task(items, labels.shape[1])).own_epochs
     derived |= {} if own is None else {"epochs": own}

@@ -14,12 +14,13 @@ from partly.clock import Clock, seed_for
 from partly.method import Method, Task
 from partly.networks.kernels import AXES
 from partly.networks.members import Members
+from partly.networks.warm_linear import LINEAR
 from partly.pool import Pool
 from partly.solving import folds
 from partly.solving.blending import careful_blend, gains, shares
 from partly.solving.logistic import Features, Floats
 
-HEADS = ("linear", "kernel")  # whose read-out is all that is learned
+HEADS = (*LINEAR, "kernel")  # whose read-out is all that is learned
 BESIDE = "mlp"  # whose hidden layers are trained by steps beside a solved path
 MOST_BYTES = 1 << 32  # that solving may take; more is trained step by step
 BLOCK = 1 << 12  # items of which features are made at a time

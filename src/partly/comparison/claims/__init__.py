@@ -18,7 +18,7 @@ __all__ = ["Claim", "Comparison", "Decided", "Decision", "decide", "of_paper", "
 def decide(results: str | Path = "results", paper: str = "") -> list[Decided]:
     """What the result lines (*.jsonl) of a folder say of every claim, or of those of one paper.
 
-    All claims are decided, whichever are asked for: how many there are on the same lines corrects the tests.
+    All claims are decided, whichever are asked for: how many there are corrects the tests.
     """
     asked = {claim.id for claim in of_paper(paper)}
     return [one for one in _decide(read(), Cells(read_lines(Path(results)))) if one.claim.id in asked]

@@ -1,14 +1,15 @@
 """How a claim is decided: holds, does not hold, or undecided, and why. The rules are these, and nothing else.
 
-A comparison *holds* where the difference, paired over seeds, is more than chance in the claimed direction, corrected
-(Bonferroni) for the number of claims that are decided on the same lines; not for the comparisons of one claim, which
-needs them all. Of several settings of a method the one that validation scores highest is tested. It *does not hold*
-where every setting, the paper's own and ours, is shown to gain less than a tenth of what the paper reports (less than
-nothing, where it reports no figures), corrected (Holm) for all comparisons on the same lines, since one is enough; and
-the baseline was checked. Both need seeds enough, and a baseline that is not weaker than tuned scikit-learn on the same
-entries. All else is *undecided*.
+A comparison *holds* where the difference, paired over seeds, is more than chance in the claimed direction. Of several
+settings of a method the one that validation scores highest is tested. It *does not hold* where every setting, the
+paper's own and ours, is shown to gain nothing that counts (`limit`), and the baseline was checked. Both need seeds
+enough, and a baseline that is not weaker than tuned scikit-learn on the same entries. All else is *undecided*.
 
-A claim holds where all its comparisons do, and does not hold where one of them does not.
+A claim holds where all its comparisons do, each tested at 5 %: to say so wrongly, the one that is not true must pass
+(the intersection-union test), so nothing is corrected for their number. It does not hold where one of them does not;
+since one is enough, these tests are corrected for their number (Holm). Then, of all claims that could be decided, the
+share of wrong decisions, of either kind, is held at 5 % (Benjamini and Hochberg): each claim has one two-sided p, the
+smaller one of its two directions.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import false_discovery_control
 
 from partly.comparison.baselines import ALLOWED, yardstick
 from partly.comparison.claims.cells import Cells
@@ -27,6 +29,7 @@ from partly.comparison.statistics import LEVEL, Mean, Scores, holm, mean, paired
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 SEEDS, MANY_SEEDS, NEAR = 3, 5, 0.01  # at least so many; so many where two rows are this near each other
 TENTH = 0.1  # of what the paper reports: less is no gain
+NOTHING = 0.005  # nor is less than this, where the paper reports more
 
 Differences = npt.NDArray[np.float64]  # [seeds]
 
@@ -57,7 +60,7 @@ class Decision:
     theirs: float | None  # what the paper reports, as a share
     verdict: str = OPEN
     why: str = ""
-    among: int = 1  # claims that are decided on the same lines
+    hindered: str = ""  # why it cannot be decided, whatever the difference
 
     @property
     def best(self) -> Setting:
@@ -69,6 +72,20 @@ class Decision:
         """p of the claim, of the setting that does best by it."""
         return max(one.fails for one in self.settings)
 
+    @property
+    def fits(self) -> bool:
+        """Whether the claim's contrary is excluded, by itself."""
+        return self.best.fits <= 1 - LEVEL
+
+    @property
+    def unchecked(self) -> str:
+        """Why it could not be said not to hold, if the difference were against it."""
+        absent = [setting.row for setting in self.settings if setting.found is None]
+        if absent:
+            return f"not run: {absent[0]}"
+        unknown = self.best.baseline is None
+        return "baseline not checked: scikit-learn was not run, and the interval is against the claim" * unknown
+
 
 @dataclass(frozen=True)
 class Decided:
@@ -78,6 +95,8 @@ class Decided:
     verdict: str
     why: str
     decisions: tuple[Decision, ...] = ()
+    p: float | None = None  # of the claim by itself, in the direction that is seen; None: it could not be decided
+    q: float | None = None  # the same, corrected for all claims that could
 
     def count(self, verdict: str) -> int:
         return sum(one.verdict == verdict for one in self.decisions)
@@ -85,37 +104,83 @@ class Decided:
 
 def decide(claims: Iterable[Claim], cells: Cells) -> list[Decided]:
     """Every claim, in the order given."""
-    measured = [(claim, [_measure(claim, one, cells) for one in claim.comparisons()]) for claim in claims]
-    families: dict[tuple[str, ...], list[tuple[str, Decision]]] = {}
-    for claim, one in ((claim, one) for claim, found in measured for one in found if one.best.found):
-        families.setdefault(one.comparison.place, []).append((claim.id, one))
-    decided: dict[int, Decision] = {}
-    for family in families.values():
-        among = len({name for name, _ in family})
-        for (_, one), fail in zip(family, holm([one.fails for _, one in family]), strict=True):
-            fits = among * one.best.fits <= 1 - LEVEL
-            decided[id(one)] = _decide(replace(one, among=among), fits, fail <= 1 - LEVEL)
-    return [_claim(claim, [decided.get(id(one), one) for one in found]) for claim, found in measured]
+    found = [_by_itself(claim, [_measure(claim, one, cells) for one in claim.comparisons()]) for claim in claims]
+    tested = [one for one in found if one.p is not None]
+    q = false_discovery_control([one.p for one in tested]) if tested else ()  # by Benjamini and Hochberg
+    corrected = {id(one): _corrected(one, float(of)) for one, of in zip(tested, q, strict=True)}
+    return [corrected.get(id(one), one) for one in found]
+
+
+def _by_itself(claim: Claim, measured: Sequence[Decision]) -> Decided:
+    """One claim, corrected for its own comparisons alone."""
+    if not measured:
+        return Decided(claim, OPEN, claim.open)
+    tests = [one for one in measured if not (one.hindered or one.unchecked)]
+    fails = dict(zip(map(id, tests), holm([one.fails for one in tests]), strict=True))
+    decisions = tuple(_decide(claim, one, fails.get(id(one), 1.0) <= 1 - LEVEL) for one in measured)
+    each = {one.verdict for one in decisions}
+    verdict = FAILS if FAILS in each else HOLDS if each == {HOLDS} else OPEN
+    why = dict.fromkeys(
+        one.why if verdict == FAILS else one.why.partition(":")[0]
+        for one in decisions
+        if one.verdict == verdict != HOLDS
+    )
+    p = [fails[id(one)] for one in tests if not one.fits]
+    if not any(one.hindered for one in measured):
+        p.append(max(one.best.fits for one in measured))
+    return Decided(claim, verdict, "; ".join(why), decisions, min(p, default=None))
+
+
+def _corrected(one: Decided, q: float) -> Decided:
+    """One claim among all."""
+    if one.verdict == OPEN or q <= 1 - LEVEL:
+        return replace(one, q=q)
+    return replace(one, verdict=OPEN, why="clear only by itself, not after the correction for all claims", q=q)
 
 
 def _measure(claim: Claim, comparison: Comparison, cells: Cells) -> Decision:
     """The difference at each setting. A tuned row counts only where the other side was tuned too."""
     theirs = _theirs(claim, comparison)
-    limit = claim.within / 100 if claim.kind == "near" else max(0.0, TENTH * (theirs or 0.0))
-    settings = [_setting(claim.kind, a, b, limit, cells) for a, b in comparison.sides]
+    settings = [_setting(claim, a, b, limit(claim, theirs), cells) for a, b in comparison.sides]
     ran = [one for one in settings if one.found or ", tuned " not in one.row]
-    missing = [f"{one.row} ({one.experiment})" for side in comparison.sides[0] for one in side if not cells.scores(one)]
-    why = f"not run: {missing[0]}" if missing else "not run: no seed is common to both sides"
-    return Decision(comparison, tuple(ran or settings), theirs, why=why)
+    one = Decision(comparison, tuple(ran or settings), theirs)
+    return replace(one, hindered=_hindered(one, cells))
 
 
-def _setting(kind: str, a: Steps, b: Steps, limit: float, cells: Cells) -> Setting:
+def limit(claim: Claim, theirs: float | None) -> float:
+    """What less than is no gain: a tenth of the paper's, or half a point where the paper has more; 0 where it gives no
+    figures. Of a claim that there is none, how far apart the rows may be."""
+    if claim.kind == "near":
+        return claim.within / 100
+    reported = theirs or 0.0
+    return max(0.0, TENTH * reported, NOTHING if reported > NOTHING else 0.0)
+
+
+def _hindered(one: Decision, cells: Cells) -> str:
+    """Why a comparison cannot be decided whatever came out; "" where it can."""
+    best, sides = one.best, one.comparison.sides[0]
+    if best.found is None:
+        missing = [f"{cell.row} ({cell.experiment})" for side in sides for cell in side if not cells.scores(cell)]
+        return f"not run: {missing[0]}" if missing else "not run: no seed is common to both sides"
+    needed = MANY_SEEDS if abs(best.found.value) < NEAR else SEEDS
+    if best.found.count < needed:
+        near = " where two rows are within a point" if needed == MANY_SEEDS else ""
+        return f"too few seeds: {best.found.count}, and {needed} are needed{near}"
+    gains = [s for s in one.settings if s.weak and s.fits <= 1 - LEVEL]
+    if best.weak or (gains and not one.fits):
+        weak = best if best.weak else gains[0]
+        below = -100 * (weak.baseline or 0.0)
+        return f"baseline not at its best: {weak.row}, {below:.1f} points of mAP below scikit-learn"
+    return ""
+
+
+def _setting(claim: Claim, a: Steps, b: Steps, limit: float, cells: Cells) -> Setting:
     row = a[0].row if a[0].optimizer == "adamw" else f"{a[0].row} ({a[0].optimizer})"
-    found = _differences(kind, [cells.scores(one) for one in a], [cells.scores(one) for one in b])
+    found = _differences(claim.kind, [cells.scores(one) for one in a], [cells.scores(one) for one in b])
     if not len(found):
         return Setting(row, None)
     score = float(np.mean([cells.validation(one) for one in a]))
-    return Setting(row, mean(found), *_tests(kind, found, limit), score, _baseline((*a, *b), cells))
+    return Setting(row, mean(found), *_tests(claim.kind, found, limit), score, _baseline((*a, *b), cells))
 
 
 def _differences(kind: str, a: Sequence[Scores], b: Sequence[Scores]) -> Differences:
@@ -160,38 +225,27 @@ def _baseline(cells_of: Steps, cells: Cells) -> float | None:
     return min(found, default=None)
 
 
-def _decide(one: Decision, fits: bool, fails: bool) -> Decision:
-    """fits, fails: whether the claim's contrary, or the claim, is excluded after the correction."""
-    best = one.best
-    assert best.found is not None  # only what was measured is decided
-    needed = MANY_SEEDS if abs(best.found.value) < NEAR else SEEDS
-    gains = [s for s in one.settings if s.weak and s.fits <= 1 - LEVEL]
-    if best.found.count < needed:
-        near = " where two rows are within a point" if needed == MANY_SEEDS else ""
-        return replace(one, why=f"too few seeds: {best.found.count}, and {needed} are needed{near}")
-    if best.weak or (gains and not fits):
-        weak = best if best.weak else gains[0]
-        below = -100 * (weak.baseline or 0.0)
-        return replace(one, why=f"baseline not at its best: {weak.row}, {below:.1f} points of mAP below scikit-learn")
-    if fits:
-        return replace(one, verdict=HOLDS, why="")
-    if not fails:
-        alone = min(best.fits, one.fails) <= 1 - LEVEL
-        words = "clear only by itself, not after the correction for what else is decided on the same lines"
-        return replace(one, why=words if alone else "the interval spans 0")
-    absent = [setting.row for setting in one.settings if setting.found is None]
-    if absent:
-        return replace(one, why=f"not run: {absent[0]}")
-    if best.baseline is None:
-        return replace(one, why="baseline not checked: scikit-learn was not run, and the interval is against the claim")
-    return replace(one, verdict=FAILS, why="")
+def _decide(claim: Claim, one: Decision, fails: bool) -> Decision:
+    """fails: whether the claim is excluded, corrected for its other comparisons."""
+    if one.hindered:
+        return replace(one, why=one.hindered)
+    if one.fits:
+        return replace(one, verdict=HOLDS)
+    if fails:
+        return replace(one, verdict=FAILS, why=_against(claim.kind, one))
+    if one.fails <= 1 - LEVEL and one.unchecked:
+        return replace(one, why=one.unchecked)
+    alone = one.fails <= 1 - LEVEL
+    return replace(one, why="clear only by itself, not among its comparisons" if alone else "the interval spans 0")
 
 
-def _claim(claim: Claim, decisions: Sequence[Decision]) -> Decided:
-    found = {one.verdict for one in decisions}
-    if not decisions:
-        return Decided(claim, OPEN, claim.open)
-    if FAILS in found or found == {HOLDS}:
-        return Decided(claim, FAILS if FAILS in found else HOLDS, "", tuple(decisions))
-    why = dict.fromkeys(one.why.partition(":")[0] for one in decisions if one.verdict == OPEN)
-    return Decided(claim, OPEN, "; ".join(why), tuple(decisions))
+def _against(kind: str, one: Decision) -> str:
+    """How a comparison does not hold, by the whole interval of every setting."""
+    if kind == "near":
+        return "further apart"
+    reach = [(s.found.value, s.found.margin or 0.0) for s in one.settings if s.found]
+    if all(value + margin < 0 for value, margin in reach):
+        return "the other way round"
+    if all(abs(value) + margin <= NOTHING for value, margin in reach):
+        return "no difference: within 0.5 points"
+    return "far less than the paper's"

@@ -75,12 +75,6 @@ class Comparison:
     def first(self) -> Where:
         return self.sides[0][0][0]
 
-    @property
-    def place(self) -> tuple[str, ...]:
-        """Where it is decided: comparisons of the same place are decided on the same lines."""
-        steps = self.sides[0][0]
-        return (self.first.experiment, self.first.data, steps[0].scenario, steps[-1].scenario, self.first.metric)
-
 
 @dataclass(frozen=True)
 class Claim:

@@ -1,0 +1,77 @@
+"""The head that starts where logistic regressions end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from partly import Labels, methods
+from partly.errors import SettingError
+from partly.items import as_items
+from partly.method import Task
+from partly.networks import Network
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 4)).astype(np.float32)
+TRUTH = np.where(X @ RNG.normal(size=(4, 3)) + RNG.normal(size=(120, 3)) > 0, 1, -1)
+KNOWN = np.where(RNG.random(TRUTH.shape) < 0.5, TRUTH, 0).astype(np.int8)
+
+
+def task(head: str = "warm-linear", z: np.ndarray = KNOWN) -> Task:
+    return Task(as_items(X), 3, head, observed=Labels.from_ternary(z))
+
+
+def scores(name: str, where: Task) -> torch.Tensor:
+    info = methods.find(name)
+    return info.build(where, info.complete({})).eval()(torch.from_numpy(X)).detach()
+
+
+def solved() -> torch.Tensor:
+    """By the method that solves, which has nothing of the start."""
+    from partly import Classifier
+
+    model = Classifier("bce", head="linear", progress=False).fit(X, Labels.from_ternary(KNOWN))
+    return torch.logit(torch.from_numpy(model.predict_proba(X)))
+
+
+@pytest.mark.parametrize("name", ["imcl", "lsep", "latent-noise", "curriculum"])
+def test_methods_start_at_what_bce_is_solved_to(name: str) -> None:
+    torch.testing.assert_close(scores(name, task()), solved(), atol=1e-3, rtol=1e-3)
+    assert not torch.allclose(scores(name, task("linear")), solved(), atol=0.1)
+
+
+def test_two_networks_start_there_and_differ_a_little() -> None:
+    info = methods.find("co-teaching")
+    method = info.build(task(), info.complete({})).eval()
+    f, g = (part for part in method.modules() if isinstance(part, Network))
+    first, second = (network(torch.from_numpy(X)) for network in (f, g))
+    assert not torch.equal(first, second)
+    torch.testing.assert_close(first, solved(), atol=0.5, rtol=0.5)
+
+
+def test_where_no_no_is_known_it_is_the_linear_head() -> None:
+    yes = np.maximum(KNOWN, 0)
+    assert torch.equal(scores("lsep", task(z=yes)), scores("lsep", task("linear", yes)))
+
+
+def test_only_to_predict_nothing_is_solved() -> None:
+    info = methods.find("lsep")
+    made = info.build(Task(as_items(X), 3, "warm-linear"), info.complete({}))
+    assert not made.network.head.weight.any()
+
+
+def test_pictures_are_refused() -> None:
+    pictures = as_items(RNG.integers(0, 255, (120, 16, 16, 3)).astype(np.uint8))
+    with pytest.raises(SettingError, match="Take the head 'linear'"):
+        methods.find("lsep").build(
+            Task(pictures, 3, "warm-linear", observed=Labels.from_ternary(KNOWN)), methods.find("lsep").complete({})
+        )
+
+
+@pytest.mark.parametrize("name", ["wsabie", "fast0tag", "cnn-rnn", "leml"])
+def test_methods_with_read_outs_of_their_own_are_left_alone(name: str) -> None:
+    settings = {"size": 3} if "size" in methods.find(name).settings else {}  # as many as there are labels
+    info = methods.find(name)
+    warm, usual = (info.build(task(head), info.complete(settings)).state_dict() for head in ("warm-linear", "linear"))
+    assert all(torch.equal(warm[part], usual[part]) for part in usual)
