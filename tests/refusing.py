@@ -31,6 +31,7 @@ from typing import Any
 LIBRARY = "FAULTY_DISK"
 KINDS = {"EIO": (errno.EIO, 0), "ENOSPC": (errno.ENOSPC, 1), "short": (0, 0)}  # number, and whether it stays so
 OLD = "what was there before"
+INTO_A_FOLDER = ("query", "predict", "simulate", "card", "onnx", "convert")  # jobs that write a file
 
 
 def quiet(_: str) -> None:
@@ -156,6 +157,8 @@ class Disk:
     def done(self, job: Any, folder: Path, place: int = 0, kind: str = "EIO") -> tuple[str, int]:
         """How a job ends (`fine`, or the words of an error; `raw` before those of one that is not ours), and how many
         calls it made."""
+        if job.name.startswith(INTO_A_FOLDER):
+            folder.mkdir(exist_ok=True)  # who names a file has a folder for it
         told = folder.parent / f"{folder.name}.told"
         child = os.fork()
         if not child:
@@ -208,7 +211,7 @@ def wrong_with(disk: Disk, job: Any, unharmed: str, folder: Path, place: int, ki
     elif folder.exists() and not old:
         job.left(folder)  # readable
     rest = [path.name for path in folder.rglob(f".*{files.BESIDE}")]
-    if rest and place not in (0,) and "unlink" not in words:
+    if rest:
         return f"left behind: {rest}"
     again, _ = disk.done(job, folder)
     if again != "fine":
