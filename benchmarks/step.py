@@ -4,8 +4,8 @@
 
 Both sides train the same layers with the same optimiser on 5,717 x 1,280 features and 20 labels at batch 128, step by
 step also where a head could be solved. The plain side standardises its features once, picks rows by index_select and
-asks for no number. The epochs of the two sides alternate; a row is the best epoch of each in seconds of CPU, since a busy
-machine slows some more than others, and the median of the ratios of neighbouring epochs beside it.
+asks for no number. The epochs of the two sides alternate; a row is the best epoch of each in seconds of CPU, since a
+busy machine slows some more than others, and the median of the ratios of neighbouring epochs beside it.
 """
 
 from __future__ import annotations
@@ -42,9 +42,8 @@ def main() -> None:
     x = as_items(rng.normal(size=(ITEMS, WIDTH)).astype(np.float32))
     z = rng.choice([-1, 0, 1], size=(ITEMS, LABELS), p=[0.09, 0.9, 0.01]).astype(np.int8)
     pool = Pool(x, Labels.from_ternary(z), BATCH)
-    print(
-        f"{'method':24} {'ms per step':>10} {'over plain':>11} {'median':>8}   ({options.head}, {options.rounds} rounds)"
-    )
+    columns = f"{'method':24} {'ms per step':>10} {'over plain':>11} {'median':>8}"
+    print(f"{columns}   ({options.head}, {options.rounds} rounds)")
     for name in options.methods.split(",") if options.methods else methods.discover():
         mine, best, median = compare(name, options.head, pool, options.rounds)
         print(f"{name:24} {mine * 1e3:10.3f} {best:11.3f} {median:8.3f}", flush=True)

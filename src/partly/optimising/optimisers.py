@@ -18,7 +18,7 @@ MARKED = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")  # fo
 
 def uncompiled(kind: type[Optimizer]) -> type[Any]:
     """The same optimiser for who never compiles its steps (here only networks are, `Network.learning`). torch marks
-    parts of it for its compiler, and loads that for it: a third of the time that a short run takes, and a little of
+    parts of it for its compiler, and loads that for it: a fifth of the time that a short run takes, and a little of
     every step."""
     plain = {name: inspect.unwrap(getattr(kind, name)) for name in MARKED}
     return type(kind.__name__, (kind,), plain | {"step": torch.no_grad()(inspect.unwrap(kind.step))})

@@ -19,7 +19,8 @@ def cores(root: Path = Path("/")) -> int:
 
 def _quotas(root: Path) -> list[int]:
     """Of the control group of this process, version 2 or 1, as it is seen in a container."""
-    groups, found = root / "sys/fs/cgroup", []
+    groups = root / "sys/fs/cgroup"
+    found: list[int] = []
     with suppress(OSError, ValueError):  # none there, or "max"
         quota, period = map(int, (groups / "cpu.max").read_text().split())
         found.append(math.ceil(quota / period))
