@@ -63,5 +63,14 @@ def test_a_strange_database_is_refused(tmp_path: Path) -> None:
     sqlite3.connect(tmp_path / "x.db").execute("CREATE TABLE a (b)").connection.close()
     with pytest.raises(DataError, match="is a database, but no ledger"):
         data.read_labels(tmp_path / "x.db")
-    with pytest.raises(SettingError, match="is only read"):
-        data.write_labels(Labels.from_full(np.ones((1, 1), int)), tmp_path / "y.db")
+
+
+def test_labels_become_a_new_ledger(place: Path, tmp_path: Path) -> None:
+    labels = Labels.from_nan([[1, np.nan], [np.nan, np.nan]], names=["b", "a"], ids=["y", "x"])
+    data.write_labels(labels, tmp_path / "new.db")
+    assert data.read_labels(tmp_path / "new.db") == labels
+    assert Ledger(tmp_path / "new.db").log()[-1].kind == "import"
+    before = Ledger(place).log()
+    with pytest.raises(DataError, match="there is something in it already"):
+        data.write_labels(labels, place)
+    assert Ledger(place).log() == before

@@ -36,6 +36,12 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
         return meaning.filled(labels if names is None else arranged(labels, names, place.shown))
 
 
+def write(labels: Labels, path: Path) -> None:
+    """A new ledger, in which they are an import; one that is there already is not replaced, since it forgets nothing:
+    `partly ledger import` appends."""
+    Ledger.create(_safe(path), labels.names).append_labels(labels, author="labels")
+
+
 def hierarchy(path: Path) -> Hierarchy | None:
     """That of its vocabulary."""
     place = _safe(path)

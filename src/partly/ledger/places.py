@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
 from partly.errors import DataError, SettingError, did_you_mean
-from partly.files import PathLike
+from partly.files import PathLike, plain
 
 # A pathlib.Path makes one slash of two, so that one stands for both.
 _SERVER = re.compile(r"(?:postgresql|postgres)(?:\+psycopg)?:/+(?P<rest>.*)", re.DOTALL | re.IGNORECASE)
@@ -88,8 +88,8 @@ def wanted(place: Place) -> dict[str, object]:
 def is_sqlite(path: Path) -> bool:
     """By content. Whether it is a ledger is asked when it is opened, so that it can be said what is wrong."""
     try:
-        with path.open("rb") as file:
-            return path.is_file() and file.read(len(MAGIC)) == MAGIC
+        with plain(path) as file:  # a pipe is not waited for
+            return file.read(len(MAGIC)) == MAGIC
     except (OSError, ValueError):
         return False
 
