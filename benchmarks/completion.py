@@ -171,13 +171,14 @@ def mapie(target: float, chance: Array, observed: Labels, z: Array) -> dict[str,
     from mapie.risk_control import MultiLabelClassificationController
 
     whole = observed.known_per_item() == len(observed.names)
+    judges = whole & (z == 1).any(axis=1)  # it refuses items without any yes
     control = MultiLabelClassificationController(
         predict_function=lambda scores: scores, risk="precision", target_level=target, confidence_level=0.975
     )
     said = np.zeros_like(z)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns where no threshold does
-        control.calibrate(chance[whole], (z[whole] == 1).astype(int))
+        control.calibrate(chance[judges], (z[judges] == 1).astype(int))
         if len(np.ravel(control.valid_index[0])):
             said[~whole] = np.reshape(control.predict(chance[~whole]), (-1, z.shape[1])).astype(np.int8)
     return {"method": "MAPIE", "target": target} | counts(said, observed, z)
