@@ -37,8 +37,10 @@ SCENARIOS = "uniform:0.1,uniform:0.3,dense:0.1,single-positive,propensity"
 TARGETS = (0.8, 0.9, 0.95, 0.99)
 BUDGETS = (200, 1000)
 ITEMS, LABELS, AXES = 1500, 12, 24
-RESULTS = Path(__file__).resolve().parents[1] / "results" / "completion.jsonl"
-PICTURE = Path(__file__).resolve().parents[1] / "docs" / "completion.svg"
+RESULTS = Path(__file__).with_suffix(".jsonl")
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "completion.md"
+PICTURE = PAGE.with_suffix(".svg")
+BEGIN, END = "<!-- results: written by benchmarks/completion.py --page -->", "<!-- end of results -->"
 
 
 def main() -> None:
@@ -63,6 +65,9 @@ def main() -> None:
     print("\n".join(tables(lines)))
     if options.page:
         picture(lines, PICTURE)
+        before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+        after = rest.partition(END)[2]
+        PAGE.write_text("\n".join([before + BEGIN, *tables(lines), END + after]), "utf-8")
 
 
 def run(options: argparse.Namespace, lines: list[dict[str, Any]]) -> None:
@@ -166,13 +171,14 @@ def mapie(target: float, chance: Array, observed: Labels, z: Array) -> dict[str,
     from mapie.risk_control import MultiLabelClassificationController
 
     whole = observed.known_per_item() == len(observed.names)
+    judges = whole & (z == 1).any(axis=1)  # it refuses items without any yes
     control = MultiLabelClassificationController(
         predict_function=lambda scores: scores, risk="precision", target_level=target, confidence_level=0.975
     )
     said = np.zeros_like(z)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns where no threshold does
-        control.calibrate(chance[whole], (z[whole] == 1).astype(int))
+        control.calibrate(chance[judges], (z[judges] == 1).astype(int))
         if len(np.ravel(control.valid_index[0])):
             said[~whole] = np.reshape(control.predict(chance[~whole]), (-1, z.shape[1])).astype(np.int8)
     return {"method": "MAPIE", "target": target} | counts(said, observed, z)
@@ -196,25 +202,26 @@ def counts(said: Array, observed: Labels, z: Array) -> dict[str, Any]:
 
 
 def tables(lines: list[dict[str, Any]]) -> list[str]:
-    """Per kind of scenario, method and target: runs in which a promise was broken, and what was filled in."""
-    heads = ("scenario", "model", "method", "target", "runs", "broken", "upper bound", "yes found", "no found")
-    heads += ("yes precision", "no precision", "questions")
+    """Per scenario, model, method and target: runs in which a promise was broken, and what was filled in."""
+    heads = ("known", "model", "method", "target", "runs", "broken", "at most", "yes found", "no found")
+    heads += ("precision of yes", "of no", "asked")
     found = [f"| {' | '.join(heads)} |", "|---|---|---|" + "---:|" * (len(heads) - 3)]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for line in lines:
+        size = "" if line["items"] <= ITEMS else f", {line['set']} of {line['items']:,} items"
+        model = "linear" if line["model"] in ("mapie", "curriculum") else line["model"]
         for row in line["rows"]:
-            key = (line["scenario"], line["model"], row["method"], row["target"])
-            groups.setdefault(key, []).append(row)
-    for (scenario, model, method, target), rows in sorted(groups.items(), key=lambda one: str(one[0])):
-        broken = sum(any(r[w][1] < (target or 0.9) * r[w][0] for w in ("yes", "no")) for r in rows)
+            groups.setdefault((line["scenario"] + size, model, row["method"], row["target"] or 0), []).append(row)
+    for (scenario, model, method, target), rows in sorted(groups.items()):
+        words = ("yes",) if method == "MAPIE" else ("yes", "no")
+        broken = sum(any(r[w][1] < (target or 0.9) * r[w][0] for w in words) for r in rows)
         bound = beta.ppf(0.95, broken + 1, len(rows) - broken) if broken < len(rows) else 1.0
-        shares = [np.mean([r[w][1] / max(r[w][2], 1) for r in rows]) for w in ("yes", "no")]
-        right = [sum(r[w][1] for r in rows) / max(sum(r[w][0] for r in rows), 1) for w in ("yes", "no")]
-        asked = f"{np.mean([r['asked'] for r in rows]):.0f}" if "asked" in rows[0] else ""
-        found.append(
-            f"| {scenario} | {model} | {method} | {target or ''} | {len(rows)} | {broken} | {bound:.3f} | "
-            f"{shares[0]:.1%} | {shares[1]:.1%} | {right[0]:.3f} | {right[1]:.3f} | {asked} |"
-        )
+        cells = [scenario, model, method, f"{target:g}" if target else "", f"{len(rows)}", f"{broken}", f"{bound:.1%}"]
+        cells += [f"{np.mean([r[w][1] / max(r[w][2], 1) for r in rows]):.1%}" for w in ("yes", "no")]
+        sums = [[sum(r[w][k] for r in rows) for k in (0, 1)] for w in ("yes", "no")]
+        cells += [f"{right / filled:.3f}" if filled else "" for filled, right in sums]
+        cells += [f"{np.mean([r['asked'] for r in rows]):.0f}" if "asked" in rows[0] else ""]
+        found.append(f"| {' | '.join(cells)} |")
     return found
 
 

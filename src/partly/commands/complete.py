@@ -133,7 +133,7 @@ def _written(
             (z == 1).astype(int).tolist(),
             kind="model",
             author=AUTHOR,
-            run=str(getattr(found.model, "run_dir", None) or ""),
+            run=str(found.model.run_dir or f"{found.model.method_} on {found.known.digest()[:12]}"),
             confidence=chance,
             note=note,
         )
