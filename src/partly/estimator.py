@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -140,14 +140,25 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.calibrate = calibrate
         self.thresholds = thresholds
 
-    def fit(self, X: Any, Y: Any, validation: tuple[Any, Any] | None = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        validation: tuple[Any, Any] | None = None,
+        sample_weight: Any = None,
+        start_from: str | Path | None = None,
+        heirs: Mapping[str, Sequence[str]] | None = None,
+    ) -> Self:
         """Learn from items X and labels Y.
 
         X: features [N, D] (an array, a table or a SciPy sparse matrix), pictures [N, H, W, C] of uint8, a list or
         column of texts, or `partly.items`. Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. Where both
         have ids (the index of a table, `Labels.ids`) rows are matched by these, else by position. validation: (X, Y)
         that choose the best epoch; without it the last epoch is kept. sample_weight: how much each item [N] or each
-        entry [N, L] counts, 0 or more; only ratios matter. Methods that cannot weigh refuse it.
+        entry [N, L] counts, 0 or more; only ratios matter. Methods that cannot weigh refuse it. start_from: the folder
+        of a finished run of the same method and head, whose weights this one starts with, though the labels may have
+        changed: a label keeps its own, by name; one that is new starts with those of its parent, where there is a
+        hierarchy, or of those that `heirs` names: {"cat": ["animal"]}.
         """
         x, labels, recipe = self.prepare(X, Y)
         weights = checked_weights(sample_weight, labels)
@@ -157,7 +168,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             folder = None if self.run_dir is None else Path(self.run_dir)
             how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
             how |= {"weights": weights}
-            fitted = run.fit(recipe, x, labels, validation=held_out, **how)
+            start = self._start(start_from, heirs, recipe, x, labels)
+            fitted = run.fit(recipe, x, labels, validation=held_out, start=start, **how)
             if self._folds is not None and not fitted.crosses:
                 fitted.out_of_fold = run.cross_fit(recipe, x, labels, self._folds, **how)
             found = None
@@ -166,6 +178,16 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 found = calling.calibration_of(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
             run.calibrate(fitted, found)
             return self.take(fitted)
+
+    def _start(
+        self, folder: str | Path | None, heirs: Any, recipe: run.Recipe, x: Items, labels: Labels
+    ) -> dict[str, Any] | None:
+        """The weights to begin with, if not fresh ones."""
+        if folder is None:
+            return None
+        hierarchy = None if self.hierarchy is None else as_hierarchy(self.hierarchy)
+        before = run.read_description(Path(folder))["labels"]
+        return run.warm_start(Path(folder), recipe, x, labels, run.sources_of(labels.names, before, heirs, hierarchy))
 
     @property
     def _calls(self) -> bool:

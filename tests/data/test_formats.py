@@ -67,7 +67,7 @@ def test_formats_are_found_by_what_they_define():
         module.__name__.rpartition(".")[2].replace("_", "-") for module in modules if hasattr(module, "recognises")
     }
     assert found == set(MODULES)
-    listed = {"chexpert", "coco", "label-studio", "open-images", "tags", "voc-annotations", "voc-sets"}
+    listed = {"chexpert", "coco", "label-studio", "ledger-db", "open-images", "tags", "voc-annotations", "voc-sets"}
     assert set(formats.formats("labels")) == {"labels-npz", "long", "wide", *listed}
     features = {"feature-arrays", "feature-folder", "feature-table"}
     assert set(formats.formats("items")) == {*features, *ONLY_READ[len(BUILT_IN) :]}

@@ -70,13 +70,13 @@ def test_killed_at_any_moment_every_acknowledged_batch_is_there_once(tmp_path: P
     place = str(tmp_path / "labels.db")
     Ledger.create(place, names=["cat", "dog"])
     acknowledged, chance = {}, random.Random(0)
-    for kill in range(15):
+    for kill in range(10):
         process, told = _started(place, f"author{kill}", 1000)
-        assert told.poll(60), "it writes"
-        time.sleep(chance.uniform(0, 0.05))
+        before = [told.recv() for _ in range(chance.randrange(1, 4))]
+        time.sleep(chance.uniform(0, 0.1))
         os.kill(process.pid or 0, signal.SIGKILL)
         process.join()
-        acknowledged[f"author{kill}"] = len(_heard(told))
+        acknowledged[f"author{kill}"] = len(before) + len(_heard(told))
     ledger = Ledger(place)  # rolls back what was half done
     log = ledger.log()
     assert [one.number for one in log] == list(range(1, len(log) + 1))
@@ -86,7 +86,6 @@ def test_killed_at_any_moment_every_acknowledged_batch_is_there_once(tmp_path: P
         assert count <= written <= count + 1, "the last may be there, and its word not"
         names = {f"{author}-{number}" for number in range(written)}
         assert names == {name for name in labels.ids if name.startswith(f"{author}-")}
-    assert sum(acknowledged.values()) > 15
     assert sqlite3.connect(place).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 

@@ -178,6 +178,10 @@ def train(
         str | None,
         typer.Option(help="Call yes for the best f1, precision:0.9, recall:0.9, or the expected share of yes."),
     ] = None,
+    start_from: Annotated[
+        Path | None,
+        typer.Option(help="A finished run to begin with, though labels were added, split, merged or renamed since."),
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
     as_json: Json = False,
@@ -223,6 +227,7 @@ def train(
         skip_bad=skip_bad,
         size=size,
         evidence=evidence,
+        start_from=start_from,
         say=say,
     )
     print_scores(scores, run / "report.html", as_json)

@@ -53,7 +53,7 @@ class Home:
         return Path(f"{self.place.shown}{mark}{'&'.join(f'{name}={value}' for name, value in state.items())}")
 
     def tell(self, loop: Loop, author: str, say: Say) -> None:
-        """All answers so far, a batch a round; what is there already, from before a crash perhaps, is not said again."""
+        """All answers so far, a batch a round; what is there already, from before a crash perhaps, is left alone."""
         ledger = Ledger(self.place)
         then, now = ledger.vocabulary(self.batch), ledger.vocabulary()
         name = {one.name: now.labels[one.number].name for one in then.shown if one.number in now.labels}

@@ -19,7 +19,7 @@ from partly.items import origin_of
 from partly.processes.group import here
 from partly.report import page
 from partly.report.words import LOW, learned_from_yes
-from partly.run import available, backbones_of, entry_memory, write_measured
+from partly.run import available, backbones_of, entry_memory, read_description, write_measured
 from partly.training import Validation
 
 HOLD_OUT = 0.2
@@ -38,13 +38,14 @@ def train(
     meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
     size: int | None = None,
     evidence: bool = False,
+    start_from: Path | None = None,
     say: Say = print,
 ) -> Scores:
     """Train one classifier into a run folder; the report goes there too.
 
     hold_out: share of the items that chooses the best epoch. None takes a fifth, but nothing where there is only one
-    epoch to choose and a test part to report on. evidence: the report shows where in pictures it is. Of several
-    processes all train, and the first one reports.
+    epoch to choose and a test part to report on. start_from: a finished run to begin with. evidence: the report shows
+    where in pictures it is. Of several processes all train, and the first one reports.
     """
     with here().in_turn():  # the first looks at every picture, the others find what it has seen
         opened = open_data(data, labels, hierarchy, skip_bad, size, meaning)
@@ -72,7 +73,11 @@ def train(
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
     validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
     say(_needed(model, opened, fit, hold))
-    model.fit(opened.items[fit], some(opened.labels, fit), validation=validation)
+    heirs = None
+    if start_from is not None and labels is not None and ledger_db.recognises(labels):
+        heirs = ledger_db.heirs(labels, read_description(start_from)["labels"])
+    known = some(opened.labels, fit)
+    model.fit(opened.items[fit], known, validation=validation, start_from=start_from, heirs=heirs)
     if not here().first:
         return {}
     remember(run, data, labels, meaning, scenario, model.seed)

@@ -36,10 +36,25 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
         return meaning.filled(labels if names is None else arranged(labels, names, place.shown))
 
 
+def write(labels: Labels, path: Path) -> None:
+    """A new ledger, in which they are an import; one that is there already is not replaced, since it forgets nothing:
+    `partly ledger import` appends."""
+    Ledger.create(_safe(path), labels.names).append_labels(labels, author="labels")
+
+
 def hierarchy(path: Path) -> Hierarchy | None:
     """That of its vocabulary."""
     place = _safe(path)
     return Ledger(place).hierarchy(dict(place.state).get("at"))
+
+
+def heirs(path: Path, before: Sequence[str]) -> dict[str, list[str]]:
+    """Of each label the one of `before` (labels of a model, say) that it is, under whatever name; else those that were
+    merged into it; else the nearest above it."""
+    place = _safe(path)
+    there = Ledger(place).vocabulary(dict(place.state).get("at"))
+    found = zip(there.names, there.sources(before), strict=True)
+    return {name: [before[j] for j in positions] for name, positions in found}
 
 
 def _safe(path: PathLike) -> Place:

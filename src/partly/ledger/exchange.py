@@ -131,9 +131,10 @@ def _groups(path: PathLike) -> Iterator[tuple[dict[str, Any], list[Any]]]:
                 elif any(map(len, body)):
                     raise ValueError("statements stand before the first batch")
                 head, body = block.slice(start, 1).to_pylist()[0], [block.slice(start + 1, stop - start - 1)]
-    if head is None:
+    if head is not None:
+        yield head, [part for part in body if len(part)]
+    elif any(map(len, body)):
         raise ValueError("there is no batch in it")
-    yield head, [part for part in body if len(part)]
 
 
 def _restored(store: Store, connection: Any, number: int, head: dict[str, Any], body: list[Any]) -> None:

@@ -23,6 +23,7 @@ from partly.run.folder import (
 from partly.run.memory import MEMORY_SHARE, available, check_memory, entry_memory, weight_memory
 from partly.run.reasons import reasons
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
+from partly.run.starting import sources_of, warm_start
 from partly.run.verifying import verify
 
 __all__ = [
@@ -55,8 +56,10 @@ __all__ = [
     "read_out_of_fold",
     "reasons",
     "save",
+    "sources_of",
     "state_of",
     "verify",
+    "warm_start",
     "weight_memory",
     "within_budget",
     "write_measured",
