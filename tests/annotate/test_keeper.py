@@ -11,7 +11,7 @@ from partly.annotate import figures
 from partly.annotate.keeper import Keeper
 from partly.annotate.project import open_project
 
-PATIENCE = 300.0  # seconds; the machine may be busy
+PATIENCE = 900.0  # seconds; the machine may be busy, and the trainer stands back
 
 
 def until(true: Callable[[], object]) -> None:
