@@ -73,12 +73,13 @@ def project(
     hierarchy: Hierarchy | None = None,
     z: Any = None,
     items: Items | None = None,
+    url: str | None = None,
 ) -> Project:
     """Of so many items nothing is known, but for z [count, L]."""
     ids = ids or [f"item {i}" for i in range(count)]
     given = np.zeros((len(ids), len(names)), np.int8) if z is None else np.asarray(z, np.int8)
     labels = Labels.from_ternary(given, names=names, ids=ids)
-    ledger = Ledger.create(folder / "labels.db", names, hierarchy, author="tests")
+    ledger = Ledger.create(url or folder / "labels.db", names, hierarchy, author="tests")
     ledger.append_labels(labels, author="tests")
     records.prepare(ledger.store)
     time = Time()

@@ -47,7 +47,7 @@ def test_the_command_refuses_before_anything_is_made(tmp_path: Path) -> None:
 
 
 def test_the_address_that_is_printed(tmp_path: Path) -> None:
-    """Without accounts it lets in who has started the program; with them the first admin joins, and later ones log in."""
+    """Without accounts it lets in who has started the program; with them the first admin joins, others log in."""
     (tmp_path / "x.csv").write_text("item,a\np,1\nq,2\n")
     (tmp_path / "y.csv").write_text("item,cat\np,1\nq,\n")
     plan = Plan(str(tmp_path / "x.csv"), str(tmp_path / "labels.db"), str(tmp_path / "y.csv"))
@@ -79,7 +79,7 @@ def test_what_is_seen_of_a_row() -> None:
 
 
 def test_other_things_are_shown_by_id() -> None:
-    shown = pictures(np.stack([np.full((8, 8, 3), 10 * i, np.uint8) for i in range(3)]))
+    shown = pictures(np.stack([np.full((16, 16, 3), 10 * i, np.uint8) for i in range(3)]))
     seen = shown_by(shown, ["c", "a"], ["a", "b", "c"], "pictures")
     assert seen.of(0) == {"kind": "picture", "source": "/picture/0"}
     assert seen._pixels(seen._at(0))[0, 0, 0] == 20

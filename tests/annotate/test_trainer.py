@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from partly import Classifier
 from partly.annotate import figures
 from partly.annotate.desk import Desk
 from partly.annotate.people import People, Person
@@ -108,6 +109,23 @@ def test_a_trainer_that_starts_anew_goes_on(played: tuple[Plan, Trainer]) -> Non
     assert len(figures.rounds(again.desk)) == 3
     np.testing.assert_array_equal(again.desk.given.ternary(), open_project(plan)[1].given.ternary())
     assert int(again.opened.labels.known_per_item().sum()) == int(again.desk.given.known_per_item().sum()) + 10
+
+
+def test_a_finished_run_asks_first_and_once(tmp_path: Path) -> None:
+    plan = written(tmp_path)
+    opened, _ = open_project(plan)
+    Classifier("bce", "linear", run_dir=tmp_path / "run", progress=False).fit(opened.items, opened.labels)
+    plan = replace(plan, run=str(tmp_path / "run"), method="auto")
+    trainer = Trainer(plan, *open_project(plan))
+    assert trainer.base.head == "linear"
+    trainer.begin()
+    assert figures.rounds(trainer.desk) == []  # nobody need wait for it
+    trainer.round()
+    assert [one["query"] for one in figures.rounds(trainer.desk)] == ["uncertainty"]
+    again = Trainer(plan, *open_project(plan))  # after a kill
+    again.begin()
+    assert again.first is None
+    assert not again.due()
 
 
 def test_what_is_given_is_taken_from_the_data_once(played: tuple[Plan, Trainer]) -> None:

@@ -12,7 +12,7 @@ from partly.annotate import figures
 from partly.annotate.desk import MOST, Question
 from partly.annotate.importing import take_in
 from partly.annotate.people import SESSION, Refused
-from partly.annotate.site import FRESH, Site, cookie, cookie_of, person_of, site_of
+from partly.annotate.site import Site, cookie, cookie_of, person_of, site_of
 from partly.errors import PartlyError
 
 open_to_all, inside, acting, admins = APIRouter(), APIRouter(), APIRouter(), APIRouter()
@@ -107,9 +107,9 @@ def _in(site: Site, token: str) -> Response:
 @acting.post("/api/questions")
 def questions(request: Request, wanted: Wanted) -> dict[str, Any]:
     site, person = site_of(request), person_of(request)
-    site.fold(FRESH)  # what others have said meanwhile, so that contradictions are seen
-    found = site.desk.lease(person, wanted.view, wanted.count)
-    return {"questions": [_plain(site, one, wanted.suggest) for one in found]} | figures.standing(site.desk, person)
+    found, standing = site.desk.lease(person, wanted.view, wanted.count), figures.standing(site.desk, person)
+    site.keep_up(standing["round"])
+    return {"questions": [_plain(site, one, wanted.suggest) for one in found]} | standing
 
 
 @acting.post("/api/answer")
@@ -168,5 +168,5 @@ async def import_(request: Request) -> dict[str, Any]:
 
     site, content = site_of(request), await request.body()
     count = await run_in_threadpool(take_in, site.desk, person_of(request), content)
-    site.folded = None
+    await run_in_threadpool(site.fold)
     return {"statements": count}

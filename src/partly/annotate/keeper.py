@@ -13,6 +13,8 @@ from pathlib import Path
 from partly.annotate.project import Plan
 
 PAUSE = 5.0  # seconds before one that died is started again
+LONG_PAUSE = 60.0  # the same, of one that has said why: somebody must do something about it
+STOPPED = "The trainer has stopped"
 
 
 class Keeper:
@@ -52,9 +54,10 @@ class Keeper:
                     self._words = str(json.loads(line))
             with suppress(BrokenPipeError), self.process:
                 pass  # closes its pipes and waits for it
-            if not self._words.startswith("The trainer has stopped"):
+            stopped = self._words.startswith(STOPPED)
+            if not stopped:
                 self._words = "The trainer died; it starts again. No answer is lost."
-            self._over.wait(self._pause)
+            self._over.wait(LONG_PAUSE if stopped else self._pause)
 
 
 def _started(plan: Plan) -> subprocess.Popen[bytes]:

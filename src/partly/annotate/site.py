@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -17,8 +16,6 @@ from partly.annotate.people import People, Person
 from partly.annotate.seen import Seen
 from partly.labels import Labels
 
-FRESH = 5.0  # seconds for which a fold of the ledger will do
-
 
 @dataclass
 class Site:
@@ -32,18 +29,20 @@ class Site:
     accounts: bool = False
     training: Callable[[], str] = field(default=lambda: "")  # what the trainer is doing, in words
     port: int = 8765
-    folded: tuple[float, Labels] | None = None  # when, and what was known
+    round: int = 0  # when the ledger was last folded
 
-    def fold(self, age: float = 0.0) -> Labels:
-        """What is known by now, or was at most so many seconds ago. What the desk takes for given is made anew along
-        with it."""
-        now = time.monotonic()
-        if self.folded is None or self.folded[0] < now - age:
-            desk = self.desk
-            known = beside(desk.ledger.labels(), desk.given, self.title)
-            desk.given = without(known, figures.answers(desk, figures.answered(desk)), desk.hierarchy)
-            self.folded = (now, known)
-        return self.folded[1]
+    def fold(self) -> Labels:
+        """What is known by now. What the desk takes for given is made anew along with it."""
+        desk = self.desk
+        known = beside(desk.ledger.labels(), desk.given, self.title)
+        desk.given = without(known, figures.answers(desk, figures.answered(desk)), desk.hierarchy)
+        return known
+
+    def keep_up(self, round: int) -> None:
+        """Where a new round was posed, with what others have told the ledger meanwhile; on the way it is too much."""
+        if round != self.round:
+            self.round = round
+            self.fold()
 
 
 def site_of(request: Request) -> Site:

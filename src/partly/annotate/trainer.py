@@ -94,8 +94,11 @@ class Trainer:
         return since >= self.plan.every or (not left and since > 0)
 
     def begin(self) -> None:
-        """Where nobody was asked yet: a few random questions at once, so that nobody waits for the first model."""
-        if self.first is None and not figures.rounds(self.desk):
+        """Where nobody was asked yet: a few random questions at once, so that nobody waits for the first model. Where
+        somebody was, the model of a finished run has asked already, and knows nothing of the answers."""
+        if figures.rounds(self.desk):
+            self.first = None
+        elif self.first is None:
             known = coherent(self.desk.given, self.opened.hierarchy)
             count = max(1, round(self.plan.random * self.plan.count))
             random = drawn(known, count, Clock(self.plan.seed).epoch_rng("first questions"))
@@ -217,8 +220,9 @@ class Trainer:
         if len(random) < LEAST:
             return Worth(len(random), len(chosen)).plain()
         self.say("What choosing is worth is being measured.")
-        given = coherent(self.desk.given, None)
-        return worth(given, random, chosen, self._learn, seed_for(self.plan.seed, "worth", len(random))).plain()
+        return worth(
+            self.desk.given, random, chosen, self._learn, seed_for(self.plan.seed, "worth", len(random))
+        ).plain()
 
     @property
     def _learn(self) -> Learn:
