@@ -693,3 +693,5 @@ def test_blocks_are_what_the_whole_is(calibrate: str | None) -> None:
     assert metrics.evaluate(fitted.predict_proba_blocks(many), truth(many)) == whole
     with pytest.raises(DataError, match="X has 4 features"):
         fitted.predict_proba_blocks(many[:, :4])
+    with pytest.raises(NotFittedError):
+        model().predict_proba_blocks(many)

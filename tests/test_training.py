@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import find
 from partly.pool import Batch, Pool
+from partly.processes.group import Group
 
 ITEMS, FEATURES, LABELS, BATCH, EPOCHS = 44, 5, 4, 8, 3
 
@@ -408,6 +410,33 @@ def test_validation_never_needs_all_probabilities_at_once(monkeypatch: pytest.Mo
     assert validation.score(predicted) == held
     assert len(asked) == 3
     assert held[1] == pytest.approx(metrics.evaluate(scores, Labels.from_full(yes))["mAP"])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("only_yes", [False, True])
+def test_validation_by_two_processes_is_that_of_one(sparse: bool, only_yes: bool) -> None:
+    """Each works out its rows; threads stand for the processes."""
+    rng = np.random.default_rng(1)
+    z, scores = rng.choice([-1, 0, 1], (31, 4), p=[0.2, 0.6, 0.2]), rng.random((31, 4), np.float32)
+    z = np.maximum(z, 0) if only_yes else z
+    labels = Labels.from_ternary(sp.csr_array(z) if sparse else z)
+    validation = training.Validation(as_items(np.zeros((31, 1))), labels)
+    barrier, given = threading.Barrier(2), dict[int, np.ndarray]()
+
+    class Half(Group):
+        def total_of(self, array: np.ndarray) -> np.ndarray:
+            given[self.rank] = array.copy()
+            barrier.wait()
+            total = given[0] + given[1]
+            barrier.wait()
+            return total
+
+    def predicted(rows: slice) -> list[np.ndarray]:
+        return [scores[rows][:5], scores[rows][5:]]
+
+    with ThreadPoolExecutor(2) as both:
+        found = list(both.map(lambda rank: validation.score(predicted, Half(rank=rank, count=2)), range(2)))
+    assert found == [validation.score(predicted)] * 2
 
 
 def test_validation_on_partly_known_labels_counts_the_known_entries() -> None:

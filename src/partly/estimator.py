@@ -292,7 +292,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._shown(self._logits(X, known), X)
 
     def _logits(self, X: Any, known: Any) -> npt.NDArray[np.float32]:
-        return self.fitted_.logits(*self._asked_of(X, known))
+        x, said = self._asked_of(X, known)
+        return self.fitted_.logits(x, said)
 
     def _asked_of(self, X: Any, known: Any) -> tuple[Items, Labels | None]:
         """Items to be scored, and what is known of them; both checked."""
@@ -308,7 +309,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba_blocks(self, X: Any, known: Any = None) -> Iterator[npt.NDArray[np.float32]]:
         """What `predict_proba` gives, as arrays [B, L] of item after item: for more of them than scores can be held of.
         `partly.metrics` take it as it is: metrics.evaluate(model.predict_proba_blocks(X), labels)."""
-        return self.fitted_.predict_blocks(*self._asked_of(X, known))
+        x, said = self._asked_of(X, known)
+        return self.fitted_.predict_blocks(x, said)
 
     def predict(self, X: Any, known: Any = None) -> Any:
         """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but

@@ -150,8 +150,9 @@ def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
 
 
 def _score(name: str, estimator: Any, items: Any, labels: Any) -> float:
-    scores, known = estimator.predict_proba(items), as_labels(labels, "labels")
-    return evaluate(scores, matched(known, items, "Y", has_index(labels)))[name]
+    predicted = getattr(estimator, "predict_proba_blocks", estimator.predict_proba)  # what need not be held, is not
+    known = matched(as_labels(labels, "labels"), items, "Y", has_index(labels))
+    return evaluate(predicted(items), known)[name]
 
 
 # -------------------------------------------------------------------- one label at a time

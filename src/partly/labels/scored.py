@@ -102,10 +102,10 @@ def at_known(parts: Iterable[tuple[slice | npt.NDArray[np.int64], Any]], labels:
     """The scores that anybody will ask for, of blocks of rows [B, L] with the rows that they are, each of them once: of
     sparse labels a CSR array of the scores of known entries, of others all of them. No more than a block is held of
     the rest."""
-    z, filled = labels.ternary(), 0
+    z, filled, every = labels.ternary(), 0, np.arange(len(labels))
     kept: Any = np.empty(0, np.float32)
     for rows, part in parts:
-        block, index = as_array(part), np.arange(len(labels))[rows]
+        block, index = as_array(part), every[rows]
         if block.shape != (len(part), labels.shape[1]) or len(index) != len(block):
             raise DataError(
                 f"A block of scores has the shape {block.shape} where {len(index)} of {len(labels)} items are left; "
