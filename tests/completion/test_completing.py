@@ -14,7 +14,7 @@ from partly.completion import Terms
 from partly.completion.board import Board
 from partly.completion.certificate import Side
 from partly.completion.promise import filling
-from partly.completion.worth import Worth, judged, worth
+from partly.completion.helped import Worth, judged, worth
 from partly.errors import LabelError, SettingError
 
 NAMES = ("animal", "cat", "dog", "boat")

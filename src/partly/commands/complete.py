@@ -14,7 +14,7 @@ from partly.commands.explain import remember
 from partly.commands.opening import Say, hidden, of_use, open_data
 from partly.completion import Completion, Terms
 from partly.completion import complete as completed
-from partly.completion.worth import worth
+from partly.completion.helped import worth
 from partly.data.answers import read_answers, write_questions
 from partly.errors import SettingError
 from partly.estimator import Classifier
