@@ -13,8 +13,8 @@ from partly import Labels
 from partly.completion import Terms
 from partly.completion.board import Board
 from partly.completion.certificate import Side
-from partly.completion.promise import filling
 from partly.completion.helped import Worth, judged, worth
+from partly.completion.promise import filling
 from partly.errors import LabelError, SettingError
 
 NAMES = ("animal", "cat", "dog", "boat")
