@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import partly
 from partly import data
-from partly.commands import cli, options, printing
+from partly.commands import cli, comparison_group, options, printing
 from partly.labels import Labels
 
 COMMANDS = ("demo", "train", "predict", "evaluate", "simulate", "compare", "methods")
@@ -202,4 +202,4 @@ def test_a_small_demo(tmp_path: Path) -> None:
 
 
 def test_names_may_hold_settings() -> None:
-    assert cli._names("a, b[c=1,d=2],e") == ["a", "b[c=1,d=2]", "e"]
+    assert comparison_group._names("a, b[c=1,d=2],e") == ["a", "b[c=1,d=2]", "e"]

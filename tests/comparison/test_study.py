@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from comparison.making import line, write_split
-from partly.commands import cli
+from partly.commands import comparison_group
 from partly.comparison import Experiment, lines, score_tables, study
 from partly.comparison.study import Point, Study
 from partly.errors import SettingError
@@ -150,7 +150,7 @@ def test_a_study_from_end_to_end_is_not_run_twice(tmp_path: Path, capsys: pytest
         'data = "tiny.npz"\nmethods = ["bce"]\nscenarios = ["uniform:0.5", "dense:0.5"]\nheads = ["linear"]\n'
         "seeds = 2\nnaive = false\nrecipe = {epochs = 2}\n"
     )
-    cli.study(str(experiment), out=tmp_path / "out", workers=1)
+    comparison_group.study(str(experiment), out=tmp_path / "out", workers=1)
     assert "| 50% |" in capsys.readouterr().out
     assert (tmp_path / "out" / "study.jsonl").read_bytes() == written
     assert "noisy-plus" not in (tmp_path / "out" / "study.md").read_text()
@@ -167,4 +167,4 @@ def test_text_from_the_data_stays_text_in_the_page() -> None:
 @pytest.mark.parametrize("shares", ["0.1;0.2", "10", "-0.1"])
 def test_impossible_shares_are_refused(tmp_path: Path, shares: str) -> None:
     with pytest.raises(SettingError, match="from 0 to 1"):
-        cli.study(str(write_split(tmp_path / "tiny.npz")), shares=shares, out=tmp_path)
+        comparison_group.study(str(write_split(tmp_path / "tiny.npz")), shares=shares, out=tmp_path)
