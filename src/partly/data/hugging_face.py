@@ -199,8 +199,8 @@ def _labels(arrow: Any, columns: Any, kept: Sequence[str], ids: list[str], meani
         return labels_of(*_listed(arrow, name, 1), ids, words, meaning=meaning, path=where)
     if there:
         raise DataError(f"{where}: several columns hold classes: {', '.join(there)}. Keep one (.select_columns).")
-    if len(kept) == 1 and (z := _multi_hot(arrow, kept[0])) is not None:
-        return Labels.from_ternary(meaning.settled(z), ids=ids)
+    if len(kept) == 1 and (hot := _multi_hot(arrow, kept[0])) is not None:
+        return Labels.from_ternary(meaning.settled(hot), ids=ids)
     return _wide(arrow, kept, ids, meaning, where)
 
 
