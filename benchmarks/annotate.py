@@ -125,6 +125,7 @@ def main() -> None:
     told = {
         path: {"count": len(found)} | {f"p{q}": round(float(np.percentile(found, q)), 1) for q in (50, 95, 99)}
         for path, found in times.items()
+        if found
     }
     print(json.dumps({"people": asked.people, "load": os.getloadavg(), "statements": statements, **told}, indent=1))
 

@@ -73,7 +73,7 @@ class Desk:
     def pose(self, found: dict[str, Any], wanted: Sequence[Wanted]) -> int:
         """The questions of a new round; its number. Chosen ones of the rounds before that nobody holds are withdrawn:
         a newer model knows better. Random ones are not, or the sample would not be fair."""
-        with self.ledger.store.writing() as connection:
+        with records.writing(self.ledger.store) as connection:
             number = int(connection.scalar(select(func.coalesce(func.max(records.rounds.c.id), 0))) or 0) + 1
             connection.execute(insert(records.rounds).values({"id": number, "made": self.now()} | found))
             old = and_(table.c.state == "open", table.c.random.is_(False), ~self._held())
@@ -104,7 +104,7 @@ class Desk:
         where the view is of one item, about the same item)."""
         if view not in VIEWS or not 1 <= count <= MOST:
             raise Refused(f"A view is {' or '.join(VIEWS)}, of 1 to {MOST} questions.", 422)
-        with self.ledger.store.writing() as connection:
+        with records.writing(self.ledger.store) as connection:
             able = self._able(person)
             first = connection.execute(_queue(able).limit(1)).first()
             if first is None:
@@ -148,7 +148,7 @@ class Desk:
             if row.state == "answered" and (row.person, row.value) == (person.id, value):
                 return Answered(question, value, self._implied(connection, row, VALUES[value]), row.probability)
             if row.state != "open" or row.person != person.id:
-                raise Refused("This question is somebody else's, or was answered already.", 409)
+                raise Refused("This question is somebody else's, or was answered or settled already.", 409)
             implied = self._implied(connection, row, VALUES[value])
             said = {"state": "answered", "value": value, "answered": self.now(), "until": None, "view": view}
             mine = and_(table.c.id == question, table.c.state == "open", table.c.person == person.id)
@@ -183,7 +183,7 @@ class Desk:
 
     def skip(self, person: Person, question: int) -> None:
         """No answer: the question is let go, for others, and does not come back to this person."""
-        with self.ledger.store.writing() as connection:
+        with records.writing(self.ledger.store) as connection:
             mine = and_(table.c.id == question, table.c.state == "open", table.c.person == person.id)
             if connection.execute(update(table).where(mine).values(person=None, until=None)).rowcount != 1:
                 raise Refused("This question is not yours to skip.", 409)

@@ -90,7 +90,7 @@ class People:
 
     def local(self, name: str) -> int:
         """Who works alone on this machine: an admin without a password, who comes in by the address of the start."""
-        with self.store.writing() as connection:
+        with records.writing(self.store) as connection:
             known = connection.scalar(select(records.people.c.id).where(records.people.c.folded == fold(name)))
             return int(known) if known is not None else _added(connection, name, None, "admin", self.now())
 
@@ -99,14 +99,14 @@ class People:
         if role not in ROLES:
             raise Refused(f"There is no role {role!r}; there is: {', '.join(ROLES)}.", 422)
         token = secrets.token_urlsafe(32)
-        with self.store.writing() as connection:
+        with records.writing(self.store) as connection:
             row = {"digest": digest(token), "role": role, "person": person, "expires": self.now() + INVITATION}
             connection.execute(insert(records.invitations).values(row))
         return token
 
     def start(self, token: str) -> str:
         """A session for the person that a token of the start names."""
-        with self.store.writing() as connection:
+        with records.writing(self.store) as connection:
             _, person = self._spent(connection, token)
             if person is None:
                 raise Refused("This is an invitation. Open it where people join.")
@@ -117,7 +117,7 @@ class People:
         name = checked_name(name)
         _check_password(password)
         secret = hashed(password)
-        with self.store.writing() as connection:
+        with records.writing(self.store) as connection:
             role, person = self._spent(connection, token)
             if person is not None:
                 raise Refused("This address is not an invitation.")
@@ -141,11 +141,11 @@ class People:
         if found is None or not found.secret or not right:
             raise Refused("The name or the password is wrong.", 401)
         self.tries.forget(by_name)
-        with self.store.writing() as connection:
+        with records.writing(self.store) as connection:
             return self._session(connection, int(found.id))
 
     def log_out(self, token: str) -> None:
-        with self.store.writing() as connection:
+        with records.writing(self.store) as connection:
             connection.execute(records.sessions.delete().where(records.sessions.c.digest == digest(token)))
 
     # ---------------------------------------------------------------- being in

@@ -6,7 +6,24 @@ both are written in one transaction: after a kill there are both or neither.
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
 
 from partly.ledger.store import Store
 
@@ -89,7 +106,18 @@ skips = Table(
 )
 
 
+_turn = threading.Lock()
+
+
+@contextmanager
+def writing(store: Store) -> Iterator[Connection]:
+    """A transaction that writes. Threads of one process take turns, in the order in which they come: SQLite would have
+    them ask again and again, and the unlucky ones wait for long."""
+    with _turn, store.writing() as connection:
+        yield connection
+
+
 def prepare(store: Store) -> None:
     """The tables, where they are not there yet."""
-    with store.writing() as connection:
+    with writing(store) as connection:
         metadata.create_all(connection)
