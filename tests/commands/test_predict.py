@@ -109,9 +109,9 @@ def test_columns_are_matched_by_name(run: Path) -> None:
 
 def test_no_more_than_a_batch_is_made_or_scored_at_a_time(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores come in batches, and each is gone when the next one is made, however many items there are."""
-    monkeypatch.setattr(training.predict_blocks, "__defaults__", (4, None))
+    monkeypatch.setattr(training.logit_blocks, "__defaults__", (4, None))
     alive: list[weakref.ref[np.ndarray]] = []
-    original = training.predict_blocks
+    original = training.logit_blocks
 
     def watched(*args: Any, **settings: Any) -> Iterator[np.ndarray]:
         for block in original(*args, **settings):
@@ -120,7 +120,7 @@ def test_no_more_than_a_batch_is_made_or_scored_at_a_time(run: Path, monkeypatch
             alive.append(weakref.ref(block))
             yield block
 
-    monkeypatch.setattr(training, "predict_blocks", watched)
+    monkeypatch.setattr(training, "logit_blocks", watched)
     partly("predict", "run", "features.csv", "--out", "scores.parquet")
     assert len(alive) == 8
     model = Classifier.load(run)

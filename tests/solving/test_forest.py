@@ -31,7 +31,7 @@ def growers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             made.append(self)
             return super().fit(*given)
 
-    monkeypatch.setattr(module, "ExtraTreesRegressor", Remembered)
+    monkeypatch.setattr("sklearn.ensemble.ExtraTreesRegressor", Remembered)
     return made
 
 

@@ -103,19 +103,18 @@ def test_scores_of_a_folder_of_files(ray: Any, tmp_path: Path) -> None:
     assert predict_files(tmp_path / "run", files, tmp_path / "ray", there) == 1  # those that are there are left
 
 
-def unlucky(job: str) -> str:
-    """Dies as often as there are files for it to take away, then does it."""
-    if job == "wrong":
-        raise ArithmeticError("unlucky")
-    if job == "folder":
-        return os.getcwd()
-    for file in Path(job).iterdir():
-        file.unlink()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return "done"
-
-
 def test_a_job_that_dies_again_and_again(ray: Any, tmp_path: Path) -> None:
+    def unlucky(job: str) -> str:
+        """Dies as often as there are files for it to take away, then does it."""
+        if job == "wrong":
+            raise ArithmeticError("unlucky")
+        if job == "folder":
+            return os.getcwd()
+        for file in Path(job).iterdir():
+            file.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return "done"
+
     for name, deaths in (("few", on_ray.RETRIES), ("many", on_ray.RETRIES + 1)):
         (tmp_path / name).mkdir()
         for number in range(deaths):
