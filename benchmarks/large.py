@@ -45,8 +45,6 @@ REFUSED = (
     "large-loss[scheme=correct-permanently]",
     "leml",
     "per-label",
-    "cls",
-    "imcl",
 )
 
 
@@ -87,7 +85,7 @@ def steps(folder: Path) -> dict[str, list[str]]:
 
 def asked(name: str) -> list[str]:
     method, _, settings = name.partition("[")
-    given = [word for one in settings.rstrip("]").split(",") if one for word in ("--set", one)]
+    given = [word for one in settings.rstrip("]").split(",") if one for word in ("--setting", one)]
     return ["--method", method, "--head", "linear", *given]
 
 
