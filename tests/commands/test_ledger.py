@@ -15,9 +15,10 @@ from typer.testing import CliRunner
 
 from partly import Labels, Ledger
 from partly.active import Plan
+from partly.commands.annotate import annotate
 from partly.commands.cli import app
 from partly.commands.refine import refine
-from partly.errors import CheckpointError, PartlyError
+from partly.errors import CheckpointError, DataError, PartlyError
 
 
 def typed(*words: str) -> Any:
@@ -73,6 +74,7 @@ def test_what_is_typed_wrong_is_said(place: str) -> None:
         (["ledger", "export", place, "all.csv", "--statements"], "to a .parquet"),
         (["ledger", "undo", place], "Say what to take back"),
         (["ledger", "log", "postgresql://anna:s3cret@host/labels"], "PGPASSWORD"),
+        (["complete", "digits", "--ledger", "postgresql://anna:s3cret@host/labels"], "PGPASSWORD"),
     ):
         with pytest.raises(PartlyError, match=told) as error:
             typed(*words)
@@ -141,3 +143,9 @@ def test_answers_of_people_go_back_into_the_ledger_once(place: str) -> None:
     Ledger.create("other.db", names=["Cat"])
     with pytest.raises(CheckpointError, match="asks about the ledger"):
         refine("items.csv", run, labels=Path("other.db"), plan=plan, parameters=how)
+
+
+def test_no_password_is_typed_for_pages() -> None:
+    with pytest.raises(DataError, match="PGPASSWORD") as refused:
+        annotate({"ledger": "postgresql://anna:s3cret@host/labels"}, {}, print)
+    assert "s3cret" not in str(refused.value)

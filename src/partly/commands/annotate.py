@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from partly.errors import SettingError
+from partly.ledger import without_password
 
 
 def annotate(plan: dict[str, Any], served: dict[str, Any], say: Callable[[str], None]) -> None:
     """Serve the pages until somebody stops them."""
+    without_password(plan["ledger"])
     try:
         from partly.annotate.project import Plan
         from partly.annotate.serving import Served, serve

@@ -19,7 +19,7 @@ from partly.data.answers import read_answers, write_questions
 from partly.errors import SettingError
 from partly.estimator import Classifier
 from partly.labels import Labels
-from partly.ledger import Ledger
+from partly.ledger import Ledger, without_password
 
 AUTHOR = "partly complete"
 
@@ -57,7 +57,8 @@ def complete(
         raise SettingError(f"--form {places.form}: is that of --out, which is not given.")
     opened, _ = of_use(open_data(data, labels, hierarchy, skip_bad, meaning=meaning), parameters["method"], say)
     opened = hidden(opened, scenario, parameters["seed"])
-    ledger = None if places.ledger is None else Ledger(places.ledger)  # before the work, where there is none
+    # Before the work, so that one that is not there is told of at once.
+    ledger = None if places.ledger is None else Ledger(without_password(places.ledger))
     model, seed = Classifier(hierarchy=opened.hierarchy, **parameters), parameters["seed"]
     answers = _answers(opened, places.answers)
     how: dict[str, Any] = {"recall": terms.recall, "budget": terms.budget, "answers": answers, "force": force}

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from partly.errors import SettingError
-from partly.files import PathLike
-from partly.ledger import Batch, Ledger, exchange, is_url, place_of
-from partly.ledger.places import Place
+from partly.ledger import Batch, Ledger, exchange, is_url, without_password
 
 if TYPE_CHECKING:
     from partly.commands.opening import Say
@@ -30,14 +28,14 @@ def init(
     if statements is not None:
         if labels or hierarchy is not None:
             raise SettingError("--statements brings its labels along; leave out --labels and --hierarchy.")
-        made = exchange.restore(safe(place), statements)
+        made = exchange.restore(without_password(place), statements)
     else:
         parents = None
         if hierarchy is not None:
             from partly.data import read_hierarchy
 
             parents = read_hierarchy(hierarchy)
-        made = Ledger.create(safe(place), words(labels), parents, author=user(author))
+        made = Ledger.create(without_password(place), words(labels), parents, author=user(author))
     count = len(made.log())
     say(f"{made.store.place.shown}: {count} batches, {len(made.vocabulary().names)} labels")
     return {"ledger": made.store.place.shown, "batches": count}
@@ -58,7 +56,7 @@ def take(
     from partly.data import ledger_db, read_labels
     from partly.data.answers import read_statements
 
-    ledger, names = Ledger(safe(place)), pairs(mapping)
+    ledger, names = Ledger(without_password(place)), pairs(mapping)
     named = {kind: name for kind, name in who.items() if name is not None}
     if len(named) > 1:
         raise SettingError("Say one of --person, --model and --rule: a batch has one source.")
@@ -66,7 +64,7 @@ def take(
     source_of = {"kind": kind, "author": "" if kind == "model" else name, "run": name if kind == "model" else ""}
     new = add_labels or not ledger.vocabulary().names  # the first import says which labels there are
     if ledger_db.recognises(Path(source)) and not named:
-        batches = ledger.append_ledger(Ledger(safe(source)), mapping=names, add_labels=new)
+        batches = ledger.append_ledger(Ledger(without_password(source)), mapping=names, add_labels=new)
     elif _is_answers(Path(source)):
         item, label, value = read_statements(source)
         label = [names.get(one, one) for one in label]
@@ -92,7 +90,7 @@ def export(
     absent: str | None,
     say: Say,
 ) -> Plain:
-    ledger = Ledger(safe(place))
+    ledger = Ledger(without_password(place))
     if statements:
         if target.suffix.lower() != ".parquet" or at is not None or form is not None:
             raise SettingError(f"{target}: statements are written whole, to a .parquet file.")
@@ -111,7 +109,7 @@ def export(
 
 
 def log(place: str, at: str | None) -> list[Plain]:
-    return [_plain(one) for one in Ledger(safe(place)).log(at)]
+    return [_plain(one) for one in Ledger(without_password(place)).log(at)]
 
 
 def _plain(batch: Batch) -> Plain:
@@ -137,7 +135,7 @@ def line(batch: Plain) -> str:
 
 
 def show(place: str, item: str, at: str | None, policy: str) -> Plain:
-    ledger = Ledger(safe(place))
+    ledger = Ledger(without_password(place))
     said = ledger.show(item, at)
     labels = ledger.labels(at, policy=policy, models=True)
     row = (
@@ -172,11 +170,14 @@ def page(found: Plain) -> str:
 
 
 def diff(place: str, before: str, after: str | None, policy: str) -> list[Plain]:
-    return [asdict(one) for one in Ledger(safe(place)).diff(before, after, policy=policy)]
+    return [asdict(one) for one in Ledger(without_password(place)).diff(before, after, policy=policy)]
 
 
 def disagreements(place: str, at: str | None, models: bool) -> list[Plain]:
-    return [{"item": item, "label": label} for item, label in Ledger(safe(place)).disagreements(at, models=models)]
+    return [
+        {"item": item, "label": label}
+        for item, label in Ledger(without_password(place)).disagreements(at, models=models)
+    ]
 
 
 def undo(
@@ -189,7 +190,7 @@ def undo(
     note: str,
     say: Say,
 ) -> Plain:
-    ledger = Ledger(safe(place))
+    ledger = Ledger(without_password(place))
     number = ledger.undo(batch, item=item, label=label, **source, by=user(by), note=note)
     say(f"Taken back by batch {number}; `partly ledger undo LEDGER {number}` gives it back.")
     return {"batch": number}
@@ -200,7 +201,7 @@ def undo(
 
 def change(place: str, what: str, names: list[str], other: str | None, author: str | None, say: Say) -> Plain:
     """One change; `other` is the label that is split, the parent of those added, or the name to be had."""
-    ledger, by = Ledger(safe(place)), user(author)
+    ledger, by = Ledger(without_password(place)), user(author)
     if what == "add":
         number = ledger.add(names, parent=other, author=by)
     elif what == "split":
@@ -217,7 +218,7 @@ def change(place: str, what: str, names: list[str], other: str | None, author: s
 
 
 def labels(place: str, at: str | None) -> list[Plain]:
-    there = Ledger(safe(place)).vocabulary(at).labels
+    there = Ledger(without_password(place)).vocabulary(at).labels
     return [
         {
             "label": one.name,
@@ -236,17 +237,6 @@ def label_line(label: Plain) -> str:
 
 
 # ---------------------------------------------------------------- what is typed
-
-
-def safe(place: PathLike) -> Place:
-    """A password on a command line is seen by all who list processes, and kept by the shell."""
-    found = place_of(place)
-    if found.has_password:
-        raise SettingError(
-            f"{found.shown}: give no password on the command line, where others see it. Put it into the environment "
-            "variable PGPASSWORD, or into ~/.pgpass."
-        )
-    return found
 
 
 def user(name: str | None) -> str:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from partly import files
 from partly.active import Loop
-from partly.commands.ledger import safe
 from partly.commands.opening import Say
 from partly.errors import CheckpointError
-from partly.ledger import Ledger
+from partly.ledger import Ledger, without_password
 from partly.ledger.places import Place
 
 BEGAN = "ledger.json"  # in the run folder: which ledger it asks about, and as after which batch
@@ -29,7 +28,7 @@ class Home:
     @classmethod
     def of(cls, labels: Path, run: Path) -> Home:
         """As the folder says, or as it is now."""
-        place = safe(labels)
+        place = without_password(labels)
         if (run / BEGAN).exists():
             said = files.read_sealed(run / BEGAN)
             if said["ledger"] != place.shown:

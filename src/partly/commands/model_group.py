@@ -1,5 +1,7 @@
 """Commands about one model: parse, call, print. What they do is in a module each."""
 
+# Long because `train` alone has forty options.
+
 from __future__ import annotations
 
 from pathlib import Path

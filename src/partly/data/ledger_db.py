@@ -14,11 +14,9 @@ from typing import Any
 from partly.data.matching import arranged
 from partly.data.meaning import Meaning
 from partly.data.paths import naming
-from partly.errors import DataError
-from partly.files import PathLike
 from partly.labels import Hierarchy, Labels
-from partly.ledger import Ledger, is_sqlite, is_url, place_of
-from partly.ledger.places import Place, wanted
+from partly.ledger import Ledger, is_sqlite, is_url, without_password
+from partly.ledger.places import wanted
 
 HOLDS = "labels"
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
@@ -29,7 +27,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
-    place = _safe(path)
+    place = without_password(path)
     state: Any = wanted(place)
     with naming(Path(place.shown)):
         labels = Ledger(place).labels(**state)
@@ -39,30 +37,19 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
 def write(labels: Labels, path: Path) -> None:
     """A new ledger, in which they are an import; one that is there already is not replaced, since it forgets nothing:
     `partly ledger import` appends."""
-    Ledger.create(_safe(path), labels.names).append_labels(labels, author="labels")
+    Ledger.create(without_password(path), labels.names).append_labels(labels, author="labels")
 
 
 def hierarchy(path: Path) -> Hierarchy | None:
     """That of its vocabulary."""
-    place = _safe(path)
+    place = without_password(path)
     return Ledger(place).hierarchy(dict(place.state).get("at"))
 
 
 def heirs(path: Path, before: Sequence[str]) -> dict[str, list[str]]:
     """Of each label the one of `before` (labels of a model, say) that it is, under whatever name; else those that were
     merged into it; else the nearest above it."""
-    place = _safe(path)
+    place = without_password(path)
     there = Ledger(place).vocabulary(dict(place.state).get("at"))
     found = zip(there.names, there.sources(before), strict=True)
     return {name: [before[j] for j in positions] for name, positions in found}
-
-
-def _safe(path: PathLike) -> Place:
-    """Where labels lie is printed and written down; a password must be in neither."""
-    place = place_of(path)
-    if place.has_password:
-        raise DataError(
-            f"{place.shown}: give no password with a place, which is printed and written into run folders. "
-            "Put it into the environment variable PGPASSWORD, or into ~/.pgpass."
-        )
-    return place

@@ -21,7 +21,7 @@ number of the batch that is there and appends nothing, so that whoever does not 
 from partly.ledger.book import Difference, Ledger, Statement
 from partly.ledger.folding import POLICIES, RANKS
 from partly.ledger.history import Batch
-from partly.ledger.places import is_sqlite, is_url, place_of
+from partly.ledger.places import is_sqlite, is_url, place_of, without_password
 from partly.ledger.vocabulary import Change, Label, Vocabulary
 
 __all__ = [
@@ -37,4 +37,5 @@ __all__ = [
     "is_sqlite",
     "is_url",
     "place_of",
+    "without_password",
 ]

@@ -1,5 +1,7 @@
 """Ledger: statements appended, taken back and folded into Labels."""
 
+# Long because it is the whole face of a ledger, with a sentence for each of its words; the work is done beside it.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -68,6 +68,17 @@ def place_of(where: PathLike | Place) -> Place:
     return Place(Path(unquote(file["path"].partition("?")[0]) if file else bare), state=state)
 
 
+def without_password(where: PathLike | Place) -> Place:
+    """The same, of who types it or writes it down: others see command lines, and places stand in run folders."""
+    place = place_of(where)
+    if place.has_password:
+        raise DataError(
+            f"{place.shown}: give no password with the place of a ledger, where others see it. Put it into the "
+            "environment variable PGPASSWORD, or into ~/.pgpass."
+        )
+    return place
+
+
 def _state(query: str) -> tuple[tuple[tuple[str, str], ...], str]:
     """What is said of the state, and what is for the server."""
     pairs = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name in STATE]
