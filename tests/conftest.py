@@ -1,8 +1,9 @@
-"""The same numbers on every machine: one thread, and hypothesis without chance. Nothing is kept in anybody's cache."""
+"""The same on every machine: one thread, hypothesis without chance, Ctrl-C that is heard; nobody's cache is used."""
 
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 
 # Before torch is imported; child processes inherit it.
@@ -11,6 +12,8 @@ for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 CACHE = tempfile.TemporaryDirectory(prefix="partly-tests-")  # goes when the tests end
 os.environ["PARTLY_CACHE"] = CACHE.name
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts with it ignored
 
 import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402

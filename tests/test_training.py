@@ -669,12 +669,8 @@ def test_a_signal_that_comes_while_the_loop_looks_is_saved_for(tmp_path: Path, m
 
 def test_without_a_folder_ctrl_c_is_an_ordinary_interrupt() -> None:
     method, pool, clock = make()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it otherwise
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            training.train(method, pool, clock, watch=lambda *_: signal.raise_signal(signal.SIGINT))
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(KeyboardInterrupt):
+        training.train(method, pool, clock, watch=lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 @pytest.mark.usefixtures("quick_disk")

@@ -67,6 +67,16 @@ def test_all_end_at_once_when_the_caller_leaves() -> None:
     assert not any(alive(process.pid) for process in begun if process.pid)
 
 
+def deaf(_: object) -> bool:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_ctrl_c_is_for_the_parent_alone() -> None:
+    """From a worker's first instruction on: one that still imports must not end with a traceback of its own."""
+    assert list(local.results([1], deaf, 1)) == [(1, True)]
+    assert not deaf(None)
+
+
 def test_a_signal_stops_a_comparison_and_what_is_finished_stays(tmp_path: Path) -> None:
     """For real, as a terminal does it: to all processes of a command. SIGINT, then SIGTERM to the parent alone."""
     write_split(tmp_path / "tiny.npz")

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from types import ModuleType
 from typing import Any, TypeVar
@@ -82,7 +83,7 @@ def results(jobs: Sequence[Job], work: Callable[[Job], Any], count: int) -> Iter
 def _started(context: Any, work: Callable[[Any], Any]) -> _Worker:
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work), daemon=True)
-    with _without_script():
+    with _without_script(), _without_ctrl_c():
         process.start()
     theirs.close()
     return _Worker(process, ours)
@@ -100,12 +101,23 @@ def _without_script() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
+@contextmanager
+def _without_ctrl_c() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal, and the parent decides. Processes that start within this have it
+    blocked from their first instruction on, long before they could ask for that themselves; here it comes late."""
+    resource_tracker.ensure_running()  # multiprocessing starts it with the first process, and unblocks all then
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
     """In the worker: one thread, so that neither the number of workers nor an interruption changes a bit."""
     import torch
 
     torch.set_num_threads(1)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches every process of a terminal; the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     if parent is not None:
