@@ -141,6 +141,19 @@ def searched(method: Imcl, **lambdas: float) -> tuple[torch.Tensor, torch.Tensor
     return method.similar(own, own)[0], found[0]
 
 
+def test_similar_by_features_is_the_same_whatever_the_network_says() -> None:
+    """The fixed similarity of table 4, where features are given; labels are rebuilt with the weights of features."""
+    before, after = (made(similar_by=by) for by in ("features", "both"))
+    with torch.no_grad():
+        own = some(before, ITEMS)
+        other = replace(own, scores=-own.scores, z=-own.z)
+        support, labels, features = before.similar(own, own)
+        assert (support >= 0).sum(dim=1).max() >= 2
+        assert torch.equal(labels, features)
+        assert all(torch.equal(a, b) for a, b in zip((support, labels), before.similar(other, other)[:2], strict=True))
+        assert not torch.equal(after.similar(own, own)[0], after.similar(other, other)[0])
+
+
 def test_lambdas_matter() -> None:
     plain = trained(lambda_y=0.0, lambda_f=0.0)
     for other in ({"lambda_y": 1.0, "lambda_f": 0.0}, {"lambda_y": 0.0, "lambda_f": 1.0}):

@@ -20,7 +20,8 @@ warmup = 0 it starts from that training's end. Atoms of the bank are as they wer
 gradient.
 
 `graph` is "co-occurrence" (counted on known entries), "identity", or a file with the columns label, related and perhaps
-weight; `edges` is the most that a label has. `candidates` are the other items of the batch, or a bank of at most `bank`
+weight; `edges` is the most that a label has. `similar_by` "features" seeks similar items by features alone, and rebuilds labels with the weights of features: on
+given features they are then the same throughout, the fixed similarity of table 4. `candidates` are the other items of the batch, or a bank of at most `bank`
 items, refreshed every `refresh` epochs. `side` is a file with the columns item and class: a class is joined to the
 label vectors with `side_weight`, when similar items are sought. `PRESETS` has the settings of the paper and the code.
 
@@ -95,6 +96,7 @@ class Imcl(Method):
         candidates: Literal["batch", "bank"] = "batch",
         bank: int = 4096,
         refresh: int = 1,
+        similar_by: Literal["both", "features"] = "both",
         warmup: float = 0.5,
         relative: bool = True,
         scaled_search: bool = False,
@@ -114,7 +116,7 @@ class Imcl(Method):
         within(1e-6, 1, no_value=no_value)
         self.lambdas, self.relative, self.tanh = (lambda_y, lambda_f), relative, tanh
         self.scaled_search, self.side, self.side_weight = scaled_search, side, side_weight
-        self.refresh, self.warmup = refresh, warmup
+        self.refresh, self.similar_by, self.warmup = refresh, similar_by, warmup
         self.pursuit = partial(joint_nonnegative_omp, k=k, solver=solver, stop=stop, tolerance=tolerance)
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
@@ -208,6 +210,8 @@ class Imcl(Method):
         heard = others.with_side(self.vectors.heard(others.scores, others.z), self.side_weight, count)
         scales = self.scale if self.scaled_search and self.scale.all() else torch.ones_like(self.scale)
         lambda_y, lambda_f = (scales * scales.new_tensor(self.lambdas)).tolist()
+        if self.similar_by == "features":  # in the place of labels too, so that both have the same weights
+            labels, heard = own.features, others.features
         views = (own.features, labels, others.features, heard)
         return self.pursuit(*views, lambda_y=lambda_y, lambda_f=lambda_f, exclude=own.places(others))
 

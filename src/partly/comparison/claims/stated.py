@@ -92,6 +92,7 @@ class Claim:
     scenarios: tuple[str, ...] = ()
     heads: tuple[str, ...] = ("mlp",)
     metrics: tuple[str, ...] = ("mAP",)
+    recipe: Mapping[str, Any] = field(default_factory=dict)  # what the experiment fixed, for both sides
     along: str = "scenarios"  # what the steps of a trend are: 'scenarios', or 'metrics'
     a: tuple[str, ...] = ()  # rows of the method, the paper's own setting first; 'sgd: row' for both sides under SGD
     b: tuple[str, ...] = ()  # it is to be above each of them; as many steps, and as large a search, as a
@@ -134,13 +135,14 @@ class Claim:
                 head,
                 optimizer,
                 metric,
+                json.dumps(self.recipe),
             )
             for metric, place in product(metrics, places)
         ]
         tuned = "".join(f", {word}" for word in row.split(", ")[1:] if word.startswith("tuned "))
         other = {"experiment": self.experiment, "data": data, "head": head, "optimizer": optimizer} | self.against
         scenarios, score = other.pop("scenarios", self.scenarios), other.pop("metric", "")
-        other["recipe"] = json.dumps(other.get("recipe", {}))
+        other["recipe"] = json.dumps(other.get("recipe", self.recipe))
         own = [
             Where(
                 scenario=scenarios[place],
