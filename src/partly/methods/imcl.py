@@ -19,11 +19,13 @@ paper starts, is the share `warmup` of the epochs; none of these is chosen as th
 warmup = 0 it starts from that training's end. Atoms of the bank are as they were when it was refreshed, and get no
 gradient.
 
-`graph` is "co-occurrence" (counted on known entries), "identity", or a file with the columns label, related and perhaps
-weight; `edges` is the most that a label has. `similar_by` "features" seeks similar items by features alone, and rebuilds labels with the weights of features: on
-given features they are then the same throughout, the fixed similarity of table 4. `candidates` are the other items of the batch, or a bank of at most `bank`
-items, refreshed every `refresh` epochs. `side` is a file with the columns item and class: a class is joined to the
-label vectors with `side_weight`, when similar items are sought. `PRESETS` has the settings of the paper and the code.
+`graph` is "co-occurrence" (counted on known entries), "names" (labels whose names mean something alike, by `minilm`),
+"identity", or a file with the columns label, related and perhaps weight; `edges` is the most that a label has.
+`similar_by` = "features" seeks similar items by features alone, and rebuilds labels with the weights of features: where
+features are given, who is similar then never changes (the fixed similarity of table 4). `candidates` are the other
+items of the batch, or a bank of at most `bank` items, refreshed every `refresh` epochs. `side` is a file with the
+columns item and class: a class is joined to the label vectors with `side_weight`, when similar items are sought.
+`PRESETS` has the settings of the paper and the code.
 
 Defaults: lambdas, k and edges are the paper's for Open Images. On a validation part of the features of VOC 2012, 10 %
 known, one seed and a linear head, they and warmup = 0.5 were 6.3 points of mAP above `bce`. On 2,000 items of it, where

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,11 @@ from torch import Tensor, nn
 
 from partly.errors import SettingError, did_you_mean, within
 from partly.labels import Labels
+from partly.networks.label_vectors import MINILM, MINILM_SIZE, label_vectors
 from partly.similarity.mixing import mixed
 from partly.similarity.side_information import read_edges
 
-SOURCES = ("co-occurrence", "identity")
+SOURCES = ("co-occurrence", "names", "identity")
 BLOCK = 1 << 22  # pairs of labels that are counted at a time
 Indices = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
@@ -49,12 +51,15 @@ class LabelGraph(nn.Module):
 
     @torch.no_grad()
     def connect(self, source: str, labels: Labels) -> None:
-        """Hear from what `source` says: "co-occurrence" of these labels, "identity" (nobody), or a file of edges.
+        """Hear from what `source` says: "co-occurrence" of these labels, "names" that mean something alike, "identity"
+        (nobody), or a file of edges.
 
         A label itself counts 1 and the others by how strong the edges are; the weights of a label add up to 1.
         """
         if source == "co-occurrence":
             others, strengths = cooccurring(labels, self.edges)
+        elif source == "names":
+            others, strengths = named_alike(labels.names, self.edges)
         elif source == "identity":
             others, strengths = np.full((labels.shape[1], self.edges), -1), np.zeros((labels.shape[1], self.edges))
         elif not Path(source).suffix:
@@ -91,6 +96,22 @@ def cooccurring(labels: Labels, most: int) -> tuple[Indices, Numbers]:
         others[rows] = np.where(times > 0, best, -1)
         shares[rows] = times / np.maximum(1, np.take_along_axis(asked, best, axis=1))
     return others, shares
+
+
+def named_alike(names: Sequence[str], most: int) -> tuple[Indices, Numbers]:
+    """The `most` labels whose names are nearest in meaning to that of a label, by the cosine of their vectors, which is
+    the strength, in the form of `cooccurring`; -1 and 0 where it is not above 0."""
+    vectors = torch.nn.functional.normalize(label_vectors(MINILM, names, MINILM_SIZE), dim=1)
+    others, cosines = np.full((len(names), most), -1, np.int64), np.zeros((len(names), most))
+    size = max(1, BLOCK // max(1, len(names)))
+    for start in range(0, len(names) if most else 0, size):
+        rows = torch.arange(start, min(start + size, len(names)))
+        alike = vectors[rows] @ vectors.T
+        alike[torch.arange(len(rows)), rows] = 0.0
+        best = alike.sort(dim=1, descending=True, stable=True)
+        value, place = best.values[:, :most].numpy(), best.indices[:, :most].numpy()
+        others[rows], cosines[rows] = np.where(value > 0, place, -1), np.maximum(value, 0)
+    return others, cosines
 
 
 def strongest(pairs: tuple[Indices, Indices, Numbers], labels: int, most: int) -> tuple[Indices, Numbers]:
