@@ -4,7 +4,8 @@ make of them.
     python benchmarks/pictures.py decode DATA [--size 224] [--times 1] [--pictures 300] [--rounds 15]
     python benchmarks/pictures.py mapped DATA [--rounds 15]
     python benchmarks/pictures.py frozen DATA --out lines.jsonl
-    python benchmarks/pictures.py tuned DATA --out lines.jsonl [--size 128] [--epochs 6] [--stages 4]
+    python benchmarks/pictures.py tuned DATA --out lines.jsonl [--size 128] [--epochs 6] [--stages 4] [--seeds 1]
+    python benchmarks/pictures.py pooled DATA --out lines.jsonl [--size 224] [--seeds 5]
 
 DATA is a folder of pictures, with their labels and a column `split` in DATA.csv. One thread each.
 
@@ -18,7 +19,7 @@ not run again. `frozen` has the head learn from pooled features at the backbone'
 by three folds) on the same features and known entries. `tuned` compares that at one size (--size) with the last
 --stages of the backbone learning along, from augmented pictures, for --epochs. Seconds of a frozen cell are without
 those of the features, which are made once (a row of their own); it learns for as many epochs as the default recipe
-says.
+says. `pooled` compares means, largest values and WELDON's regions as features of the frozen backbone.
 """
 
 # Long because it is four small benchmarks of one thing.
@@ -36,6 +37,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +79,7 @@ def main() -> None:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["decode", "mapped", "frozen", "tuned"])
+    parser.add_argument("what", choices=["decode", "mapped", "frozen", "tuned", "pooled"])
     parser.add_argument("data", type=Path)
     parser.add_argument("--size", type=int)
     parser.add_argument("--times", type=int, default=1, help="enlarge the pictures before they are decoded")
@@ -85,6 +87,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--stages", type=int, default=4)
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("pictures.jsonl"))
     parser.add_argument("--cell", help="measure one cell in this process")
     options = parser.parse_args()
@@ -213,13 +216,25 @@ def cells(options: argparse.Namespace) -> Iterator[Cell]:
                 for row in ("bce", "auto", "LR"):
                     yield {"backbone": backbone, "stages": 0, "scenario": scenario, "row": row, "seed": 0}
         return
+    if options.what == "pooled":
+        for seed, pooling, scenario, row in product(
+            range(options.seeds), ("gap", "gmp", "weldon"), ("uniform:0.1", ALL), ("bce", "LR")
+        ):
+            where = {"backbone": "efficientnet-lite0", "size": options.size, "stages": 0, "pooling": pooling}
+            yield where | {"scenario": scenario, "row": row, "seed": seed}
+        return
+    for seed in range(options.seeds):
+        yield from tuned_cells(options, seed)
+
+
+def tuned_cells(options: argparse.Namespace, seed: int) -> Iterator[Cell]:
     for scenario, rows in ((ALL, METHODS[:1]), ("uniform:0.1", METHODS), ("single-positive", METHODS)):
         # Where no no is known, cross-entropy on known entries has nothing to tell apart: beside it unknown as no.
         for row in ("assume-negative", *rows) if scenario == "single-positive" else rows:
             for stages in (0, options.stages):
                 epochs = {"epochs": options.epochs} if stages else {}
                 where = {"backbone": "efficientnet-lite0", "size": options.size, "stages": stages}
-                yield where | epochs | {"scenario": scenario, "row": row, "seed": 0}
+                yield where | epochs | {"scenario": scenario, "row": row, "seed": seed}
 
 
 def collect(options: argparse.Namespace) -> None:
@@ -257,9 +272,10 @@ def measured(options: argparse.Namespace, cell: Cell) -> dict[str, float]:
 
 def made_features(options: argparse.Namespace, cell: Cell) -> Dataset:
     """By the backbone as it comes, once for all cells."""
-    size = cell.get("size")
-    folder = options.out.parent / f"{cell['backbone']}-{size or 'own'}"
-    features(str(options.data), folder, backbone=cell["backbone"], settings={"size": size}, size=size, device="cpu")
+    size, pooling = cell.get("size"), cell.get("pooling")
+    folder = options.out.parent / f"{cell['backbone']}-{size or 'own'}{f'-{pooling}' if pooling else ''}"
+    settings = {"size": size} | ({"pooling": pooling} if pooling else {})
+    features(str(options.data), folder, backbone=cell["backbone"], settings=settings, size=size, device="cpu")
     return read(folder, labels=options.data.with_suffix(".csv"))
 
 
