@@ -135,14 +135,14 @@ class Claim:
                 head,
                 optimizer,
                 metric,
-                json.dumps(self.recipe),
+                json.dumps(self.recipe, sort_keys=True),
             )
             for metric, place in product(metrics, places)
         ]
         tuned = "".join(f", {word}" for word in row.split(", ")[1:] if word.startswith("tuned "))
         other = {"experiment": self.experiment, "data": data, "head": head, "optimizer": optimizer} | self.against
         scenarios, score = other.pop("scenarios", self.scenarios), other.pop("metric", "")
-        other["recipe"] = json.dumps(other.get("recipe", self.recipe))
+        other["recipe"] = json.dumps(other.get("recipe", self.recipe), sort_keys=True)
         own = [
             Where(
                 scenario=scenarios[place],
