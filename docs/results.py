@@ -16,6 +16,7 @@ from pathlib import Path
 from partly.comparison import (
     areas,
     blocks,
+    by_number,
     claims,
     gap_map,
     hidden_pictures,
@@ -77,6 +78,14 @@ yes (one yes per item; `cls` with two hidden layers); and F1 of the pseudo-label
 of the methods that have some (`refine` knows coarse labels, and all labels of 1/64 of the items).
 
 ![Found hidden yes, and recover rate, over the epochs](results/hidden-epochs.svg)
+"""
+BY_NUMBER = """\
+## By the number of wholly known items
+
+The same methods over how many items have all of their labels known, whatever share of the set that is: mean over seeds,
+with the 95 % interval.
+
+![Test mAP over the number of wholly known items, a line a method]({})
 """
 CLAIMS = """\
 # Claims of the papers
@@ -152,6 +161,9 @@ def _page(experiment: Experiment, ours: list[Line], made: dict[str, bytes]) -> b
         parts += [areas.markdown(ours, 2, save)]
     else:
         parts += [score_tables.markdown(ours, 2, over=experiment.over)]
+        numbers = by_number.series(ours, "mAP")
+        if numbers:
+            parts += ["", BY_NUMBER.format(save("by number", by_number.draw(numbers, "mAP")))]
     return "\n".join(parts).encode()
 
 
