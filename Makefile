@@ -23,6 +23,7 @@ test: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell src tests docs benchmarks experiments .ci .github $(wildcard *.md)
 
 types: setup
 	$(BIN)/mypy

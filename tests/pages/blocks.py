@@ -1,7 +1,7 @@
 """The code blocks of README, CONTRIBUTING and the guides, as they stand there.
 
-A block is Python or shell: as it says, or, where it says nothing, shell if it begins with a program. One that cannot be run
-here begins with the line `# not run in the tests: why`, which readers see too.
+A block is Python or shell: as it says, or, where it says nothing, shell if it begins with a program. One that cannot be
+run here begins with the line `# not run in the tests: why`, which readers see too.
 """
 
 from __future__ import annotations

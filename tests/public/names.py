@@ -1,6 +1,7 @@
 """What is public, read from where it is said: the names of docs/api.md, and the commands with their options.
 
-`python tests/public/names.py` writes the listing that `test_listing.py` compares with. Whoever changes it says so in CHANGELOG.md.
+`python tests/public/names.py` writes the listing that `test_listing.py` compares with. Whoever changes it says so in
+CHANGELOG.md.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def commands(command: Any, said: str) -> Iterator[str]:
     """A line for each command: its arguments, then its options with what they are where they are not said."""
     if hasattr(command, "commands"):
         for name in sorted(command.commands):
-            yield from commands(command.commands[name], f"{said} {name}")
+            yield from commands(command.get_command(None, name), f"{said} {name}")  # adds what all commands have
         return
     words = [p.name.upper() if p.param_type_name == "argument" else option(p) for p in command.params]
     yield " ".join([said, *sorted(words, key=lambda word: word.startswith("["))])

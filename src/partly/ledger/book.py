@@ -324,6 +324,7 @@ class Ledger:
 
     def rename(self, label: str, name: str, *, author: str = "partly") -> int:
         """Call a label something else; what was said of it stays."""
+
         def changes(there: Vocabulary, free: int) -> list[Change]:
             refuse_taken(there, checked_names([name]), but=[label])
             (number,) = there.numbers([label])
