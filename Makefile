@@ -53,6 +53,7 @@ evidence-smoke: setup
 	$(BIN)/python benchmarks/evidence.py --smoke
 
 bench: setup
+	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/compare.py
