@@ -46,7 +46,7 @@ def labels(folder: Path, observed: Labels, test: Labels) -> None:
     kinds = Labels.from_ternary(observed.ternary()[:, [0, 0, 1]], names=["kitty", "tomcat", "puppy"], ids=observed.ids)
     partly.write(kinds, folder / "theirs.csv")
     partly.Ledger.create(folder / "theirs.db", names=["cat"]).append(["0.jpg"], ["cat"], [1], author="berta")
-    table(folder / "parents.csv", list(PARENTS), {"parent": list(PARENTS.values())}, "label")
+    table(folder / "parents.csv", list(PARENTS), {"parent": list(PARENTS.values())}, "child")
     yes = [(row + 1, column + 1) for row, column in np.argwhere(observed.positive)]
     coco = {
         "images": [{"id": row + 1, "file_name": name} for row, name in enumerate(observed.ids)],

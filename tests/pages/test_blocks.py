@@ -20,7 +20,7 @@ from pages.prepared import prepare
 from partly.commands import cli
 
 CODE = [page for page in PAGES if any(block.language for block in blocks(page))]
-MARKED = 6  # blocks that say that they are not run, and why
+MARKED = 10  # blocks that say that they are not run, and why
 
 
 @pytest.fixture(scope="session")
