@@ -23,6 +23,7 @@ test: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell src tests docs benchmarks experiments .ci .github $(wildcard *.md)
 
 types: setup
 	$(BIN)/mypy
@@ -52,6 +53,7 @@ evidence-smoke: setup
 	$(BIN)/python benchmarks/evidence.py --smoke
 
 bench: setup
+	$(BIN)/python benchmarks/start.py
 	$(BIN)/python benchmarks/step.py
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/compare.py

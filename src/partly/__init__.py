@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"  # the only place that says so; CITATION.cff and CHANGELOG.md are compared with it by a test
 
 if TYPE_CHECKING:
     from partly import (
@@ -91,12 +91,14 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in __all__:
-        return importlib.import_module(f"partly.{name}")
-    raise AttributeError(f"module 'partly' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a checker that saw it would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            return getattr(importlib.import_module(_HOMES[name]), name)
+        if name in __all__:
+            return importlib.import_module(f"partly.{name}")
+        raise AttributeError(f"module 'partly' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

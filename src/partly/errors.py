@@ -9,7 +9,17 @@ from collections.abc import Iterable
 
 
 class PartlyError(ValueError):
-    """Something the caller can put right. The base of all errors of this package."""
+    """Something the caller can put right. The base of all errors of this package.
+
+    Examples
+    --------
+    >>> import partly
+    >>> try:
+    ...     partly.Labels.from_ternary([[2]])
+    ... except partly.PartlyError as error:
+    ...     print(type(error).__name__)
+    LabelError
+    """
 
 
 class LabelError(PartlyError):

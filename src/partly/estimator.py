@@ -41,42 +41,82 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method : name of a method (see `partly.methods()`), or "auto": on features a portfolio that is blended by what each
+    method
+        Name of a method (see `partly.methods()`), or "auto": on features a portfolio that is blended by what each
         part is worth on held-out entries, else the plain method that fits what is known.
-    head : "linear", "mlp", "kernel", ...: what comes after the features (or after the backbone of pictures); "auto"
+    head
+        "linear", "mlp", "kernel", ...: what comes after the features (or after the backbone of pictures); "auto"
         takes the best that the method can be solved or trained with.
-    epochs, batch_size, lr, weight_decay : None takes what `partly.run.default_recipe` says for these items.
-    optimizer : "adamw" (which None is), "sgd" (momentum 0.9), "adam" or "rmsprop".
-    seed : same seed, same data, same settings: same bits.
-    settings : the method's own settings, a dictionary.
-    device : "auto" (a GPU if there is one), "cpu", "cuda", ...
-    run_dir : a folder to save in; fitting again with the same data and parameters goes on where it stopped.
-    progress : show a progress bar.
-    backbone : what makes features of pictures: a name ("efficientnet-lite0", "hf:FOLDER"), or a torch module of your
+    epochs, batch_size, lr, weight_decay
+        None takes what `partly.run.default_recipe` says for these items.
+    optimizer
+        "adamw" (which None is), "sgd" (momentum 0.9), "adam" or "rmsprop".
+    seed
+        Same seed, same data, same settings: same bits.
+    settings
+        The method's own settings, a dictionary.
+    device
+        "auto" (a GPU if there is one), "cpu", "cuda", ...
+    run_dir
+        A folder to save in; fitting again with the same data and parameters goes on where it stopped.
+    progress
+        Show a progress bar.
+    backbone
+        What makes features of pictures: a name ("efficientnet-lite0", "hf:FOLDER"), or a torch module of your
         own (or what makes one); None takes the one there is for them. `head` may be your own too.
-    head_settings, backbone_settings : their own settings, such as {"hidden": 256} of the head "mlp".
-    budget : how long the portfolio of "auto" may take: minutes, or "20x" for twenty plain fits; None: until it is done.
-    folds : train so many further models, each without a part of the items, for `out_of_fold_`; None trains none. The
+    head_settings, backbone_settings
+        Their own settings, such as {"hidden": 256} of the head "mlp".
+    budget
+        How long the portfolio of "auto" may take: minutes, or "20x" for twenty plain fits; None: until it is done.
+    folds
+        Train so many further models, each without a part of the items, for `out_of_fold_`; None trains none. The
         methods that are solved, "auto" among them, have out-of-fold scores of their own.
-    augment : change pictures that lie in files at random while they are learned from: True, False, or settings of
+    augment
+        Change pictures that lie in files at random while they are learned from: True, False, or settings of
         `partly.pictures.augmentation.Augmentation`; None: wherever it can be done.
-    recipe : "durand2019", "zhou2022", ...: what a paper says of its training, for all that is left open.
-    schedule, schedule_settings : of the learning rate: "cosine" (which None is), "step", "plateau" or "constant".
-    accumulate : so many batches make one step of the optimiser.
-    average : such as 0.999: an exponential average of the weights over the steps is what is judged, and left behind.
-    precision : of networks, while they learn: "auto" (bfloat16 on a GPU that can), "float32" or "bfloat16".
-    compile : compile networks, while they learn; needs a C++ compiler.
-    hierarchy : a `Hierarchy`, or {child: parent}. What follows from it is learned from, and no label is scored above
+    recipe
+        "durand2019", "zhou2022", ...: what a paper says of its training, for all that is left open.
+    schedule, schedule_settings
+        Of the learning rate: "cosine" (which None is), "step", "plateau" or "constant".
+    accumulate
+        So many batches make one step of the optimiser.
+    average
+        Such as 0.999: an exponential average of the weights over the steps is what is judged, and left behind.
+    precision
+        Of networks, while they learn: "auto" (bfloat16 on a GPU that can), "float32" or "bfloat16".
+    compile
+        Compile networks, while they learn; needs a C++ compiler.
+    hierarchy
+        A `Hierarchy`, or {child: parent}. What follows from it is learned from, and no label is scored above
         its parent, in Python, in files and in an exported graph alike. Each parent needs a column in Y.
-    calibrate : "platt" or "isotonic" makes probabilities calibrated, label by label; None leaves them as they are.
-    thresholds : what a label is called yes for: the best "f1", "precision:0.9", "recall:0.9", or the expected "share"
+    calibrate
+        "platt" or "isotonic" makes probabilities calibrated, label by label; None leaves them as they are.
+    thresholds
+        What a label is called yes for: the best "f1", "precision:0.9", "recall:0.9", or the expected "share"
         of yes; None: 0.5, or what the method has chosen. Both are found on out-of-fold scores of known entries: the
         method's own, else those of `folds` (5) further models. docs/thresholds.md says what if few are known.
 
+    Notes
+    -----
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
     `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `calibration_` (or
     None; `calibration_.told(label_names_)` says how it was found), `label_names_`, `classes_`;
     with "auto" also `portfolio_` (what was tried, what it is worth, how much it counts) and `criterion_`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X, Y)
+    >>> model.predict_proba(X[:3]).shape
+    (3, 2)
+    >>> model.predict(X[:3])
+    array([[1, 0],
+           [0, 1],
+           [0, 0]])
     """
 
     _item_shape: tuple[int, ...]
@@ -335,6 +375,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def partial_fit(self) -> Any:
+        """There is none: the error says what to do instead."""
         raise AttributeError(NO_PARTIAL_FIT)
 
     def explain(self, X: Any, Y: Any, item: int, label: str, most: int = 5) -> dict[str, Any]:
@@ -441,6 +482,36 @@ def calibrate(
     stays as it is. method and thresholds: as `calibrate` and `thresholds` of `Classifier`, which need no such items.
 
     labels: what is known of these items, as Y in `fit`. Items of training would make probabilities too bold.
+
+    Parameters
+    ----------
+    model : Classifier
+        A fitted one.
+    X : items
+        That it has not seen.
+    labels : Labels, or array of [N, L]
+        What is known of them.
+    method : "platt" or "isotonic", optional
+        How probabilities are mapped.
+    thresholds : "f1", "precision:0.9", ..., optional
+        What thresholds are for.
+
+    Returns
+    -------
+    Classifier
+        A calibrated copy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X[:30], Y[:30])
+    >>> better = partly.calibrate(model, X[30:], Y[30:], "platt", thresholds="f1")
+    >>> better.thresholds_.shape
+    (2,)
     """
     check_is_fitted(model, "fitted_")
     calling.check(method, thresholds)

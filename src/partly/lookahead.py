@@ -38,6 +38,36 @@ def pseudo_label_gradient(
     The step is one of plain gradient descent, at rate `lr`, on the mean cross-entropy of the items x [B, ...] against
     pseudo [B, L], values from 0 to 1. The loss is that on the known entries of z_val [V, L]. The network is looked at
     as it predicts (no dropout, batch normalisation at rest) and left as it was; frozen weights stay where they are.
+
+    Parameters
+    ----------
+    network : nn.Module
+        Items -> logits.
+    x : Tensor, [B, ...]
+        The items of the step.
+    pseudo : Tensor, [B, L]
+        Their pseudo-labels, from 0 to 1.
+    x_val : Tensor, [V, ...]
+        The validation items.
+    z_val : Tensor, [V, L]
+        +1 yes, -1 no, 0 unknown.
+    lr : float
+        Of the step.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        Below 0 where a larger pseudo-label would help.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from partly.lookahead import pseudo_label_gradient
+    >>> network, x = torch.nn.Linear(1, 1), torch.ones(1, 1)
+    >>> yes = torch.ones(1, 1, dtype=torch.int8)
+    >>> gradient = pseudo_label_gradient(network, x, torch.full((1, 1), 0.5), x, yes, lr=0.1)
+    >>> bool(gradient < 0)  # the item itself is yes: a larger pseudo-label helps
+    True
     """
 
     def fits(logits: Tensor) -> Tensor:

@@ -49,6 +49,27 @@ def average_precision(scores: Any, labels: Any) -> Floats:
     infinite ones are fine; NaN is refused. Here and in all that follows, `scores` may also come in blocks: an iterator
     over arrays [B, L] of item after item, such as `Classifier.predict_proba_blocks` gives. Then, where labels are
     sparse, only the scores of known entries are kept.
+
+    Parameters
+    ----------
+    scores : array [N, L], or iterator over blocks of it
+        Logits or probabilities.
+    labels : Labels, or array of [N, L]
+        1 yes, 0 no, NaN unknown.
+
+    Returns
+    -------
+    array, [L]
+        NaN where a label has no known yes or no known no.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> scores = np.array([[0.9, 0.3], [0.6, 0.8], [0.2, 0.4]])
+    >>> labels = partly.Labels.from_nan([[1, 0], [0, 1], [np.nan, 1]])
+    >>> partly.metrics.average_precision(scores, labels)
+    array([1., 1.])
     """
     scores, labels = scored.checked(scores, labels, known_only=True)
     return np.array(
@@ -70,6 +91,29 @@ def by_label(scores: Any, labels: Any, threshold: Threshold = 0.5) -> dict[str, 
     """Per label, each [L]: AP, precision, recall, F1 (NaN where undefined), and counts of known entries.
 
     The counts are yes, no, predicted (as yes) and hits (predicted and yes).
+
+    Parameters
+    ----------
+    scores : array [N, L], or iterator over blocks of it
+        Logits or probabilities.
+    labels : Labels, or array of [N, L]
+        1 yes, 0 no, NaN unknown.
+    threshold : float, or array of [L]
+        From where on a score is called yes.
+
+    Returns
+    -------
+    dict
+        From a name to an array [L].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> scores = np.array([[0.9, 0.3], [0.6, 0.8], [0.2, 0.4]])
+    >>> labels = partly.Labels.from_nan([[1, 0], [0, 1], [np.nan, 1]])
+    >>> partly.metrics.by_label(scores, labels)["recall"]
+    array([1. , 0.5])
     """
     scores, labels, thresholds = _checked_at(scores, labels, threshold)
     return _label_table(scores, labels.ternary(), thresholds)
@@ -80,6 +124,31 @@ def by_group(scores: Any, labels: Any, counts: npt.ArrayLike, groups: int = 5) -
 
     counts: [L], such as how many yes of each label were known in training. Of equal counts the first label is the
     lower; where the labels cannot be divided evenly, the first groups have one more.
+
+    Parameters
+    ----------
+    scores : array [N, L], or iterator over blocks of it
+        Logits or probabilities.
+    labels : Labels, or array of [N, L]
+        1 yes, 0 no, NaN unknown.
+    counts : array of [L]
+        By what labels are put in order.
+    groups : int
+        How many there are.
+
+    Returns
+    -------
+    array, [groups]
+        The mAP of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> scores = np.array([[0.9, 0.3], [0.6, 0.8], [0.2, 0.4]])
+    >>> labels = partly.Labels.from_nan([[1, 0], [0, 1], [np.nan, 1]])
+    >>> partly.metrics.by_group(scores, labels, counts=[10, 3], groups=2)
+    array([1., 1.])
     """
     return grouped(average_precision(scores, labels), counts, groups)
 
@@ -102,6 +171,30 @@ def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5) -> dict[str, 
     one threshold for all labels, or one for each, [L].
     mAP rests on `labels_counted` labels (`labels_undefined` have no AP), CP, CR, CF1 and macro_f1 on
     `labels_with_yes`, OP, OR and OF1 on `entries_known` (`yes` + `no`), exact_match and P@k on `items_counted`.
+
+    Parameters
+    ----------
+    scores : array [N, L], or iterator over blocks of it
+        Logits or probabilities.
+    labels : Labels, or array of [N, L]
+        1 yes, 0 no, NaN unknown.
+    threshold : float, or array of [L]
+        From where on a score is called yes.
+
+    Returns
+    -------
+    dict
+        From the name of a score to its value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> scores = np.array([[0.9, 0.3], [0.6, 0.8], [0.2, 0.4]])
+    >>> labels = partly.Labels.from_nan([[1, 0], [0, 1], [np.nan, 1]])
+    >>> found = partly.metrics.evaluate(scores, labels)
+    >>> found["mAP"], found["OF1"], found["entries_known"]
+    (1.0, 0.6666666666666666, 5)
     """
     return both(scores, labels, threshold)[0]
 
@@ -142,6 +235,27 @@ def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
     """A score of `evaluate` as scikit-learn's `scoring=`: (estimator, X, Y) -> number, on known entries only.
 
     Labels with unknown entries cannot be stratified: give `cross_val_score` a splitter, as in cv=KFold(5).
+
+    Parameters
+    ----------
+    name : str
+        Of a score of `evaluate`.
+
+    Returns
+    -------
+    callable
+        For `scoring=` of scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> from sklearn.model_selection import cross_val_score
+    >>> X = np.random.default_rng(0).normal(size=(60, 4))
+    >>> model = partly.Classifier("bce", head="linear", progress=False)
+    >>> cv = partly.model_selection.YesStratifiedKFold(3)
+    >>> cross_val_score(model, X, (X[:, :2] > 0).astype(float), scoring=partly.metrics.scorer("mAP"), cv=cv).shape
+    (3,)
     """
     names = evaluate([[0.5]], [[1.0]])
     if name not in names:

@@ -32,6 +32,26 @@ class YesStratifiedKFold:
 
     Item after item, those of the rarest label first, to the fold that wants a yes of it most (K. Sechidis,
     G. Tsoumakas, I. Vlahavas. On the Stratification of Multi-label Data. ECML PKDD 2011); unknown counts for nothing.
+
+    Parameters
+    ----------
+    n_splits : int
+        How many folds.
+    seed : int
+        Decides between items that fit alike.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> for train, test in partly.model_selection.YesStratifiedKFold(3).split(X, Y):
+    ...     print(len(train), len(test))
+    40 20
+    40 20
+    40 20
     """
 
     n_splits: int = 5
@@ -46,6 +66,7 @@ class YesStratifiedKFold:
             yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """How many folds: scikit-learn asks."""
         return self.n_splits
 
 
@@ -55,6 +76,25 @@ class EntrySplit:
 
     It asks how well the unknown entries of these same items are filled in. How well new items are labelled is asked by
     folds of items. Known yes and known no of a label are dealt out evenly.
+
+    Parameters
+    ----------
+    n_splits : int
+        How many folds.
+    seed : int
+        Which entries are held out together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> for learned, held_out in partly.model_selection.EntrySplit(2).split(X, Y):
+    ...     print(learned.known.sum(), held_out.known.sum())
+    26 28
+    28 26
     """
 
     n_splits: int = 5
@@ -80,6 +120,7 @@ class EntrySplit:
             yield learned, judged
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """How many folds: scikit-learn asks."""
         return self.n_splits
 
 
@@ -90,6 +131,37 @@ def cross_val_predict(
 
     cv: a number of folds of items (`YesStratifiedKFold`), a splitter of scikit-learn, or `EntrySplit`: then known
     entries have the score of the fold that they were held out of, and unknown ones, of which nobody learned, the mean.
+
+    Parameters
+    ----------
+    estimator : Classifier, PerLabel, or an estimator of scikit-learn
+        Clones of it are fitted.
+    X : items
+        As for `fit`.
+    Y : Labels, or array of [N, L]
+        1 yes, 0 no, NaN unknown.
+    cv : int, or splitter
+        How items or entries are held out.
+    method : str
+        What is asked of each clone.
+    sample_weight : array, optional
+        As for `fit`.
+
+    Returns
+    -------
+    array, [N, L]
+        A score of every entry.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> model = partly.Classifier("bce", head="linear", progress=False)
+    >>> partly.model_selection.cross_val_predict(model, X, Y, cv=3).shape
+    (60, 2)
     """
     labels = paired(count_of(X), Y)
     weights = checked_weights(sample_weight, labels)

@@ -36,21 +36,45 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    estimator : a scikit-learn classifier, a pipeline or a search. X may be what it takes: numbers, a table, texts.
-    unknown : "ignore" leaves unknown entries out, "no" takes them for no, "auto" does so for those labels only of which
+    estimator
+        A scikit-learn classifier, a pipeline or a search. X may be what it takes: numbers, a table, texts.
+    unknown
+        "ignore" leaves unknown entries out, "no" takes them for no, "auto" does so for those labels only of which
         a yes is known and no no.
-    weight_unknown : how much an unknown entry counts where it counts at all: a number, or [N, L]. Known ones count 1.
-    bags : how many estimators share a label, each on all that is known and on as many random entries taken for no as
+    weight_unknown
+        How much an unknown entry counts where it counts at all: a number, or [N, L]. Known ones count 1.
+    bags
+        How many estimators share a label, each on all that is known and on as many random entries taken for no as
         there are yes (bagging of the unlabelled); their scores are averaged. 0: one estimator on everything.
-    seed : for bags, and for a `random_state` that the estimator leaves open. Same seed, same data: same bits.
-    run_dir : a folder to save in, label by label; fitting again with the same data goes on after the last finished one.
-    progress : show a progress bar.
-    trusted : types beyond scikit-learn's own that may be loaded from `run_dir`.
+    seed
+        For bags, and for a `random_state` that the estimator leaves open. Same seed, same data: same bits.
+    run_dir
+        A folder to save in, label by label; fitting again with the same data goes on after the last finished one.
+    progress
+        Show a progress bar.
+    trusted
+        Types beyond scikit-learn's own that may be loaded from `run_dir`.
 
+    Notes
+    -----
     A label whose entries all say the same gets their smoothed share. An estimator without `predict_proba` is asked for
     its `decision_function`, squeezed into 0 to 1: that ranks, and is no probability.
 
     Attributes after `fit`: `fitted_` (what each label has become), `label_names_`, `classes_`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> model = partly.PerLabel(LogisticRegression(), progress=False).fit(X, Y)
+    >>> model.predict(X[:3])
+    array([[1, 0],
+           [0, 1],
+           [0, 0]])
     """
 
     def __init__(
@@ -182,6 +206,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def partial_fit(self) -> Any:
+        """There is none: the error says what to do instead."""
         raise AttributeError(NO_PARTIAL_FIT)
 
     def score(self, X: Any, y: Any) -> float:

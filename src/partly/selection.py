@@ -47,5 +47,28 @@ def co_label_selection(own: Tensor, peer: Tensor, z: Tensor, keep_high: float, k
     The peer takes out likely yes, and leaves the share `keep_high` with its smallest losses; of these the network takes
     out what it knows already, and leaves the share `keep_low` with its own largest losses. Both shares are rounded
     down. Only the order counts: logits will do for losses, since as a no the larger logit has the larger loss.
+
+    Parameters
+    ----------
+    own, peer : Tensor, [B, L]
+        Losses of every entry as a no, by the network and by its peer.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    keep_high, keep_low : float
+        The shares that are left by the peer, and then by the network.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        Boolean.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from partly.selection import co_label_selection
+    >>> losses = torch.tensor([[0.1, 0.2, 0.3, 4.0]])
+    >>> z = torch.zeros(1, 4, dtype=torch.int8)
+    >>> co_label_selection(losses, losses, z, keep_high=0.75, keep_low=0.7)
+    tensor([[False,  True,  True, False]])
     """
     return small_loss(-own, small_loss(peer, z == 0, keep_high), keep_low)

@@ -42,7 +42,7 @@ def test_both_files_and_the_example_of_the_page(run: str) -> None:
     partly("predict", run, "digits", "--out", "scores.csv")
     wanted = read_scores("scores.csv").values
     np.save("features.npy", read("digits").test.items.take(slice(None)).numpy())
-    (example,) = re.findall(r"```py\n(import json\n.*?)```", PAGE.read_text("utf-8"), re.S)
+    (example,) = re.findall(r"```python\n(import json\n.*?)```", PAGE.read_text("utf-8"), re.S)
     example += "np.save('found.npy', probabilities)\nimport sys\nassert not {'torch', 'partly'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", example], check=True)
     assert np.abs(np.load("found.npy") - wanted).max() < 1e-4

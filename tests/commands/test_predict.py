@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 import weakref
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +26,26 @@ from partly.run import read_description
 IDS = [f"item {i}" for i in range(30)]
 
 
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run of `role` on features that lie in a file, of which all labels but a few are unknown."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with features and labels in files, of which all but a few are unknown, and a run of `role` on them."""
+    folder = tmp_path_factory.mktemp("trained")
     rng = np.random.default_rng(0)
     x = rng.normal(size=(30, 3))
     known = np.where(rng.random((30, 2)) < 0.5, np.where(x[:, :2] > 0, 1, -1), 0)
-    write_labels(Labels.from_ternary(known, names=["a", "b"], ids=IDS), "labels.csv")
-    rows = (f"{i},{','.join(map(str, row))}" for i, row in zip(IDS, x, strict=True))
-    Path("features.csv").write_text("\n".join(["item,x,y,z", *rows]))
-    partly("train", "features.csv", "--labels", "labels.csv", "--run", "run", "--method", "role", "--epochs", "2")
+    with chdir(folder):
+        write_labels(Labels.from_ternary(known, names=["a", "b"], ids=IDS), "labels.csv")
+        rows = (f"{i},{','.join(map(str, row))}" for i, row in zip(IDS, x, strict=True))
+        Path("features.csv").write_text("\n".join(["item,x,y,z", *rows]))
+        partly("train", "features.csv", "--labels", "labels.csv", "--run", "run", "--method", "role", "--epochs", "2")
+    return folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The run in a folder of one's own, beside its data."""
+    shutil.copytree(trained, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
     return tmp_path / "run"
 
 

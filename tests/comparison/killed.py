@@ -58,8 +58,8 @@ def children(process: int) -> list[int]:
 
 
 def left(workers: list[int]) -> list[int]:
-    """Those that outlive their parent by more than 20 s."""
-    until = time.monotonic() + 20
+    """Those that outlive their parent by more than two minutes: the machine may be busy."""
+    until = time.monotonic() + 120
     while any(map(alive, workers)) and time.monotonic() < until:
         time.sleep(0.05)
     return [worker for worker in workers if alive(worker)]

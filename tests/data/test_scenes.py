@@ -116,7 +116,7 @@ def test_same_bits_in_every_process() -> None:
         for k in ("1", "2")
     ]
     for run in runs:
-        out, problems = run.communicate(timeout=120)
+        out, problems = run.communicate(timeout=600)
         assert out.split() == here, problems
 
 

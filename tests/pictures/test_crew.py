@@ -86,7 +86,7 @@ os.kill(os.getpid(), 9)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     pid = int(done.stdout)
-    for _ in range(100):
+    for _ in range(1200):  # two minutes: the machine may be busy
         if not _alive(pid):
             return
         time.sleep(0.1)

@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 60.0  # seconds after which a launch hangs
+PATIENCE = 300.0  # seconds after which a launch hangs
 
 
 def launch(count: int, jobs: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:

@@ -45,7 +45,29 @@ Said = Sequence[bool | None] | npt.NDArray[np.bool_]  # True yes, False no, None
 
 @dataclass(frozen=True)
 class Plan:
-    """How to ask: all that decides the questions, beside the recipe and the data."""
+    """How to ask: all that decides the questions, beside the recipe and the data.
+
+    Parameters
+    ----------
+    query : str
+        A name of `partly.queries()`.
+    questions : int
+        In a round.
+    epochs : int
+        Between two rounds.
+    restart : int
+        Every so many rounds training begins anew; 0: never.
+    last_child : bool
+        As in `Hierarchy.deduce`.
+    settings : dict
+        Of the query.
+
+    Examples
+    --------
+    >>> from partly.active import Plan
+    >>> Plan("uncertainty", questions=20)
+    Plan(query='uncertainty', questions=20, epochs=1, restart=10, last_child=False, settings={})
+    """
 
     query: str = "look-ahead"
     questions: int = 100  # a round
@@ -66,8 +88,37 @@ class Plan:
 class Loop:
     """Rounds of questions about the unknown entries of Y.
 
-    model: an unfitted `Classifier`, which says how to train; after `train` it is the model of the round.
-    measure: what to note of each round's model; it may know a truth that the loop does not.
+    Parameters
+    ----------
+    model : Classifier
+        An unfitted one, which says how to train; after `train` it is the model of the round.
+    X : items
+        As for `fit`.
+    Y : Labels, or array of [N, L]
+        What is known at the start.
+    folder : str or Path
+        Where rounds are kept.
+    plan : Plan, optional
+        How to ask.
+    hierarchy : Hierarchy, optional
+        What follows from an answer is not asked.
+    measure : callable, optional
+        What to note of each round's model; it may know a truth that the loop does not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> from partly.active import Loop, Plan
+    >>> model = partly.Classifier("bce", head="linear", epochs=1, progress=False)
+    >>> loop = Loop(model, X, Y, "ask", Plan("uncertainty", questions=3))
+    >>> questions = loop.ask()
+    >>> loop.answer([True, False, None])  # None: cannot tell
+    >>> len(questions.rows), len(loop.rounds())
+    (3, 1)
     """
 
     def __init__(

@@ -51,6 +51,31 @@ def estimate(scores: Any, labels: Any, method: str = "auto") -> Floats:
     scores: [N, L], logits or probabilities of held-out items. labels: `Labels`, or an array of 1 yes, 0 no, NaN
     unknown.
     method: `auto` is `observed` where some no is known, else `tice`; docs/choosing.md says how good they are.
+
+    Parameters
+    ----------
+    scores : array [N, L], or iterator over blocks of it
+        Logits or probabilities.
+    labels : Labels, or array of [N, L]
+        1 yes, 0 no, NaN unknown.
+    method : str
+        `auto`, or a name of `partly.priors.names()`.
+
+    Returns
+    -------
+    array, [L]
+        The share of yes of each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random((500, 2)) < [0.2, 0.4]
+    >>> scores = rng.normal(size=truth.shape) + 3 * truth
+    >>> known = partly.scenarios.uniform(truth, 0.5, seed=0)
+    >>> partly.priors.estimate(scores, known).round(1)
+    array([0.2, 0.4])
     """
     scores, labels = scored.checked(scores, labels)
     yes, no = labels.counts()

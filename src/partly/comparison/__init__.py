@@ -36,10 +36,48 @@ def compare(
 ) -> list[dict[str, Any]]:
     """Run every method on every scenario, head and seed; one result line per cell.
 
-    data: 'scenes', `.npz` files with a train and a test part, or items whose labels are in `labels`; `skip_bad` and
-    `size` are for pictures in files, `absent` and `uncertain` for what files leave open, as in `partly.read`.
     Lines are kept in `<out>/<name>.jsonl`; cells that are there already are not run again.
-    on: 'here', in processes of this machine, or 'ray': on this machine, or on the cluster at `address`.
+
+    Parameters
+    ----------
+    data : str, Path, or several
+        'scenes', `.npz` files with a train and a test part, or items whose labels are in `labels`.
+    methods, scenarios, heads : sequences of str
+        Names, as on the command line.
+    seeds : int
+        How many.
+    validation : sequence of str
+        "complete" or "partial": what chooses the epoch.
+    tune : int
+        So many settings of each method are tried.
+    labels : str or Path, optional
+        A file of labels.
+    skip_bad, size
+        For pictures in files, as in `partly.read`.
+    absent, uncertain
+        What files leave open, as in `partly.read`.
+    recipe : dict, optional
+        Of the training, such as epochs.
+    name, out : str
+        Of the result lines.
+    workers : int, optional
+        Processes.
+    progress : bool
+        Show a progress bar.
+    on, address : str
+        'here', in processes of this machine, or 'ray': on this machine, or on the cluster at `address`.
+
+    Returns
+    -------
+    list of dict
+        The result lines.
+
+    Examples
+    --------
+    >>> import partly
+    >>> lines = partly.compare(  # doctest: +SKIP
+    ...     "scenes", ["bce", "partial-bce"], ["uniform:0.1"], heads=["linear"], seeds=3
+    ... )
     """
     files = [data] if isinstance(data, str | Path) else list(data)
     experiment = Experiment(

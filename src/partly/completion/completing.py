@@ -39,13 +39,49 @@ def complete(
 ) -> Completion:
     """Fill in what can be filled in with at least this precision of yes and of no, with this confidence for both.
 
-    model: a `Classifier`, a `PerLabel` or the like; a clone is fitted. labels: `Labels`, or an array of 1 yes, 0 no,
-    NaN unknown. recall: certify too that so large a share of the hidden yes is filled in. missing: whether known
-    entries are known by chance, "at-random" or "not-at-random"; "auto" tests it. If not, at most `budget` questions are
-    put to people: `questions` of what comes back has the next ones, and `answers`, labels of the same shape, is what
-    was answered so far. force: fill in by the model's own chances what cannot be certified. hierarchy: {child: parent};
-    None takes the model's. folds: so many clones of the model make scores of items they have not seen; None takes the
-    method's own, where it has such.
+    Parameters
+    ----------
+    model : Classifier, PerLabel, or the like
+        A clone is fitted.
+    X : items
+        As for `fit`.
+    labels : Labels, or array of [N, L]
+        1 yes, 0 no, NaN unknown.
+    precision, confidence : float
+        What is promised, and how surely.
+    recall : float, optional
+        Certify too that so large a share of the hidden yes is filled in.
+    missing : "auto", "at-random" or "not-at-random"
+        Whether known entries are known by chance; "auto" tests it. If not, people are asked.
+    answers : Labels, optional
+        Of the same shape: what people have answered so far. `questions` of what comes back has the next ones.
+    budget : int
+        At most so many questions.
+    force : bool
+        Fill in by the model's own chances what cannot be certified.
+    hierarchy : Hierarchy or {child: parent}, optional
+        Without it, the model's.
+    folds : int, optional
+        So many clones make scores of items they have not seen; without it the method's own, where it has such.
+    seed : int
+        Of folds and questions.
+
+    Returns
+    -------
+    Completion
+        `labels`, `filled`, `certified`, `expected_errors`, and `words` that say it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> X = np.random.default_rng(0).normal(size=(400, 4))
+    >>> truth = partly.Labels.from_full((X[:, :3] > 0).astype(int))
+    >>> observed = partly.scenarios.uniform(truth, 0.34, seed=0)
+    >>> model = partly.Classifier("bce", head="linear", progress=False)
+    >>> done = partly.complete(model, X, observed, precision=0.9)
+    >>> done.labels.shape, done.filled <= observed.summary()["unknown"]
+    ((400, 3), True)
     """
     terms = Terms(precision, confidence, recall, budget)
     if missing not in MISSING:

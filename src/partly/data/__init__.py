@@ -69,6 +69,35 @@ def read(
     Pictures in files are all looked at. Bad ones are refused, in one message, or left out (`skip_bad`). They are shown
     at the `size` that is given, else at that which a network wants. Where the labels say which items are to test on, in
     a column `split`, these are the test part.
+
+    Parameters
+    ----------
+    path : str, Path, or a Hugging Face data set
+        A file, a folder, or "scenes" or "digits", which are built in.
+    labels : str or Path, optional
+        A file of labels, or a ledger.
+    hierarchy : str or Path, optional
+        A table with the columns child and parent.
+    skip_bad : bool
+        Leave bad pictures out.
+    size : int, optional
+        Side of the pictures.
+    absent : "unknown" or "no", optional
+        Entries that the labels do not mention.
+    uncertain : "unknown", "yes" or "no", optional
+        Entries of which nobody is sure.
+
+    Returns
+    -------
+    Dataset
+        Items and labels, and what else there is.
+
+    Examples
+    --------
+    >>> import partly
+    >>> data = partly.read("digits")
+    >>> data.items.shape, data.labels.shape, len(data.test.labels)
+    ((64,), (1200, 15), 597)
     """
     meaning = Meaning(absent, uncertain)
     data = _opened(path, labels, meaning)
@@ -128,7 +157,30 @@ def is_whole(path: PathLike) -> bool:
 def write(data: Dataset | Labels, path: PathLike, *, form: str | None = None, absent: str | None = None) -> None:
     """Labels, as `write_labels` does. Of a data set, where it has a test part, all of it to an `.npz`; else items and
     labels to a format that holds both (`.arff`, `.svm`, form="hugging-face"); else its items, as features, to `.npy`,
-    `.npz` or a table: what is known of them goes to a file of its own then."""
+    `.npz` or a table: what is known of them goes to a file of its own then.
+
+    Parameters
+    ----------
+    data : Dataset or Labels
+        What is written.
+    path : str or Path
+        The ending says the format.
+    form : str, optional
+        The format, where the ending does not.
+    absent : "unknown" or "no", optional
+        What silence is to mean, in formats that only list what is there.
+
+    Examples
+    --------
+    >>> import partly
+    >>> labels = partly.Labels.from_ternary([[1, -1], [0, 1]], names=["cat", "dog"], ids=["a.jpg", "b.jpg"])
+    >>> partly.write(labels, "known.csv")
+    >>> from pathlib import Path
+    >>> print(Path("known.csv").read_text().strip())
+    "item","cat","dog"
+    "a.jpg",1,0
+    "b.jpg",,1
+    """
     path = Path(path)
     if isinstance(data, Labels):
         write_labels(data, path, form=form, absent=absent)
@@ -159,7 +211,31 @@ def read_labels(
     uncertain: str | None = None,
 ) -> Labels:
     """Labels from a file or folder, also one that holds items with them. `names` fixes which labels there are, and
-    their order; others in the file are refused. `absent`, `uncertain`: as for `read`."""
+    their order; others in the file are refused. `absent`, `uncertain`: as for `read`.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, a folder or a ledger.
+    form : str, optional
+        The format, where it cannot be found out.
+    names : sequence of str, optional
+        Which labels there are.
+    absent, uncertain : str, optional
+        As for `read`.
+
+    Returns
+    -------
+    Labels
+        What is known.
+
+    Examples
+    --------
+    >>> import partly
+    >>> partly.write(partly.Labels.from_ternary([[1, -1, 0]], names=["cat", "dog", "boat"]), "known.csv")
+    >>> partly.data.read_labels("known.csv")
+    Labels(1 items x 3 labels: 1 yes, 1 no, 33.3% unknown)
+    """
     path, meaning = Path(path), Meaning(absent, uncertain)
     names = None if names is None else checked_names(names)
     known = (*formats.suffixes("labels"), *formats.suffixes("dataset"))
@@ -185,7 +261,29 @@ def read_labels(
 def write_labels(labels: Labels, path: PathLike, *, form: str | None = None, absent: str | None = None) -> None:
     """Labels to a file, whole or not at all. `form` is one of the formats; without it the suffix decides, a table is
     wide, or long where the labels are sparse. A format that lists what is there and nothing else refuses labels
-    that it would make ambiguous, unless the caller says what `absent` is to mean."""
+    that it would make ambiguous, unless the caller says what `absent` is to mean.
+
+    Parameters
+    ----------
+    labels : Labels
+        What is written.
+    path : str or Path
+        Where to.
+    form : str, optional
+        One of the formats.
+    absent : "unknown" or "no", optional
+        What silence is to mean.
+
+    Examples
+    --------
+    >>> import partly
+    >>> partly.data.write_labels(partly.Labels.from_positives([[1, 0], [0, 1]]), "tags.csv", form="tags")
+    >>> from pathlib import Path
+    >>> print(Path("tags.csv").read_text().strip())
+    "item","label"
+    "0","0"
+    "1","1"
+    """
     path = Path(path)
     Meaning(absent)
     one = formats.by_name(form or _label_form(labels, path), "labels")

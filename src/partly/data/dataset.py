@@ -23,7 +23,30 @@ MOST_BAD = 1000  # bad files that are told one by one
 
 @dataclass(frozen=True)
 class Dataset:
-    """Items and their labels: those observed, and in a simulation the truth behind them."""
+    """Items and their labels: those observed, and in a simulation the truth behind them.
+
+    Parameters
+    ----------
+    items : Items
+        What is learned from.
+    labels : Labels
+        What is observed.
+    truth : Labels, optional
+        In a simulation.
+    test : Dataset, optional
+        The test part.
+    hierarchy : Hierarchy, optional
+        Of the labels.
+    wider : Dataset, optional
+        The same with the items that no label names.
+
+    Examples
+    --------
+    >>> import partly
+    >>> data = partly.read("digits")
+    >>> len(data.items), data.labels.names[:2], data.truth is None
+    (1200, ('0', '1'), True)
+    """
 
     items: Items
     labels: Labels  # with the items' ids; no columns where a source has items alone

@@ -12,7 +12,26 @@ COLUMNS = ("child", "parent")
 
 
 def read_hierarchy(path: PathLike) -> Hierarchy:
-    """The hierarchy in a `.csv` or `.parquet` file. A child has one parent; saying so twice is allowed."""
+    r"""The hierarchy in a `.csv` or `.parquet` file. A child has one parent; saying so twice is allowed.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table.
+
+    Returns
+    -------
+    Hierarchy
+        Child -> parent.
+
+    Examples
+    --------
+    >>> import partly
+    >>> from pathlib import Path
+    >>> size = Path("parents.csv").write_text("child,parent\ncat,animal\n")
+    >>> partly.data.read_hierarchy("parents.csv")
+    Hierarchy(2 labels: 1 roots, 1 leaves)
+    """
     table = open_table(plain_file(path, SUFFIXES))
     if not set(COLUMNS) <= set(table.header):
         raise DataError(

@@ -44,13 +44,58 @@ def write_scores(
     ids: Iterable[str],
     names: Sequence[str],
 ) -> None:
-    """scores: [N, L], or blocks of rows of them. Afterwards the file is there, whole, or as it was before."""
+    """Scores to a table, an item a row and a label a column. Afterwards the file is there, whole, or as it was before.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table.
+    scores : array of [N, L], or iterable of blocks of it
+        Probabilities.
+    ids : iterable of str
+        Of the items.
+    names : sequence of str
+        Of the labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> scores = np.array([[0.9, 0.2], [0.4, 0.6]])
+    >>> partly.data.write_scores("scores.csv", scores, ["a.jpg", "b.jpg"], ["cat", "dog"])
+    >>> from pathlib import Path
+    >>> print(Path("scores.csv").read_text().strip())
+    "item","cat","dog"
+    "a.jpg",0.9,0.2
+    "b.jpg",0.4,0.6
+    """
     path = Path(path)
     suffix_of(path, SUFFIXES)
     write_numbers(path, ids, names, [scores] if isinstance(scores, np.ndarray) else scores)
 
 
 def read_scores(path: PathLike) -> Scores:
+    """Scores from a table, as `write_scores` leaves them.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table.
+
+    Returns
+    -------
+    Scores
+        Values, ids and names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> scores = np.array([[0.9, 0.2], [0.4, 0.6]])
+    >>> partly.data.write_scores("scores.csv", scores, ["a.jpg", "b.jpg"], ["cat", "dog"])
+    >>> partly.data.read_scores("scores.csv").names
+    ('cat', 'dog')
+    """
     items, ids = read_numbers(open_table(plain_file(path, SUFFIXES)))
     return Scores(items.array, ids, items.names or ())
 
@@ -80,7 +125,36 @@ def write_strongest(
 ) -> int:
     """A row (item, label, probability) for each of the `top` labels of an item, those that reach `above` (for all
     labels, or for each [L]), or both; an item's strongest first. How many there are. Afterwards the file is there,
-    whole, or as it was before."""
+    whole, or as it was before.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table.
+    blocks : iterable of arrays [B, L]
+        Probabilities.
+    ids : iterable of str
+        Of the items.
+    names : sequence of str
+        Of the labels.
+    top : int, optional
+        So many labels an item.
+    above : float, or array of [L], optional
+        Only those that reach it.
+
+    Returns
+    -------
+    int
+        How many rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> scores = np.array([[0.9, 0.2], [0.4, 0.6]])
+    >>> partly.data.write_strongest("top.csv", [scores], ["a.jpg", "b.jpg"], ["cat", "dog"], top=1)
+    2
+    """
     path, rest, count = Path(path), iter(ids), 0
     suffix_of(path, SUFFIXES)
     if top is not None and top < 1:

@@ -25,9 +25,31 @@ ORDER = ("problem", "warning", "note", "fine")
 def doctor(labels: Any, X: Any = None, test: Any = None, method: str = "auto", seed: int = 0) -> dict[str, Any]:
     """Examine labels, and with X the items they are of, and with `test` those of a test part.
 
-    labels: `Labels`, or an array of 1 yes, 0 no, NaN unknown. method: what makes out-of-fold scores.
-    Returns plain data: "known" (a summary), "labels" (a line each), "findings" (the gravest first: level, words,
-    remedy, and where) and "skipped" (check -> why).
+    Parameters
+    ----------
+    labels : Labels, or array of [N, L]
+        1 yes, 0 no, NaN unknown.
+    X : items, optional
+        As for `fit`.
+    test : items, optional
+        Of a test part.
+    method : str
+        What makes out-of-fold scores.
+    seed : int
+        Of what is drawn.
+
+    Returns
+    -------
+    dict
+        "known" (a summary), "labels" (a line each), "findings" (the gravest first: level, words, remedy, and where) and
+        "skipped" (check -> why).
+
+    Examples
+    --------
+    >>> import partly
+    >>> found = partly.doctor(partly.Labels.from_positives([[1, 0], [0, 1], [1, 1]]))
+    >>> found["known"]["no"], found["findings"][0]["level"]
+    (0, 'warning')
     """
     try:
         known = as_labels(labels, "labels")

@@ -27,6 +27,31 @@ def to_onnx(model: Model, path: PathLike, *, overwrite: bool = False) -> float:
 
     Returns how much it differs from torch at most, on made-up items; a file that differs by more than rounding does is
     not written.
+
+    Parameters
+    ----------
+    model : Classifier, or folder of a run
+        A fitted model.
+    path : str or Path
+        Where to.
+    overwrite : bool
+        A file that is there may go.
+
+    Returns
+    -------
+    float
+        How much it differs from torch at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X, Y)
+    >>> partly.export.to_onnx(model, "model.onnx") < 1e-4  # doctest: +SKIP
+    True
     """
     path = check_free(path, overwrite)
     return write_onnx(_fitted(model), path)
@@ -34,7 +59,32 @@ def to_onnx(model: Model, path: PathLike, *, overwrite: bool = False) -> float:
 
 def model_card(model: Model, path: PathLike, *, onnx: PathLike = "model.onnx", overwrite: bool = False) -> None:
     """Write what is to be known of the model, in the form of a model card of Hugging Face: what it was trained on, its
-    scores and how they were measured, its limits, how to load it. onnx: what the exported file is called."""
+    scores and how they were measured, its limits, how to load it. onnx: what the exported file is called.
+
+    Parameters
+    ----------
+    model : Classifier, or folder of a run
+        A fitted model.
+    path : str or Path
+        Where to.
+    onnx : str or Path
+        What the exported file is called.
+    overwrite : bool
+        A file that is there may go.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X, Y)
+    >>> partly.export.model_card(model, "card.md")
+    >>> from pathlib import Path
+    >>> "bce" in Path("card.md").read_text()
+    True
+    """
     path = check_free(path, overwrite)
     write_file(path, written_card(_fitted(model), Path(onnx).name).encode("utf-8", "replace"))
 

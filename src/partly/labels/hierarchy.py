@@ -26,6 +26,20 @@ class Hierarchy:
     A yes for a child means a yes for its parent, and a no for a parent a no for all its children. Labels need not
     have a column for every name: a name that they lack takes part as one of which nothing is known. Labels that
     are not in the hierarchy are left alone.
+
+    Parameters
+    ----------
+    parents : {child: parent}
+        Cycles are refused.
+
+    Examples
+    --------
+    >>> import partly
+    >>> animals = partly.Hierarchy({"cat": "animal", "dog": "animal"})
+    >>> labels = partly.Labels.from_ternary([[0, 0, -1], [1, 0, 0]], names=["cat", "dog", "animal"])
+    >>> animals.deduce(labels).ternary()
+    array([[-1, -1, -1],
+           [ 1,  0,  1]], dtype=int8)
     """
 
     parents: Mapping[str, str]

@@ -34,6 +34,19 @@ class Labels:
     sparse matrix, a pandas or an Arrow table; never changed afterwards. Names and ids that nobody gives are
     those of the table, or else positions. What a sparse matrix does not store is a 0 and means what 0 means to the
     constructor: where that is unknown, the labels stay sparse; where it is no, all is known and they are dense.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> labels = partly.Labels.from_nan([[1, 0, np.nan], [np.nan, 1, 0]], names=["cat", "dog", "boat"])
+    >>> labels
+    Labels(2 items x 3 labels: 2 yes, 2 no, 33.3% unknown)
+    >>> labels.ternary()
+    array([[ 1, -1,  0],
+           [ 0,  1, -1]], dtype=int8)
+    >>> labels.summary()["unknown"]
+    2
     """
 
     __slots__ = ("_ids", "_z", "names")
@@ -49,22 +62,110 @@ class Labels:
 
     @classmethod
     def from_nan(cls, a: Any, *, names: Words | None = None, ids: Words | None = None) -> Labels:
-        """1 yes, 0 no, NaN (or None, NA, null, masked) unknown."""
+        """1 yes, 0 no, NaN (or None, NA, null, masked) unknown.
+
+        Parameters
+        ----------
+        a : array or table of [N, L]
+            1, 0 or NaN.
+        names : sequence, optional
+            Of the labels.
+        ids : sequence, optional
+            Of the items.
+
+        Returns
+        -------
+        Labels
+            Dense, or sparse where the input is and its 0 is unknown.
+
+        Examples
+        --------
+        >>> import partly
+        >>> partly.Labels.from_nan([[1, None], [0, 1]]).ternary()
+        array([[ 1,  0],
+               [-1,  1]], dtype=int8)
+        """
         return cls._of(*intake.read(a, {1: 1, 0: -1}, "Labels.from_nan", names, ids, missing=True))
 
     @classmethod
     def from_ternary(cls, a: Any, *, names: Words | None = None, ids: Words | None = None) -> Labels:
-        """+1 yes, -1 no, 0 unknown."""
+        """+1 yes, -1 no, 0 unknown.
+
+        Parameters
+        ----------
+        a : array or table of [N, L]
+            +1, -1 or 0.
+        names : sequence, optional
+            Of the labels.
+        ids : sequence, optional
+            Of the items.
+
+        Returns
+        -------
+        Labels
+            Dense, or sparse where the input is and its 0 is unknown.
+
+        Examples
+        --------
+        >>> import partly
+        >>> partly.Labels.from_ternary([[1, 0], [-1, 1]]).ternary()
+        array([[ 1,  0],
+               [-1,  1]], dtype=int8)
+        """
         return cls._of(*intake.read(a, {1: 1, -1: -1, 0: 0}, "Labels.from_ternary", names, ids))
 
     @classmethod
     def from_positives(cls, a: Any, *, names: Words | None = None, ids: Words | None = None) -> Labels:
-        """1 yes, 0 unknown."""
+        """1 yes, 0 unknown.
+
+        Parameters
+        ----------
+        a : array or table of [N, L]
+            1 or 0.
+        names : sequence, optional
+            Of the labels.
+        ids : sequence, optional
+            Of the items.
+
+        Returns
+        -------
+        Labels
+            Dense, or sparse where the input is and its 0 is unknown.
+
+        Examples
+        --------
+        >>> import partly
+        >>> partly.Labels.from_positives([[1, 0], [0, 1]]).ternary()
+        array([[1, 0],
+               [0, 1]], dtype=int8)
+        """
         return cls._of(*intake.read(a, {1: 1, 0: 0}, "Labels.from_positives", names, ids))
 
     @classmethod
     def from_full(cls, a: Any, *, names: Words | None = None, ids: Words | None = None) -> Labels:
-        """1 yes, 0 no, nothing unknown."""
+        """1 yes, 0 no, nothing unknown.
+
+        Parameters
+        ----------
+        a : array or table of [N, L]
+            1 or 0.
+        names : sequence, optional
+            Of the labels.
+        ids : sequence, optional
+            Of the items.
+
+        Returns
+        -------
+        Labels
+            Dense, or sparse where the input is and its 0 is unknown.
+
+        Examples
+        --------
+        >>> import partly
+        >>> partly.Labels.from_full([[1, 0], [0, 1]]).ternary()
+        array([[ 1, -1],
+               [-1,  1]], dtype=int8)
+        """
         return cls._of(*intake.read(a, {1: 1, 0: -1}, "Labels.from_full", names, ids))
 
     @classmethod
@@ -76,6 +177,28 @@ class Labels:
         Each of the three is a list, a NumPy array, or a column of pandas or Arrow. `names` and `ids` fix the order
         and may hold labels and items of which nothing is known; without them the order is that of first
         appearance. Saying the same twice is allowed, a contradiction not.
+
+        Parameters
+        ----------
+        items, labels : sequences
+            Of ids and of names, of the same length.
+        values : sequence
+            1 yes, 0 no.
+        names : sequence, optional
+            Of the labels.
+        ids : sequence, optional
+            Of the items.
+
+        Returns
+        -------
+        Labels
+            Sparse.
+
+        Examples
+        --------
+        >>> import partly
+        >>> partly.Labels.from_entries(["a.jpg", "b.jpg"], ["cat", "dog"], [1, 0])
+        Labels(2 items x 2 labels: 1 yes, 1 no, 50.0% unknown)
         """
         item_ids, rows = coded(items, None if ids is None else checked_ids(ids), "item")
         label_names, columns = coded(labels, None if names is None else checked_names(names), "label")
@@ -188,6 +311,7 @@ class Labels:
         return self._z.indices, self._z.indices[self._z.data == 1]
 
     def known_per_item(self) -> npt.NDArray[np.int64]:
+        """How many labels of each item are known: [N]."""
         if self.sparse:  # what is stored is known
             return np.asarray(np.diff(self._z.indptr), np.int64)
         return np.asarray(self.known.sum(axis=1, dtype=np.int64)).ravel()
@@ -246,6 +370,25 @@ class Labels:
         """These labels with some entries changed: z [K] (+1 yes, -1 no, 0 unknown) at rows and columns [K].
 
         The work is by the number of entries changed; of all that is known it takes one plain copy.
+
+        Parameters
+        ----------
+        rows, columns : array of [K]
+            Positions.
+        z : array of [K]
+            +1 yes, -1 no, 0 unknown.
+
+        Returns
+        -------
+        Labels
+            New ones.
+
+        Examples
+        --------
+        >>> import partly
+        >>> partly.Labels.from_positives([[1, 0], [0, 1]]).with_entries([0], [1], [-1]).ternary()
+        array([[ 1, -1],
+               [ 0,  1]], dtype=int8)
         """
         where = intake.read_changes(rows, columns, z, self.shape)
         return Labels._made(changed(self._z, *where), self.names, self._ids)

@@ -52,7 +52,24 @@ class Difference:
 
 
 class Ledger:
-    """A ledger that is there: the path of a file, or postgresql://user@host/database. See `partly.ledger`."""
+    """A ledger that is there: the path of a file, or postgresql://user@host/database. See `partly.ledger`.
+
+    Parameters
+    ----------
+    url : str or Path
+        Of one that is there.
+
+    Examples
+    --------
+    >>> import partly
+    >>> ledger = partly.Ledger.create("labels.db", names=["cat", "dog"])
+    >>> batch = ledger.append(["a.jpg"], ["cat"], [1], author="anna")
+    >>> ledger.labels()
+    Labels(1 items x 2 labels: 1 yes, 0 no, 50.0% unknown)
+    >>> undone = ledger.undo(batch)
+    >>> ledger.labels()
+    Labels(0 items x 2 labels: 0 yes, 0 no, 100.0% unknown)
+    """
 
     def __init__(self, url: PathLike | Place) -> None:
         self.store = Store(place_of(url))
@@ -207,9 +224,11 @@ class Ledger:
             return fetching.folded(self.store, connection, history, policy, models)
 
     def vocabulary(self, at: At = None) -> Vocabulary:
+        """Which labels there are, and what became of each."""
         return self._history(at).vocabulary
 
     def hierarchy(self, at: At = None) -> Hierarchy | None:
+        """What splits and parents make of the labels, if anything."""
         return self.vocabulary(at).hierarchy()
 
     def log(self, at: At = None) -> list[Batch]:
@@ -304,6 +323,8 @@ class Ledger:
         return self._change(changes, author)
 
     def rename(self, label: str, name: str, *, author: str = "partly") -> int:
+        """Call a label something else; what was said of it stays."""
+
         def changes(there: Vocabulary, free: int) -> list[Change]:
             refuse_taken(there, checked_names([name]), but=[label])
             (number,) = there.numbers([label])

@@ -17,7 +17,29 @@ def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
 
 @takes_z
 def bce(logits: Tensor, z: Tensor) -> Tensor:
-    """Binary cross-entropy on the known entries; unknown entries count 0 and still divide. [B, L]"""
+    """Binary cross-entropy on the known entries; unknown entries count 0 and still divide. [B, L]
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.bce(logits, z)
+    tensor([[0.1269, 0.0000, 0.9741]])
+    """
     signed = z.to(logits.dtype)
     # What counts 0 is log 2, of the logits that were taken out: no NaN can come of it.
     return F.binary_cross_entropy_with_logits(
@@ -27,7 +49,29 @@ def bce(logits: Tensor, z: Tensor) -> Tensor:
 
 @takes_z
 def assume_negative(logits: Tensor, z: Tensor) -> Tensor:
-    """Binary cross-entropy with every unknown entry taken for a no. [B, L]"""
+    """Binary cross-entropy with every unknown entry taken for a no. [B, L]
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.assume_negative(logits, z)
+    tensor([[0.1269, 0.3133, 0.9741]])
+    """
     return cross_entropy(logits, z > 0)
 
 
@@ -47,6 +91,35 @@ def partial_bce(
 
     alpha and beta are solved from g(p0) = value and g(1) = 1 (`normaliser`) unless both are given;
     `paper_rounding` takes the pair that the paper prints, -4.45 and 5.45.
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    alpha, beta : float, optional
+        Of g; without both they are solved for.
+    gamma : float
+        The power of the share that is known.
+    p0, value : float
+        The share at which g has this value.
+    paper_rounding : bool
+        The rounded pair of the paper.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.partial_bce(logits, z)
+    tensor([[0.3150, 0.0000, 2.4172]])
     """
     entries = bce(logits, z)
     return entries * known_weight(z, alpha, beta, gamma, p0, value, paper_rounding, entries.dtype)

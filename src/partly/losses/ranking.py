@@ -14,7 +14,31 @@ from partly.losses.door import takes_z
 
 @takes_z
 def lsep(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tensor:
-    """log(1 + sum over pairs of a yes p and a no n of exp(s_n - s_p)). [B]"""
+    """log(1 + sum over pairs of a yes p and a no n of exp(s_n - s_p)). [B]
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    unknown_as_no : bool
+        Pair a yes with unknown entries too.
+
+    Returns
+    -------
+    Tensor, [B]
+        The loss of every item; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.lsep(logits, z)
+    tensor([0.2014])
+    """
     yes, no = sides(z, unknown_as_no)
     paired = yes.any(dim=1) & no.any(dim=1)
     yes, no, scores = yes[paired], no[paired], logits[paired]
@@ -29,6 +53,29 @@ def rank_net(logits: Tensor, z: Tensor, *, unknown_as_no: bool = False) -> Tenso
     """The mean over pairs of a yes p and a no n of log(1 + exp(s_n - s_p)). [B]
 
     Takes memory for L numbers per yes.
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    unknown_as_no : bool
+        Pair a yes with unknown entries too.
+
+    Returns
+    -------
+    Tensor, [B]
+        The loss of every item; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.rank_net(logits, z)
+    tensor([0.2014])
     """
     yes, no = sides(z, unknown_as_no)
     item, label = (yes & no.any(dim=1, keepdim=True)).nonzero(as_tuple=True)

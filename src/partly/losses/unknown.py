@@ -18,7 +18,31 @@ from partly.losses.door import takes_z
 
 @takes_z
 def down_weight(logits: Tensor, z: Tensor, *, weight: float = 0.05) -> Tensor:
-    """Unknown entries are taken for no, at a constant weight. [B, L]"""
+    """Unknown entries are taken for no, at a constant weight. [B, L]
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    weight : float
+        How much an unknown entry counts, beside 1 for a known one.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.down_weight(logits, z)
+    tensor([[0.1269, 0.0157, 0.9741]])
+    """
     within(0, math.inf, weight=weight)
     entries = assume_negative(logits, z)
     return torch.where(z == 0, weight * entries, entries)
@@ -26,20 +50,90 @@ def down_weight(logits: Tensor, z: Tensor, *, weight: float = 0.05) -> Tensor:
 
 @takes_z
 def weak_assume_negative(logits: Tensor, z: Tensor) -> Tensor:
-    """`down_weight` with 1 / (L - 1): all unknown entries of an item weigh about as much as its one yes. [B, L]"""
+    """`down_weight` with 1 / (L - 1): all unknown entries of an item weigh about as much as its one yes. [B, L]
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.weak_assume_negative(logits, z)
+    tensor([[0.1269, 0.1566, 0.9741]])
+    """
     return down_weight(logits, z, weight=1.0 / max(z.shape[1] - 1, 1))
 
 
 @takes_z
 def label_smoothing(logits: Tensor, z: Tensor, *, smoothing: float = 0.1) -> Tensor:
-    """Unknown entries are taken for no; every target lies `smoothing` away from 0 or 1. [B, L]"""
+    """Unknown entries are taken for no; every target lies `smoothing` away from 0 or 1. [B, L]
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    smoothing : float
+        How far targets lie from 0 and 1.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.label_smoothing(logits, z)
+    tensor([[0.3269, 0.4133, 0.9241]])
+    """
     within(0, 0.5, smoothing=smoothing)
     return cross_entropy(logits, (z > 0).to(logits.dtype) * (1 - 2 * smoothing) + smoothing)
 
 
 @takes_z
 def negative_label_smoothing(logits: Tensor, z: Tensor, *, smoothing: float = 0.1) -> Tensor:
-    """Unknown entries have the target `smoothing`; known ones their own, 1 or 0. [B, L]"""
+    """Unknown entries have the target `smoothing`; known ones their own, 1 or 0. [B, L]
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    smoothing : float
+        The target of unknown entries.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.negative_label_smoothing(logits, z)
+    tensor([[0.1269, 0.4133, 0.9741]])
+    """
     within(0, 1, smoothing=smoothing)
     return cross_entropy(logits, torch.where(z == 0, smoothing, (z > 0).to(logits.dtype)))
 
@@ -58,13 +152,60 @@ def entropy_maximization(logits: Tensor, z: Tensor, *, alpha: float = 0.1) -> Te
     """Unknown entries are drawn towards p = 1/2: their term is -alpha H(p). [B, L]
 
     The default is that of the paper for COCO and NUS-WIDE (Zhou et al., ECCV 2022; VOC: 0.2).
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    alpha : float
+        The weight of the entropy of unknown entries.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.entropy_maximization(logits, z)
+    tensor([[ 0.1269, -0.0582,  0.9741]])
     """
     return torch.where(z == 0, -alpha * binary_entropy(logits), assume_negative(logits, z))
 
 
 @takes_z
 def entropy_minimization(logits: Tensor, z: Tensor, *, weight: float = 1.0) -> Tensor:
-    """Unknown entries are pushed away from p = 1/2, to whichever side they lean: their term is weight H(p). [B, L]"""
+    """Unknown entries are pushed away from p = 1/2, to whichever side they lean: their term is weight H(p). [B, L]
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    weight : float
+        The weight of the entropy of unknown entries.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.entropy_minimization(logits, z)
+    tensor([[0.1269, 0.5822, 0.9741]])
+    """
     return entropy_maximization(logits, z, alpha=-weight)
 
 
@@ -76,6 +217,29 @@ def expected_positive(logits: Tensor, z: Tensor, *, expected_yes: float | None =
     """`bce`, and a penalty that keeps the predicted number of yes per item near `expected_yes`. [B, L]
 
     None: `yes_per_item` of the batch.
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    expected_yes : float, optional
+        How many yes an item has; without it, what the batch lets guess.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.expected_positive(logits, z)
+    tensor([[0.1352, 0.0082, 0.9823]])
     """
     if expected_yes is None:
         expected_yes = yes_per_item(int((z > 0).sum()), int((z < 0).sum()), *z.shape)
@@ -117,6 +281,33 @@ def generalized_robust(
     v = exp(-(p - centre)^2 / (2 width^2)): v (k (1 - p^q) / q + (1 - k) (1 - (1 - p)^r) / r), q = yes_power,
     r = no_power. No gradient flows through k and v. The defaults are where the authors end on VOC (Chen et al., IJCAI
     2024).
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    slope, offset : float
+        Of the chance that an unknown entry is yes.
+    centre, width : float
+        Of the weight of an unknown entry.
+    yes_power, no_power : float
+        Of the two robust terms; towards 0 they are cross-entropy, at 1 the absolute error.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.generalized_robust(logits, z)
+    tensor([[0.1269, 0.2639, 0.9741]])
     """
     within(1e-6, math.inf, width=width, yes_power=yes_power, no_power=no_power)
     p = torch.sigmoid(logits.detach())
@@ -134,6 +325,31 @@ def large_loss(logits: Tensor, z: Tensor, *, share: float = 0.02, correct: bool 
 
     The share is of the unknown entries of the batch, rounded up. The default is where the paper ends after ten epochs
     on VOC (Kim et al., CVPR 2022: 0.2 % more in each).
+
+    Parameters
+    ----------
+    logits : Tensor, [B, L]
+        What a network gives.
+    z : Tensor, [B, L]
+        +1 yes, -1 no, 0 unknown.
+    share : float
+        How much of the unknown entries is not believed to be no.
+    correct : bool
+        Take these for yes instead of leaving them out.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        The loss of every entry; their mean is the loss.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import partly
+    >>> logits = torch.tensor([[2.0, -1.0, 0.5]])
+    >>> z = torch.tensor([[1, 0, -1]], dtype=torch.int8)
+    >>> partly.losses.large_loss(logits, z)
+    tensor([[0.1269, 0.0000, 0.9741]])
     """
     within(0, 1, share=share)
     unknown = z == 0

@@ -1,6 +1,12 @@
 """The methods, one paper per file; a file dropped in here (or in a folder named by PARTLY_METHODS) is a method.
 
 `partly.methods()` lists them: this module can be called, because its name is also that of the public function.
+
+Examples
+--------
+>>> import partly
+>>> partly.methods()["down-weight"]["settings"]
+{'weight': 0.05}
 """
 
 from __future__ import annotations

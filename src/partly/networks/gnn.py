@@ -29,6 +29,22 @@ class LabelGNN(nn.Module):
     first and last state is read out at the node's own coordinate, or along a second learned vector.
 
     Without messages these two vectors undo each other, so either way the output is the logit and a correction.
+
+    Parameters
+    ----------
+    labels : int
+        How many labels, L.
+    hidden : int, optional
+        Size of a state; L without it.
+    steps : int
+        How often messages are passed.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from partly.networks import LabelGNN
+    >>> LabelGNN(labels=4)(torch.zeros(2, 4)).shape
+    torch.Size([2, 4])
     """
 
     def __init__(self, labels: int, hidden: int | None = None, steps: int = 3) -> None:

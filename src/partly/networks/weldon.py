@@ -22,6 +22,25 @@ def weldon(maps: Tensor, k_max: float, k_min: float) -> Tensor:
 
     Below 1, k is a share of the H x W places (one at least), from 1 on a number of places. With k_min = 0 it is the
     mean of the largest alone.
+
+    Parameters
+    ----------
+    maps : Tensor, [B, L, H, W]
+        One for each label.
+    k_max, k_min : float
+        How many places, or which share of them.
+
+    Returns
+    -------
+    Tensor, [B, L]
+        A logit of each label.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from partly.networks import weldon
+    >>> weldon(torch.arange(4.0).reshape(1, 1, 2, 2), k_max=1, k_min=1)
+    tensor([[1.5000]])
     """
     places = maps.flatten(2)
     most, least = (_count(k, places.shape[2]) for k in (k_max, k_min))

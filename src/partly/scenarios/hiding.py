@@ -18,6 +18,31 @@ def uniform(truth: Any, share: float, seed: int, *, per_entry: bool = False) -> 
     """round(share x L) entries of each item are known, or all that the truth knows where that is less.
 
     Python's round: a half goes to the even number. With `per_entry` each entry is known with probability `share`.
+
+    Parameters
+    ----------
+    truth : Labels, or array of [N, L]
+        Complete labels, or as complete as they are.
+    share : float
+        Of the labels of each item.
+    seed : int
+        Same truth, same seed: the same entries, on every machine.
+    per_entry : bool
+        Each entry by itself, with this chance, instead of so many of each item.
+
+    Returns
+    -------
+    Labels
+        The same items and labels, of which less is known.
+
+    Examples
+    --------
+    >>> import partly
+    >>> truth = partly.Labels.from_full([[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 0]])
+    >>> partly.scenarios.uniform(truth, 0.5, seed=0).ternary()
+    array([[ 0,  0,  1, -1],
+           [-1,  0,  1,  0],
+           [ 1,  0,  0, -1]], dtype=int8)
     """
     share, seed = checked_share(share, "uniform"), checked_seed(seed)
     labels = as_labels(truth, "truth")
@@ -40,6 +65,31 @@ def positives(truth: Any, share: float, seed: int, *, keep_at_least_one: bool = 
 
     `positives` with share 0.25 is "25 % left". An item may lose all its yes; `keep_at_least_one` keeps one of
     each item first, even where that is more than the share.
+
+    Parameters
+    ----------
+    truth : Labels, or array of [N, L]
+        Complete labels, or as complete as they are.
+    share : float
+        Of all yes.
+    seed : int
+        Same truth, same seed: the same entries, on every machine.
+    keep_at_least_one : bool
+        No item loses its last yes.
+
+    Returns
+    -------
+    Labels
+        The same items and labels, of which less is known.
+
+    Examples
+    --------
+    >>> import partly
+    >>> truth = partly.Labels.from_full([[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 0]])
+    >>> partly.scenarios.positives(truth, 0.5, seed=0).ternary()
+    array([[1, 0, 0, 0],
+           [0, 1, 0, 1],
+           [1, 0, 0, 0]], dtype=int8)
     """
     share, seed = checked_share(share, "positives"), checked_seed(seed)
     labels = as_labels(truth, "truth")
@@ -64,6 +114,29 @@ def propensity(truth: Any, share: float | None = None, seed: int = 0) -> Labels:
     (log N - 1) 2.5^0.55 (H. Jain, Y. Prabhu, M. Varma. Extreme Multi-label Loss Functions for Recommendation, Tagging,
     Ranking & Other Missing Label Applications. KDD 2016, with its constants for tagging). With a `share` all chances
     are multiplied by one number, and cut at 1, so that this share of all yes is known on average. All else is unknown.
+
+    Parameters
+    ----------
+    truth : Labels, or array of [N, L]
+        Complete labels, or as complete as they are.
+    share : float, optional
+        Of all yes, on average.
+    seed : int
+        Same truth, same seed: the same entries, on every machine.
+
+    Returns
+    -------
+    Labels
+        The same items and labels, of which less is known.
+
+    Examples
+    --------
+    >>> import partly
+    >>> truth = partly.Labels.from_full([[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 0]])
+    >>> partly.scenarios.propensity(truth, 0.5, seed=0).ternary()
+    array([[1, 0, 0, 0],
+           [0, 0, 0, 1],
+           [0, 0, 0, 0]], dtype=int8)
     """
     share, seed = None if share is None else checked_share(share, "propensity"), checked_seed(seed)
     labels = as_labels(truth, "truth")
@@ -92,7 +165,29 @@ def propensities(yes: npt.NDArray[np.int64], items: int, share: float | None = N
 
 
 def single_positive(truth: Any, seed: int) -> Labels:
-    """One yes of each item, any of them with equal chance; no no. An item without yes stays unknown."""
+    """One yes of each item, any of them with equal chance; no no. An item without yes stays unknown.
+
+    Parameters
+    ----------
+    truth : Labels, or array of [N, L]
+        Complete labels, or as complete as they are.
+    seed : int
+        Same truth, same seed: the same entries, on every machine.
+
+    Returns
+    -------
+    Labels
+        The same items and labels, of which less is known.
+
+    Examples
+    --------
+    >>> import partly
+    >>> truth = partly.Labels.from_full([[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 0]])
+    >>> partly.scenarios.single_positive(truth, seed=0).ternary()
+    array([[0, 0, 1, 0],
+           [0, 1, 0, 0],
+           [1, 0, 0, 0]], dtype=int8)
+    """
     seed = checked_seed(seed)
 
     def rule(z: Ternary, rows: slice) -> Ternary:
@@ -102,7 +197,29 @@ def single_positive(truth: Any, seed: int) -> Labels:
 
 
 def one_yes_all_no(truth: Any, seed: int) -> Labels:
-    """The yes that `single_positive` keeps of each item, and every no; only the other yes are unknown."""
+    """The yes that `single_positive` keeps of each item, and every no; only the other yes are unknown.
+
+    Parameters
+    ----------
+    truth : Labels, or array of [N, L]
+        Complete labels, or as complete as they are.
+    seed : int
+        Same truth, same seed: the same entries, on every machine.
+
+    Returns
+    -------
+    Labels
+        The same items and labels, of which less is known.
+
+    Examples
+    --------
+    >>> import partly
+    >>> truth = partly.Labels.from_full([[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 0]])
+    >>> partly.scenarios.one_yes_all_no(truth, seed=0).ternary()
+    array([[ 0, -1,  1, -1],
+           [-1,  1,  0,  0],
+           [ 1,  0, -1, -1]], dtype=int8)
+    """
     seed = checked_seed(seed)
 
     def rule(z: Ternary, rows: slice) -> Ternary:
@@ -113,7 +230,31 @@ def one_yes_all_no(truth: Any, seed: int) -> Labels:
 
 
 def dense(truth: Any, share: float, seed: int) -> Labels:
-    """round(share x N) items are known as far as the truth knows them, of the others nothing."""
+    """round(share x N) items are known as far as the truth knows them, of the others nothing.
+
+    Parameters
+    ----------
+    truth : Labels, or array of [N, L]
+        Complete labels, or as complete as they are.
+    share : float
+        Of the items.
+    seed : int
+        Same truth, same seed: the same entries, on every machine.
+
+    Returns
+    -------
+    Labels
+        The same items and labels, of which less is known.
+
+    Examples
+    --------
+    >>> import partly
+    >>> truth = partly.Labels.from_full([[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 0]])
+    >>> partly.scenarios.dense(truth, 0.34, seed=0).ternary()
+    array([[ 0,  0,  0,  0],
+           [ 0,  0,  0,  0],
+           [ 1,  1, -1, -1]], dtype=int8)
+    """
     share, seed = checked_share(share, "dense"), checked_seed(seed)
     labels = as_labels(truth, "truth")
     whole = chosen_items("dense", seed, len(labels), round(share * len(labels)))
@@ -121,7 +262,31 @@ def dense(truth: Any, share: float, seed: int) -> Labels:
 
 
 def noisy(truth: Any, share: float, seed: int) -> Labels:
-    """Every entry is known, and right with probability `share`: the others say the opposite of the truth."""
+    """Every entry is known, and right with probability `share`: the others say the opposite of the truth.
+
+    Parameters
+    ----------
+    truth : Labels, or array of [N, L]
+        Complete labels, or as complete as they are.
+    share : float
+        The chance of an entry to be right.
+    seed : int
+        Same truth, same seed: the same entries, on every machine.
+
+    Returns
+    -------
+    Labels
+        The same items and labels, of which less is known.
+
+    Examples
+    --------
+    >>> import partly
+    >>> truth = partly.Labels.from_full([[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 0]])
+    >>> partly.scenarios.noisy(truth, 0.8, seed=0).ternary()
+    array([[ 1, -1,  1, -1],
+           [-1,  1, -1,  1],
+           [ 1,  1, -1, -1]], dtype=int8)
+    """
     share, seed = checked_share(share, "noisy"), checked_seed(seed)
 
     def rule(z: Ternary, rows: slice) -> Ternary:
@@ -131,7 +296,29 @@ def noisy(truth: Any, share: float, seed: int) -> Labels:
 
 
 def noisy_plus(truth: Any, seed: int) -> Labels:
-    """One yes of each item is kept and every other known entry says no, rightly or not."""
+    """One yes of each item is kept and every other known entry says no, rightly or not.
+
+    Parameters
+    ----------
+    truth : Labels, or array of [N, L]
+        Complete labels, or as complete as they are.
+    seed : int
+        Same truth, same seed: the same entries, on every machine.
+
+    Returns
+    -------
+    Labels
+        The same items and labels, of which less is known.
+
+    Examples
+    --------
+    >>> import partly
+    >>> truth = partly.Labels.from_full([[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 0, 0]])
+    >>> partly.scenarios.noisy_plus(truth, seed=0).ternary()
+    array([[ 1, -1, -1, -1],
+           [-1, -1,  1, -1],
+           [-1,  1, -1, -1]], dtype=int8)
+    """
     seed = checked_seed(seed)
 
     def rule(z: Ternary, rows: slice) -> Ternary:
@@ -147,6 +334,32 @@ def coarse_only(truth: Any, hierarchy: Hierarchy, share: float, seed: int) -> La
     Coarse are the names that have children in the hierarchy; where the truth has no column for one, its no is worked
     out from its children. Labels outside the hierarchy count as fine. Wholly known are round(share x N)
     items, one at least unless share is 0.
+
+    Parameters
+    ----------
+    truth : Labels, or array of [N, L]
+        Complete labels, or as complete as they are.
+    hierarchy : Hierarchy
+        Which labels are coarse, and what is below them.
+    share : float
+        Of the items, known wholly.
+    seed : int
+        Same truth, same seed: the same entries, on every machine.
+
+    Returns
+    -------
+    Labels
+        The same items and labels, of which less is known.
+
+    Examples
+    --------
+    >>> import partly
+    >>> truth = partly.Labels.from_full([[1, 0, 1], [0, 1, 1], [0, 0, 0]], names=["cat", "dog", "animal"])
+    >>> animals = partly.Hierarchy({"cat": "animal", "dog": "animal"})
+    >>> partly.scenarios.coarse_only(truth, animals, 0, seed=0).ternary()
+    array([[ 0,  0,  1],
+           [ 0,  0,  1],
+           [-1, -1, -1]], dtype=int8)
     """
     share, seed = checked_share(share, "coarse_only"), checked_seed(seed)
     labels = as_labels(truth, "truth")

@@ -50,6 +50,41 @@ def joint_nonnegative_omp(
     stop: "sign", when the atom with the largest score has an inner product with either rest that is not above 0 (the
     paper); "score", only atoms whose inner products are both above 0 are looked at (a view whose lambda is 0 has no
     say), and the search ends where the best score is below `tolerance` (the authors' code).
+
+    Parameters
+    ----------
+    features, labels : Tensor, [B, D] and [B, L]
+        The items that are rebuilt.
+    atom_features, atom_labels : Tensor, [M, D] and [M, L]
+        What they are rebuilt from.
+    k : int
+        At most so many atoms an item.
+    lambda_y, lambda_f : float
+        How much labels and features count.
+    exclude : Tensor, [B], optional
+        An atom that the item may not use, or -1.
+    solver : "nnls", "clip" or "ls"
+        How weights are fitted.
+    stop : "sign" or "score"
+        When the search ends.
+    tolerance : float
+        Of "score".
+
+    Returns
+    -------
+    tuple of Tensor
+        Support, label weights and feature weights, each [B, k].
+
+    Examples
+    --------
+    >>> import torch
+    >>> from partly.similarity import joint_nonnegative_omp
+    >>> atoms, item = torch.eye(3), torch.tensor([[2.0, 0.0, 1.0]])
+    >>> support, by_labels, by_features = joint_nonnegative_omp(
+    ...     item, item, atoms, atoms, k=2, lambda_y=1.0, lambda_f=1.0
+    ... )
+    >>> support, by_labels
+    (tensor([[0, 2]]), tensor([[2.0000, 1.0000]]))
     """
     arrays = {"features": features, "labels": labels, "atom_features": atom_features, "atom_labels": atom_labels}
     _check(arrays, k, exclude, solver, stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def test_every_name_is_known() -> None:
 def test_the_papers_own_figures_are_as_claimed() -> None:
     """Every key is one in papers.csv, too, or it could not be looked up."""
     for claim in claims.read():
-        found = [rules._theirs(claim, comparison) for comparison in claim.comparisons()]
+        found = [rules._theirs(claim, comparison) for comparison in _comparisons(claim.id)]
         theirs = [100 * value for value in found if value is not None]
         as_claimed = [abs(value) <= claim.within if claim.kind == "near" else value > 0 for value in theirs]
         assert all(as_claimed) != (claim.id in CONTRARY), (claim.id, theirs)
@@ -57,8 +58,14 @@ def test_experiments_have_the_cells() -> None:
     assert not missing
 
 
+@cache
+def _comparisons(claim: str) -> tuple[stated.Comparison, ...]:
+    """Worked out once for all tests."""
+    return tuple(EVERY[claim].comparisons())
+
+
 def _cells(claim: stated.Claim) -> Iterator[stated.Where]:
-    for comparison in claim.comparisons():
+    for comparison in _comparisons(claim.id):
         for a, b in comparison.sides:
             yield from (*a, *b)
 

@@ -144,5 +144,19 @@ def _merged(best: Questions, found: Questions, count: int) -> Questions:
 
 
 def queries() -> dict[str, dict[str, Any]]:
-    """What queries there are: name -> summary, citation and settings with their defaults."""
+    """What queries there are: name -> summary, citation and settings with their defaults.
+
+    Returns
+    -------
+    dict
+        From a name to a dictionary.
+
+    Examples
+    --------
+    >>> import partly
+    >>> sorted(partly.queries())
+    ['look-ahead', 'random', 'uncertainty']
+    >>> partly.queries()["uncertainty"]["summary"]
+    'The unknown entries whose prediction is closest to a toss-up: highest entropy first.'
+    """
     return {name: info.words() for name, info in discover().items()}

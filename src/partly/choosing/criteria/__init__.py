@@ -45,5 +45,17 @@ def find(name: str) -> CriterionInfo:
 
 
 def criteria() -> dict[str, dict[str, Any]]:
-    """What criteria there are: name -> summary, what it assumes, citation and settings with their defaults."""
+    """What criteria there are: name -> summary, what it assumes, citation and settings with their defaults.
+
+    Returns
+    -------
+    dict
+        From a name to a dictionary.
+
+    Examples
+    --------
+    >>> import partly
+    >>> partly.criteria()["log-loss"]["assumes"].partition(".")[0]
+    'known entries are missing at random'
+    """
     return {name: info.words() for name, info in discover().items()}
