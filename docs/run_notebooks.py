@@ -19,6 +19,7 @@ from typing import Any
 import nbformat
 from mkdocs.structure.files import File, Files
 from nbclient import NotebookClient
+from traitlets.config import Config
 
 AT_ONCE = 2
 SECONDS = 600  # for a cell, on a machine that is busy
@@ -49,8 +50,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def executed(path: Path) -> Any:
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
-        here = {"metadata": {"path": folder}}
-        NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources=here).execute()
+        here, sockets = {"metadata": {"path": folder}}, Config(KernelManager={"transport": "ipc"})  # no open ports
+        NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", resources=here, config=sockets).execute()
     return notebook
 
 
