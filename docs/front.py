@@ -51,7 +51,7 @@ def picture(root: Path = ROOT) -> bytes:
             for place, (value, _) in enumerate(found[name].values()):
                 axes.barh(place, value, color=COLOURS[place], height=0.62)
                 axes.text(value - 0.02, place, f"{value:.2f}", ha="right", va="center")
-            axes.set(title=words, xlim=(0, 1), ylim=(2.5, -0.5))
+            axes.set(title=words, xlim=(0, 1), ylim=(2.5, -0.5), xticks=[0, 0.25, 0.5, 0.75])
             axes.set_yticks(range(len(BARS)), list(BARS))
             axes.grid(visible=False, axis="y")
         seeds = " / ".join(str(count) for _, count in found["mAP"].values())

@@ -194,6 +194,7 @@ def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
             _found(panels[-1], own[scenario], plots.COLOURS[3], dashes, scenario)
         panels[-1].set(xlabel="epoch", ylabel="hidden yes found, %", ylim=(0, 100))
         panels[-1].legend(frameon=False, loc="lower right")
+        panels[-1].xaxis.get_major_locator().set_params(integer=True)
         return plots.svg(figure)
 
 
