@@ -49,9 +49,8 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def executed(path: Path) -> Any:
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
-        here = {"path": folder}
         run = NotebookClient(notebook, timeout=SECONDS, startup_timeout=SECONDS, kernel_name="python3")
-        run.resources, run.coalesce_streams = {"metadata": here}, True
+        run.resources, run.coalesce_streams = {"metadata": {"path": folder}}, True
         run.extra_arguments = ["--log-level=ERROR"]  # a kernel warns that it talks over this machine's own network
         run.execute()
     return notebook
