@@ -33,17 +33,20 @@ check: lint types test
 coverage: setup
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term-missing:skip-covered
 
-# The generated pages and tables: docs/methods.md and the table in README.md.
+# The generated pages: docs/methods.md with a page for each method, docs/recipes.md, and the first picture.
 docs: setup
 	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/front.py
 
-# The site, into site/: strict, and without the network.
+# The site, into site/: strict, and without the network. Its notebooks are run on the way.
 site: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# docs/results.md, its pages and docs/claims.md, from results/*.jsonl.
+# docs/results.md, its pages and docs/claims.md, from results/*.jsonl; and what other pages take from there.
 results: setup
 	$(BIN)/python docs/results.py
+	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/front.py
 
 # The runs behind the results and the claims: hours, and resumable. The same list in a minute or two, on made items.
 evidence: setup

@@ -6,10 +6,14 @@ import importlib.util
 import re
 from pathlib import Path
 
+import nbformat
+import pytest
 from pages.blocks import blocks
 
+from partly import methods
+
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
+PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
 
 
 def test_the_python_example_of_the_readme_is_short_and_there() -> None:
@@ -18,14 +22,30 @@ def test_the_python_example_of_the_readme_is_short_and_there() -> None:
     assert re.search(r"model\.save\(.*, overwrite=True\)", first)  # so that it can be run again
 
 
-def test_generated_pages_are_up_to_date() -> None:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert generate.with_table(readme) == readme, "run `make docs`"
-    assert generate.recipes() == (ROOT / "docs" / "recipes.md").read_text("utf-8"), "run `make docs`"
-    assert generate.page() == (ROOT / "docs" / "methods.md").read_text("utf-8"), "run `make docs`"
+@pytest.mark.parametrize("script", ["generate", "front"])
+def test_generated_pages_are_up_to_date(script: str) -> None:
+    spec = importlib.util.spec_from_file_location(script, ROOT / "docs" / f"{script}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.main(check=True) == 0, "run `make docs`"
+
+
+def test_every_method_says_when_to_take_it_and_its_formula() -> None:
+    for name, info in methods.discover().items():
+        assert re.search(r"^Take it: ", info.text, re.M), name
+        assert re.search(r"^Formula:\n\n    \S", info.text, re.M), name
+
+
+def test_notebooks_are_kept_without_output_and_are_all_listed() -> None:
+    listed = (ROOT / "docs" / "notebooks.md").read_text("utf-8") + (ROOT / "mkdocs.yml").read_text("utf-8")
+    for path in (ROOT / "docs" / "notebooks").glob("*.ipynb"):
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        assert not any(cell.outputs or cell.execution_count for cell in code), path.name
+        assert notebook.cells[0].source.startswith("# "), path.name
+        assert f"notebooks/{path.stem}.ipynb" in listed, path.name
+        assert f"notebooks/{path.stem}.md" in listed, path.name
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:

@@ -6,6 +6,7 @@ Paper: D. Zhou and others. Acknowledging the Unknown for Multi-label Learning wi
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import torch
 
 from partly import methods
+from partly.clock import Clock
 from partly.comparison.plan import method_and_settings
 from partly.errors import SettingError
 from partly.report import plots
@@ -21,16 +23,20 @@ Floats = npt.NDArray[np.float64]
 POINTS = np.linspace(0.005, 0.995, 199)
 
 
-def regime(method: str, p: Floats = POINTS, entry: int = 0) -> Floats:
+def regime(method: str, p: Floats = POINTS, entry: int = 0, labels: int = 1) -> Floats:
     """d loss / d logit of an entry (+1 yes, -1 no, 0 unknown) with probability p [P], for a method that is a loss, with
-    settings as in 'em[alpha=0.2]': above 0 it pushes towards no. Each entry is an item of its own."""
+    settings as in 'em[alpha=0.2]': above 0 it pushes towards no. Each entry is in an item of its own, whose other
+    labels are unknown, with probability one half. A loss with a schedule is taken at its end."""
     name, settings = method_and_settings(method)
     loss = getattr(methods.find(name).module, "loss", None)
     if loss is None:
         raise SettingError(f"{name} is not a loss of an entry: it has no gradient regime.")
-    logits = torch.logit(torch.from_numpy(p))[:, None].requires_grad_()
-    z = torch.full(logits.shape, entry, dtype=torch.int8)
-    (found,) = torch.autograd.grad(loss(logits, z, **settings).sum(), logits)
+    logits = torch.zeros(len(p), labels, dtype=torch.float64)
+    logits[:, 0] = torch.logit(torch.from_numpy(p))
+    z = torch.zeros(logits.shape, dtype=torch.int8)
+    z[:, 0] = entry
+    end = [Clock(0, epoch=1)] if "clock" in inspect.signature(loss).parameters else []
+    (found,) = torch.autograd.grad(loss(logits.requires_grad_(), z, *end, **settings).sum(), logits)
     gradient: Floats = found[:, 0].numpy()
     return gradient
 

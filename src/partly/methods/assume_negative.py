@@ -1,5 +1,14 @@
 """Binary cross-entropy with every unknown entry taken for a no.
 
+Take it: as the baseline that every other method must beat, and where nearly everything that nobody mentioned really is
+absent. Average precision suffers less than probabilities do: these come out far too low.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  -log(1 - p)
+
 Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
 Labels. CVPR 2021. The baseline "AN": equation 3.
 

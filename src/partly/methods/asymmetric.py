@@ -1,5 +1,14 @@
 """Unknown entries are taken for no; no counts the less, the better it fits, and not at all where it fits well.
 
+Take it: where labels are complete but yes is rare. Not where yes is hidden among what is taken for no: there it weighs
+just the wrong entries.
+
+Formula:
+
+    yes      -(1 - p)^gamma_yes log p
+    no       -q^gamma_no log(1 - q),   q = max(p - clip, 0)
+    unknown  as no
+
 Paper: T. Ridnik, E. Ben-Baruch, N. Zamir, A. Noy, I. Friedman, M. Protter, L. Zelnik-Manor. Asymmetric Loss For
 Multi-Label Classification. ICCV 2021.
 

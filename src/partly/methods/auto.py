@@ -1,5 +1,11 @@
 """The best that is known without choosing by hand: solved kernel machines and a forest, blended by what each is worth.
 
+Take it: first, on features, whenever you do not want to choose. It gives out-of-fold scores and thresholds too.
+
+Formula:
+
+    score(x) = sum over parts k of w_k x_k;   w by the log loss that each part takes away on entries it has not seen
+
 Paper: none of its own. Nystroem features: Williams and Seeger, NIPS 2000. Extremely randomised trees: Geurts, Ernst and
 Wehenkel, Machine Learning 2006. Weights from held-out losses: in the spirit of Caruana et al., ICML 2004.
 

@@ -1,5 +1,14 @@
 """Binary cross-entropy on the known entries; unknown ones are ignored.
 
+Take it: where both yes and no are known and entries are known by chance. Of labels without a known no it learns nothing
+but yes.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  0
+
 Paper: T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
 CVPR 2019. The baseline "BCE": equation 1 with g = 1.
 

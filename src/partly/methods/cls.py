@@ -1,5 +1,15 @@
 """Two networks; unknown entries are taken for no, but for those that the other network takes for likely yes.
 
+Take it: where some of the yes are known and no no, and two networks can be afforded; tau_h near the share of unknown
+entries that are yes.
+
+Formula:
+
+    network f, of a batch:  left out  the share r tau_h of unknown entries with the largest loss of g,
+                                      then the share r tau_l of the rest with the smallest loss of f
+                            the rest  -log p where yes, -log(1 - p) where no or unknown
+    r = min(1, epoch / (ramp epochs));   g likewise;   prediction (p_f + p_g) / 2
+
 Paper: G. Lyu, B. Sun, X. Deng, S. Feng. Addressing Multi-Label Learning with Partial Labels: From Sample Selection to
 Label Selection. AAAI 2025. "CLS", co-label selection.
 

@@ -1,5 +1,12 @@
 """A recurrent network names the labels of an item one after the other, each in the knowledge of those before it.
 
+Take it: to compare with. It is far below the others here; where order among labels matters, it is the one that has it.
+
+Formula:
+
+    P(next label | item, labels so far) = softmax(E (item + LSTM(labels so far)))
+    score of a label: the highest such probability at any step of any beam
+
 Paper: J. Wang, Y. Yang, J. Mao, Z. Huang, C. Huang, W. Xu. CNN-RNN: A Unified Framework for Multi-label Image
 Classification. CVPR 2016. An LSTM over the labels named so far and the item are placed in a space of label vectors, and
 a softmax over the labels says which is next; frequent labels come first. Prediction is a beam search.

@@ -1,5 +1,13 @@
 """Two networks, each learns from the items of a batch that fit the other one best; unknown entries are taken for no.
 
+Take it: where whole items are wrongly labelled. Where every item misses a label or two, `cls` leaves out entries, not
+items.
+
+Formula:
+
+    f learns from the items with the smallest loss of g, all but the share r forget of a batch, and g likewise
+    r = min(1, epoch / (ramp epochs));   loss: mean over labels of -log p (yes), -log(1 - p) (no, unknown)
+
 Paper: B. Han, Q. Yao, X. Yu, G. Niu, M. Xu, W. Hu, I. Tsang, M. Sugiyama. Co-teaching: Robust Training of Deep Neural
 Networks with Extremely Noisy Labels. NeurIPS 2018.
 

@@ -1,5 +1,11 @@
 """Co-teaching among the items on which the two networks disagree; unknown entries are taken for no.
 
+Take it: as `co-teaching`, where its two networks become alike too soon.
+
+Formula:
+
+    as co-teaching, among the items with  (p_f > 1/2) != (p_g > 1/2)  for some label, once the warm-up is over
+
 Paper: X. Yu, B. Han, J. Yao, G. Niu, I. Tsang, M. Sugiyama. How does Disagreement Help Generalization against Label
 Corruption? ICML 2019. "Co-teaching+".
 

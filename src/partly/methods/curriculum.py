@@ -1,5 +1,13 @@
 """`partial-bce`; twice on the way, what the network is sure of becomes a weak label and is trained on like a known one.
 
+Take it: with `strategy="threshold"` from a good start (`head="warm-linear"`), where a tenth to a third of the entries
+is known.
+
+Formula:
+
+    g(k / L) times:  yes -log p,  no -log(1 - p),  unknown 0;   k of L known or weakly labelled,  g as in partial-bce
+    at 45 and 70 % of the epochs, unknown entries whose x varies by at most theta (dropout) become sign(x)
+
 Paper: T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
 CVPR 2019. Algorithm 1, equations 8 to 11: the strategies [a] threshold, [b] proportion, [c] positive, [d] ensemble,
 [e] bayesian, and "2 steps" (two-steps), which labels everything at once.

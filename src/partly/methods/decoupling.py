@@ -1,5 +1,12 @@
 """Two networks that learn only from the items on which they disagree; unknown entries are taken for no.
 
+Take it: to compare with: the simplest way in which two networks choose what they learn from.
+
+Formula:
+
+    both networks learn from the items with  (p_f > 1/2) != (p_g > 1/2)  for some label, once the warm-up is over
+    -log p (yes), -log(1 - p) (no, unknown), the mean over labels
+
 Paper: E. Malach, S. Shalev-Shwartz. Decoupling "when to update" from "how to update". NIPS 2017.
 
 Known no: an ordinary negative. Unknown: the same as a known no.

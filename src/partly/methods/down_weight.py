@@ -1,5 +1,13 @@
 """Unknown entries are taken for no, at a constant small weight.
 
+Take it: where only yes is known and a solved linear model is wanted: one number says how far a missing yes is a no.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  -weight log(1 - p)
+
 Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
 Positive Labels. ECCV 2022. The baseline "DW".
 

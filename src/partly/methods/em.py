@@ -1,5 +1,14 @@
 """Unknown entries are drawn towards "nobody knows" (probability one half); known ones have their cross-entropy.
 
+Take it: where only yes is known, and ranking is what counts. It costs no more than cross-entropy. Calibrate before you
+use its probabilities.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  -alpha H(p),   H(p) = -p log p - (1 - p) log(1 - p)
+
 Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
 Positive Labels. ECCV 2022. The entropy-maximization loss "EM".
 

@@ -1,5 +1,14 @@
 """`em`, and after a while the least likely unknown entries of each label become soft, frozen no's.
 
+Take it: as `em`, where an epoch more of scoring and two bytes an entry are affordable.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  -alpha H(p), and beta CE(p, b) once there is a belief b
+    before each epoch e after the warm-up w: the share (e - w) / (epochs - w) of `share`, lowest p first, gets b = p
+
 Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
 Positive Labels. ECCV 2022. Entropy maximization with asymmetric pseudo-labelling, "EM loss+APL".
 

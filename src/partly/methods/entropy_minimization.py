@@ -1,5 +1,13 @@
 """Unknown entries are pushed to whichever side they lean: their entropy is to be small.
 
+Take it: to see it fail: with only yes known it collapses, as papers say.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  +weight H(p)
+
 Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
 Positive Labels. ECCV 2022. The baseline "EntMin".
 

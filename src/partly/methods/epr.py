@@ -1,5 +1,14 @@
 """Known entries have their cross-entropy, and an item should have about as many yes as one expects.
 
+Take it: where the number of yes per item is known from elsewhere: give it as `expected_yes`.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  0
+    batch    + ((mean over items of the sum of p) - expected_yes)^2 / L^2
+
 Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
 Labels. CVPR 2021. "EPR", expected positive regularisation.
 

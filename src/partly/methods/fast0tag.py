@@ -1,5 +1,12 @@
 """An item becomes a direction in a space of label vectors, along which its known yes lie ahead of its known no.
 
+Take it: where labels must be predicted of which no example is known: with vectors of their names (`vectors="minilm"`).
+
+Formula:
+
+    x = v(item) . e(label)
+    item     mean over its yes i and no j of log(1 + exp(x_j - x_i))
+
 Paper: Y. Zhang, B. Gong, M. Shah. Fast Zero-Shot Image Tagging. CVPR 2016. "Fast0Tag".
 
 Known no: what every yes of the item is to lie ahead of. Unknown: in no pair, so it does not count; with `unknown_as_no`

@@ -1,5 +1,13 @@
 """Unknown entries are taken for no; every entry counts the less, the better it fits.
 
+Take it: where labels are complete and most entries are easy. Hidden yes are what it weighs most.
+
+Formula:
+
+    yes      -(1 - p)^gamma log p
+    no       -p^gamma log(1 - p)
+    unknown  as no
+
 Paper: T.-Y. Lin, P. Goyal, R. Girshick, K. He, P. Dollár. Focal Loss for Dense Object Detection. ICCV 2017. Equation
 4, on every label by itself and without the class weight alpha.
 

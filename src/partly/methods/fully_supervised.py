@@ -1,5 +1,11 @@
 """Binary cross-entropy on the items of which every label is known; all others are ignored.
 
+Take it: as the lower end: what partly known items are worth beside those that are wholly known.
+
+Formula:
+
+    items that are wholly known:  yes -log p,  no -log(1 - p);   all others  0
+
 Paper: C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
 Pseudo-Label Approach. arXiv 2109.14676, 2021. The baseline "Fully-Supervised".
 

@@ -1,5 +1,15 @@
 """Unknown entries are yes or no as the prediction says, weighted by how far it can be trusted.
 
+Take it: where only yes is known and a network is trained long enough for a schedule to matter.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  v (k (1 - p^q) / q + (1 - k) (1 - (1 - p)^r) / r)
+    k = sigmoid(slope p + offset),  v = exp(-(p - centre)^2 / (2 width^2)),  q = yes_power,  r = no_power;
+    slope, offset, centre and width go from start to end over the schedule, and have no gradient
+
 Paper: Y. Chen, C. Li, X. Dai, J. Li, W. Sun, Y. Wang, R. Zhang, T. Zhang, B. Wang. Boosting Single Positive
 Multi-label Classification with Generalized Robust Loss. IJCAI 2024. "GR loss".
 

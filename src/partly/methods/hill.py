@@ -1,5 +1,13 @@
 """Unknown entries are taken for no as long as the prediction is not too sure of the contrary.
 
+Take it: where only yes is known and what looks like a yes should be left alone without any schedule or memory.
+
+Formula:
+
+    yes      -(1 - p')^gamma log p',   p' = sigmoid(x - margin)
+    no       -log(1 - p)
+    unknown  (height - p) p^2
+
 Paper: Y. Zhang, Y. Cheng, X. Huang, F. Wen, R. Feng, Y. Li, Y. Guo. Simple and Robust Loss Design for Multi-Label
 Learning with Missing Labels. arXiv 2112.07368, 2021. The Hill loss.
 

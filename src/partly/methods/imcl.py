@@ -1,5 +1,16 @@
 """Labels and features of an item must agree with those of a few similar items; who is similar is learned along.
 
+Take it: where similar items are to speak for each other, and where an entry must be explained by neighbours (`partly
+explain`).
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  0
+    item     + lambda_y |y - sum over k similar items of w y' A|^2 + lambda_f |f - sum of w' f'|^2
+    y: known labels and, where unknown, what the network says; A: the label graph; w, w' >= 0
+
 Paper: D. Huynh, E. Elhamifar. Interactive Multi-Label CNN Learning with Partial Labels. CVPR 2020. "IMCL", equations
 1 to 8 and both algorithms.
 

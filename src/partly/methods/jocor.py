@@ -1,5 +1,12 @@
 """Two networks with one loss that also draws them together; items that fit badly are left out, unknown is no.
 
+Take it: as `co-teaching`, where two networks should end as one opinion.
+
+Formula:
+
+    item     (1 - agreement) (CE_f + CE_g) + agreement (KL(p_f, p_g) + KL(p_g, p_f)),   unknown as no
+    the share r forget of a batch with the largest of these is left out,  r = min(1, epoch / (ramp epochs))
+
 Paper: H. Wei, L. Feng, X. Chen, B. An. Combating Noisy Labels by Agreement: A Joint Training Method with
 Co-Regularization. CVPR 2020. "JoCoR".
 

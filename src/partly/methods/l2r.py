@@ -1,5 +1,14 @@
 """Unknown entries are taken for no; the weights of the network are kept small by the sum of their squares.
 
+Take it: to compare with; a stronger weight decay does the same job for any method.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  -log(1 - p)
+    batch    + strength sum w^2
+
 Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
 Positive Labels. ECCV 2022. The baseline "L2R".
 

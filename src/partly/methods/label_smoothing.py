@@ -1,5 +1,13 @@
 """Unknown entries are taken for no, and all targets are smoothed.
 
+Take it: where only yes is known and you want one step up from `assume-negative` that never does much harm.
+
+Formula:
+
+    yes      CE(p, 1 - smoothing)
+    no       CE(p, smoothing)
+    unknown  CE(p, smoothing)
+
 Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
 Labels. CVPR 2021. The baseline "AN-LS".
 

@@ -1,5 +1,14 @@
 """Unknown entries are taken for no, except for a growing share that fits worst: left out, or taken for yes.
 
+Take it: where only yes is known and a network is trained from pictures: what it fits last is most likely a hidden yes.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  -log(1 - p), but for the share `share` epoch / epochs of a batch with the largest p:
+             0 (reject), or -log p (correct, correct-permanently)
+
 Paper: Y. Kim, J. M. Kim, Z. Akata, J. Lee. Large Loss Matters in Weakly Supervised Multi-Label Classification. CVPR
 2022. "LL-R" (scheme reject), "LL-Ct" (correct), "LL-Cp" (correct-permanently).
 

@@ -1,5 +1,14 @@
 """What is in an item and what gets said of it are told apart: a visual and a relevance classifier.
 
+Take it: where what gets mentioned depends on the item: tags, captions, reports.
+
+Formula:
+
+    P(said) = P(said | there) p + P(said | not there) (1 - p)
+    yes      -log P(said)
+    no       -log(1 - P(said))
+    unknown  0 (as no with `unknown_as_no`)
+
 Paper: I. Misra, C. L. Zitnick, M. Mitchell, R. Girshick. Seeing through the Human Reporting Bias: Visual Classifiers
 from Noisy Human-Centric Labels. CVPR 2016. The visual classifier says whether a label is there, the relevance
 classifier whether it is said: P(said) = P(said | there) P(there) + P(said | not there) P(not there), both conditionals

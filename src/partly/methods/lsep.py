@@ -1,5 +1,12 @@
 """Each known yes of an item is pushed above each known no of it, by the logarithm of a sum over all pairs.
 
+Take it: where only the order of labels within an item counts, and both yes and no are known.
+
+Formula:
+
+    item     log(1 + sum over its yes i and no j of exp(x_j - x_i))
+    unknown  in no pair (as no with `unknown_as_no`)
+
 Paper: Y. Li, Y. Song, J. Luo. Improving Pairwise Ranking for Multi-label Image Classification. CVPR 2017. "LSEP".
 
 Known no: what every yes of the item is to be above. Unknown: in no pair, so it does not count; with `unknown_as_no` the

@@ -1,5 +1,13 @@
 """Unknown entries have a small probability to be yes as their target.
 
+Take it: as `label-smoothing`, where known entries can be trusted.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  CE(p, smoothing)
+
 Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
 Positive Labels. ECCV 2022. The baseline "N-LS": label smoothing of what is taken for no.
 

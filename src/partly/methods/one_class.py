@@ -1,5 +1,13 @@
 """Unknown entries are taken for yes, at a small weight.
 
+Take it: where almost everything that is known is no, as below coarse labels.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  -weight log p
+
 Paper: C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
 Pseudo-Label Approach. arXiv 2109.14676, 2021. The baseline "One-Class Classification", equation 2, after H.-F. Yu,
 H.-Y. Huang, I. S. Dhillon, C.-J. Lin. A Unified Algorithm for One-Class Structured Matrix Factorization with Side

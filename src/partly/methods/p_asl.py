@@ -1,5 +1,14 @@
 """Unknown entries are taken for no, except those of frequent labels and those that look most like yes.
 
+Take it: where some no is known of each label, as in Open Images, and frequent labels are the ones that go unmentioned.
+
+Formula:
+
+    yes      -(1 - p)^gamma_yes log p
+    no       -q^gamma_no log(1 - q),   q = max(p - clip, 0)
+    unknown  -weight_unknown q^gamma_unknown log(1 - q),
+             or 0 for frequent labels, and for the `likely` B of a batch with the largest p
+
 Paper: E. Ben-Baruch, T. Ridnik, I. Friedman, A. Ben-Cohen, N. Zamir, A. Noy, L. Zelnik-Manor. Multi-label
 Classification with Partial Annotations using Class-aware Selective Loss. CVPR 2022. The partial asymmetric loss, with
 the modes selective, negative and ignore.

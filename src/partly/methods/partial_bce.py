@@ -1,5 +1,12 @@
 """Binary cross-entropy on the known entries, weighted by how little of the item is known.
 
+Take it: where items differ much in how many labels are known. Where they do not it is `bce`.
+
+Formula:
+
+    g(k / L) times:  yes -log p,  no -log(1 - p),  unknown 0;   k known of L labels
+    g(s) = alpha s^gamma + beta,  g(p0) = value,  g(1) = 1
+
 Paper: T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
 CVPR 2019. Equations 1 and 2.
 

@@ -1,5 +1,12 @@
 """A scikit-learn classifier for each label, fitted by itself to the entries of that label.
 
+Take it: as the yardstick on given features: tuned logistic regression is hard to beat. Any scikit-learn classifier:
+`partly.PerLabel`.
+
+Formula:
+
+    for each label by itself: a scikit-learn classifier of its known entries (unknown left out, or no)
+
 Paper: none; the plain baseline ("binary relevance") that every learner of many labels is measured against. `bags` is
 bagging of the unlabelled: F. Mordelet, J.-P. Vert. A bagging SVM to learn from positive and unlabeled examples. Pattern
 Recognition Letters 37, 2014.

@@ -1,5 +1,14 @@
 """Unknown entries get the pseudo-labels that, one step on, would help most on the items that are wholly known.
 
+Take it: where a few items are wholly known and all others in part, as after a label was split.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  CE(p, b);   b = 1 where d L(theta - lr dL(b)) / db <= 0, else 0
+    L: the loss on items that are wholly known
+
 Paper: C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
 Pseudo-Label Approach. arXiv 2109.14676, 2021. Algorithm 1 with equation 8: a pseudo-label is yes where raising it
 does not raise the loss on the wholly known items after one step of gradient descent on the present pseudo-labels.

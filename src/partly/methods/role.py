@@ -1,5 +1,13 @@
 """Every training entry has an estimate that is learned along with the network; the two teach each other.
 
+Take it: where only yes is known and the guesses themselves are wanted (`beliefs_`), at twelve bytes an entry.
+
+Formula:
+
+    network    CE(p, y) on known entries + CE(p, b) on all + count(p)
+    estimates  CE(b, y) on known entries + CE(b, p) on all + count(b);   both halved, and neither moves the other's side
+    count(p) = ((mean over items of the sum of p) - expected_yes)^2 / L^2
+
 Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
 Labels. CVPR 2021. "ROLE", regularised online label estimation.
 

@@ -1,5 +1,13 @@
 """Unknown entries are taken for no, and for yes once the prediction is sure enough.
 
+Take it: where only yes is known and a network is trained from pictures; watch what it takes for yes.
+
+Formula:
+
+    yes      -(1 - p')^gamma log p',   p' = sigmoid(x - margin)
+    no       -p^gamma log(1 - p)
+    unknown  -(1 - p)^gamma log p where p > threshold, after the share `start` of the epochs; else as no
+
 Paper: Y. Zhang, Y. Cheng, X. Huang, F. Wen, R. Feng, Y. Li, Y. Guo. Simple and Robust Loss Design for Multi-Label
 Learning with Missing Labels. arXiv 2112.07368, 2021. Self-paced loss correction "SPLC".
 

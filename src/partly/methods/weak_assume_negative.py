@@ -1,5 +1,13 @@
 """Unknown entries are taken for no, at such a weight that all of an item together weigh about one yes.
 
+Take it: where only yes is known and there is no validation to choose a weight by.
+
+Formula:
+
+    yes      -log p
+    no       -log(1 - p)
+    unknown  -log(1 - p) / (L - 1)
+
 Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
 Labels. CVPR 2021. The baseline "WAN": weight 1 / (L - 1).
 

@@ -1,5 +1,12 @@
 """Items and labels share a small space; each known yes is pushed above a no that was hard to find, if that was easy.
 
+Take it: where there are very many labels and only the first few of an item count.
+
+Formula:
+
+    x = v(item) . e(label);   for each yes i, draw no's until  x_j > x_i - margin  (after n draws):
+    (1 + 1/2 + ... + 1/rank) max(0, margin + x_j - x_i),   rank = floor(number of no's / n)
+
 Paper: J. Weston, S. Bengio, N. Usunier. Wsabie: Scaling Up to Large Vocabulary Image Annotation. IJCAI 2011. "WARP",
 the weighted approximate-rank pairwise loss: for each yes, no's are drawn until one violates the margin; the fewer draws
 that takes, the lower the yes is taken to rank, and the more the pair weighs.

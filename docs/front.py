@@ -1,0 +1,73 @@
+"""Write docs/front.svg, the first picture of the README: naive, `auto` and all labels, from committed result lines.
+
+python docs/front.py            write it
+python docs/front.py --check    fail where it is not what the lines give
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from partly.comparison import lines
+from partly.comparison.lines import Line
+from partly.report import plots
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE, DATA = "results/single-positive.jsonl", "voc2012"
+BARS = {  # title -> method, head and scenario of its lines
+    "unknown taken for no": ("assume-negative", "linear", "single-positive"),
+    "partly, method auto": ("auto", "auto", "single-positive"),
+    "all labels known": ("bce", "linear", "full"),
+}
+SCORES = {"OF1": "F1 of all entries, at one half", "mAP": "mean average precision"}
+COLOURS = (plots.NO, plots.YES, plots.UNKNOWN)
+
+
+def means(found: list[Line]) -> dict[str, dict[str, tuple[float, int]]]:
+    """Score -> title -> mean over seeds, and their number."""
+    made: dict[str, dict[str, tuple[float, int]]] = {name: {} for name in SCORES}
+    for title, wanted in BARS.items():
+        ours = [
+            line["test"]
+            for line in found
+            if (line["method"], line["head"], line["scenario"]) == wanted
+            and line["data"] == DATA
+            and line["validation"] == "complete"
+            and not line["tune"]
+        ]
+        for name in SCORES:
+            made[name][title] = (float(np.mean([test[name] for test in ours])), len(ours))
+    return made
+
+
+def picture(root: Path = ROOT) -> bytes:
+    """SVG: a panel a score, a bar each; it says where its numbers come from."""
+    found = means(lines.read(root / SOURCE))
+    with plots.canvas(7.6, 2.5) as figure:
+        for axes, (name, words) in zip(figure.subplots(1, 2, sharey=True), SCORES.items(), strict=True):
+            for place, (value, _) in enumerate(found[name].values()):
+                axes.barh(place, value, color=COLOURS[place], height=0.62)
+                axes.text(value - 0.02, place, f"{value:.2f}", ha="right", va="center")
+            axes.set(title=words, xlim=(0, 1), ylim=(2.5, -0.5), xticks=[0, 0.25, 0.5, 0.75])
+            axes.set_yticks(range(len(BARS)), list(BARS))
+            axes.grid(visible=False, axis="y")
+        seeds = " / ".join(str(count) for _, count in found["mAP"].values())
+        figure.supxlabel(
+            f"VOC 2012, one label of each picture known; test part, means of {seeds} seeds. From {SOURCE}.", fontsize=8
+        )
+        return plots.svg(figure)
+
+
+def main(check: bool = False) -> int:
+    made, place = picture(), ROOT / "docs" / "front.svg"
+    if check:
+        return int(not place.exists() or place.read_bytes() != made)
+    place.write_bytes(made)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(check="--check" in sys.argv[1:]))
