@@ -8,8 +8,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from pages.blocks import blocks
 
+from pages.blocks import blocks
 from partly import methods
 
 ROOT = Path(__file__).resolve().parent.parent
