@@ -138,7 +138,7 @@ def test_known_entries_alone_give_the_same(fit: str, monkeypatch: pytest.MonkeyP
     found = []
     for share in (0.0, 2.0):
         monkeypatch.setattr("partly.methods.leml.FEW", share)
-        monkeypatch.setattr("partly.methods.leml.AT_ONCE", 7)
+        monkeypatch.setattr("partly.methods.leml.BLOCK", 7 * 16)  # several blocks
         pool = make_pool()
         method = made(pool, rank=3, fit=fit)
         totals = [method.solve_h(pool), method.solve_w(pool)]
