@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -153,9 +154,14 @@ class Leml(Method):
         standardise = self.network.get_submodule("features.0")
         labels, device = pool.labels, self.device
         few = labels.known_per_item().sum() < FEW * math.prod(labels.shape)
-        step = max(1, BLOCK // max(math.prod(pool.items.shape), labels.shape[1], (self.w.shape[0] + 1) ** 2))
-        parts = [slice(start, min(start + step, len(pool))) for start in range(0, len(pool), step)]
-        for rows, x in zip(parts, streamed(pool.items, parts), strict=True):
+        # Read batch by batch, as items may lie anywhere, and worked on in larger blocks, as a batch takes little.
+        parts = torch.arange(len(pool)).split(pool.batch_size)
+        read = streamed(pool.items, parts)
+        numbers = max(math.prod(pool.items.shape), labels.shape[1], (self.w.shape[0] + 1) ** 2)  # of an item
+        step = max(1, BLOCK // numbers // pool.batch_size) * pool.batch_size
+        for start in range(0, len(pool), step):
+            rows = slice(start, min(start + step, len(pool)))
+            x = torch.cat(list(islice(read, -(-(rows.stop - start) // pool.batch_size))))
             z = sparse(labels, rows) if few else torch.tensor(labels.rows(rows), dtype=torch.float64)
             yield standardise(x.to(device)).flatten(1).double(), z.to(device)
 
