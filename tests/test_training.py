@@ -479,6 +479,21 @@ def test_predicting_has_no_side_effects(mode: bool) -> None:
     assert training.predict(method, pool.items[:0]).shape == (0, LABELS)
 
 
+def test_batches_of_narrow_features_hold_more_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as keep features, or scores, at one size; never very few, nor all of them."""
+    method, pool, _ = make("partial-bce")
+    many = as_items(np.tile(pool.items.take(slice(None)).numpy(), (5000 // ITEMS + 1, 1))[:5000])
+
+    def sizes() -> list[int]:
+        return [len(block) for block in training.predict_blocks(method, many)]
+
+    assert sizes() == [4096, 904]
+    monkeypatch.setattr(training, "CACHED", 1000 * FEATURES)  # there are fewer labels than features
+    assert sizes() == [1000] * 5
+    monkeypatch.setattr(training, "CACHED", 1)
+    assert sizes() == [256] * 19 + [136]
+
+
 # -------------------------------------------------------------------- run folders
 
 

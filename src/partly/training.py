@@ -34,6 +34,7 @@ from partly.processes.group import ALONE, Group
 
 SAVE_SECONDS = 20.0
 BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
+CACHED = 1 << 20  # features, or scores, that are worked on at a time
 HELD = 1 << 27  # probabilities of the validation part that are held rather than made twice
 MAYBE = ("best_epoch", "best_score")  # of progress: numbers, where there are any
 Watch = Callable[[Clock, dict[str, float]], None]
@@ -183,7 +184,7 @@ def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator
 
 
 def predict(
-    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
+    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Probabilities [N, L], without side effects on the method."""
     scores = logits(method, items, batch_size, known)
@@ -192,7 +193,7 @@ def predict(
 
 
 def logits(
-    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
+    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Logits [N, L], without side effects on the method; `known` is what its network may be told of the items."""
     scores = np.empty((len(items), method.task.labels), np.float32)
@@ -202,17 +203,17 @@ def logits(
 
 
 def predict_blocks(
-    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
+    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> Iterator[npt.NDArray[np.float32]]:
     """`predict`, batch after batch [B, L], for who does not want to hold them all."""
     return map(expit, logit_blocks(method, items, batch_size, known))
 
 
 def logit_blocks(
-    method: Method, items: Items, batch_size: int = 1024, known: Labels | None = None
+    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> Iterator[npt.NDArray[np.float32]]:
     """`logits`, batch after batch [B, L]."""
-    device, batch_size = method.device, at_once(items, batch_size)
+    device, batch_size = method.device, at_once(items, batch_size or _scored_at_once(items, method.task.labels))
     parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
     for rows, x in zip(parts, streamed(items, parts), strict=True):
         z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
@@ -223,6 +224,11 @@ def logit_blocks(
             raise PartlyError(f"A forward gave logits of {list(found.shape)}, not of {list(wanted)}.")
         _refuse_undefined(found, rows.start)
         yield found
+
+
+def _scored_at_once(items: Items, labels: int) -> int:
+    """How many items make a batch: features and scores of so many stay in the cache of a core."""
+    return min(4096, max(256, CACHED // max(items.shape[0], labels))) if items.kind == "features" else 1024
 
 
 def _refuse_undefined(scores: npt.NDArray[np.float32], start: int = 0) -> None:

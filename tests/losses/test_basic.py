@@ -39,6 +39,35 @@ def test_against_loops(case: tuple[Tensor, Tensor]) -> None:
     )
 
 
+@pytest.mark.parametrize("loss", [losses.bce, losses.partial_bce])
+@pytest.mark.parametrize("hidden", [0.5, math.nan, math.inf])
+def test_known_entries_alone_give_the_same(loss: Loss, hidden: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where few are known the others are not touched, whatever their logits are."""
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randint(-1, 2, (6, 5), generator=generator, dtype=torch.int8)
+    z[2] = 0
+    found = []
+    for share in (0.0, 2.0):
+        monkeypatch.setattr("partly.losses.basic.MANY", 0)
+        monkeypatch.setattr("partly.losses.basic.FEW", share)
+        logits = torch.randn(6, 5, generator=generator.manual_seed(1)).masked_fill(z == 0, hidden).requires_grad_()
+        entries = loss(logits, z)
+        entries.sum().backward()
+        found.append((entries.detach(), logits.grad))
+    torch.testing.assert_close(found[1], found[0], rtol=1e-6, atol=0)
+    assert (found[1][0][z == 0] == 0).all()
+    assert (found[1][1][z == 0] == 0).all()
+
+
+@pytest.mark.parametrize(("share", "few"), [(0.05, True), (0.5, False)])
+def test_what_is_little_is_picked_out_of_much(share: float, few: bool) -> None:
+    """Told by how the losses were made."""
+    z = torch.zeros(512, 256, dtype=torch.int8)
+    z[: int(512 * share)] = 1
+    entries = losses.bce(torch.zeros(512, 256, requires_grad=True), z)
+    assert type(entries.grad_fn).__name__.startswith("IndexPut") is few
+
+
 def test_soft_targets() -> None:
     target = torch.tensor([[0.0, 1.0, 0.25, 0.5], [0.1, 0.9, 0.6, 0.3]], dtype=torch.float16)
     expected = [

@@ -136,12 +136,13 @@ def test_rank_is_at_most_what_there_is() -> None:
 def test_known_entries_alone_give_the_same(fit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where few are known the others are not touched; sums are made in another order, and nothing else differs."""
     found = []
-    for share in (0.0, 2.0):
+    for share, block in ((0.0, 1 << 21), (2.0, 1), (2.0, 2 * 16 * 8)):  # all items, a batch, or two batches at a time
         monkeypatch.setattr("partly.methods.leml.FEW", share)
-        monkeypatch.setattr("partly.methods.leml.AT_ONCE", 7)
+        monkeypatch.setattr("partly.methods.leml.BLOCK", block)
         pool = make_pool()
         method = made(pool, rank=3, fit=fit)
         totals = [method.solve_h(pool), method.solve_w(pool)]
         found.append([torch.tensor(totals), method.w.clone(), method.h.clone(), method.bias.clone()])
-    for dense, sparse in zip(*found, strict=True):
-        torch.testing.assert_close(sparse, dense, rtol=1e-5, atol=1e-6)
+    for dense, *others in zip(*found, strict=True):
+        for sparse in others:
+            torch.testing.assert_close(sparse, dense, rtol=1e-5, atol=1e-6)

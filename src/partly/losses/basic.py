@@ -9,6 +9,9 @@ from torch.nn import functional as F
 from partly.errors import SettingError
 from partly.losses.door import takes_z
 
+MANY = 1 << 16  # entries of a batch, from which on it is asked how many are known
+FEW = 0.1  # share of them that is known, below which the others are not touched
+
 
 def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """Every entry against its target: 1 yes, 0 no, or anything between. [B, L]"""
@@ -40,11 +43,21 @@ def bce(logits: Tensor, z: Tensor) -> Tensor:
     >>> partly.losses.bce(logits, z)
     tensor([[0.1269, 0.0000, 0.9741]])
     """
+    if _few(z):
+        at = z.nonzero(as_tuple=True)
+        return torch.zeros_like(logits).index_put(at, cross_entropy(logits[at], z[at] > 0))
     signed = z.to(logits.dtype)
     # What counts 0 is log 2, of the logits that were taken out: no NaN can come of it.
     return F.binary_cross_entropy_with_logits(
         logits.masked_fill(z == 0, 0.0), signed.clamp(min=0), signed.abs(), reduction="none"
     )
+
+
+def _few(z: Tensor) -> bool:
+    """Whether it is less work to pick out what is known than to go through all entries of a batch."""
+    if z.numel() < MANY or torch.compiler.is_compiling():
+        return False
+    return int(z.count_nonzero()) < FEW * z.numel()
 
 
 @takes_z

@@ -27,14 +27,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Literal
 
+import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from partly.clock import Clock, seed_for
 from partly.errors import within
+from partly.items import streamed
+from partly.labels import Labels
 from partly.method import Method, Task
 from partly.networks import Network, Standardise
 from partly.pool import Pool
@@ -42,7 +47,7 @@ from partly.pool import Pool
 SEARCH = {"rank": [8, 32, 80], "ridge": (1.0, 1000.0), "fit": ["squared", "logistic"]}
 CURVATURE = {"squared": 1.0, "logistic": 0.25}  # the largest second derivative of each loss
 FEW = 0.03  # share of entries that are known, below which the others are not touched
-AT_ONCE = 1 << 12  # known entries whose squares, rank x rank each, are made at a time
+BLOCK = 1 << 21  # numbers of some items that are worked on at a time
 ENOUGH = 1e-12  # of the first squared residual, for conjugate gradients
 
 
@@ -106,89 +111,103 @@ class Leml(Method):
 
     def solve_h(self, pool: Pool) -> float:
         """The best H for this W; returns the objective before."""
-        h = torch.cat([self.h, self.bias.unsqueeze(1)], dim=1).double()
+        h = self._read_out()
         labels, width = h.shape
-        curves = self.ridge * torch.eye(width, dtype=h.dtype, device=h.device).repeat(labels, 1, 1)
+        curves = self.ridge * torch.eye(width, dtype=h.dtype, device=h.device).flatten().repeat(labels, 1)
         slope = self.ridge * h
         total = self._penalty()
         for x, z in self._items(pool):
-            made = F.pad(x @ self.w.double().T, (0, 1), value=1.0)
-            if few(z):
-                item, label = z.nonzero(as_tuple=True)
-                rows = made[item]
-                losses, slopes = self._losses((rows * h[label]).sum(dim=1), z[item, label])
-                slope.index_add_(0, label, slopes.unsqueeze(1) * rows)
-                for some in torch.arange(len(item), device=item.device).split(AT_ONCE):
-                    squares = rows[some].unsqueeze(2) * rows[some].unsqueeze(1)
-                    curves.index_add_(0, label[some], squares, alpha=CURVATURE[self.fit])
-            else:
-                losses, slopes = self._losses(made @ h.T, z)
-                slope += slopes.T @ made
-                chosen = torch.where((z != 0).T.unsqueeze(2), made, 0.0)  # [L, B, width]
-                curves += CURVATURE[self.fit] * (chosen.transpose(1, 2) @ made)
+            made = with_one(x @ self.w.double().T)
+            losses, slopes = self._losses(at_known(z, made, h), z)
             total += losses
-        h -= torch.cholesky_solve(slope.unsqueeze(2), torch.linalg.cholesky(curves)).squeeze(2)
+            slope += slopes.T @ made
+            # The same squares serve all labels of an item, and are added up where it is known.
+            squares = (made.unsqueeze(2) * made.unsqueeze(1)).flatten(1)
+            curves.addmm_(z.abs().T, squares, alpha=CURVATURE[self.fit])
+        roots = torch.linalg.cholesky(curves.view(labels, width, width))
+        h -= torch.cholesky_solve(slope.unsqueeze(2), roots).squeeze(2)
         self.h.copy_(h[:, :-1])
         self.bias.copy_(h[:, -1])
         return total
 
     def solve_w(self, pool: Pool) -> float:
         """The best W for this H, as far as the iterations go; returns the objective before."""
-        w, h, bias = self.w.double(), self.h.double(), self.bias.double()
+        w, h = self.w.double(), self.h.double()
         slope, total = self.ridge * w, self._penalty()
         for x, z in self._items(pool):
-            made = x @ w.T
-            if few(z):
-                item, label = z.nonzero(as_tuple=True)
-                scores = (made[item] * h[label]).sum(dim=1) + bias[label]
-                losses, slopes = self._losses(scores, z[item, label])
-                back = torch.zeros_like(made).index_add_(0, item, slopes.unsqueeze(1) * h[label])
-            else:
-                losses, slopes = self._losses(made @ h.T + bias, z)
-                back = slopes @ h
+            losses, slopes = self._losses(at_known(z, with_one(x @ w.T), self._read_out()), z)
             total += losses
-            slope += back.T @ x
+            slope += (slopes @ h).T @ x
 
         def curve(v: Tensor) -> Tensor:
             result = self.ridge * v
             for x, z in self._items(pool):
-                made = x @ v.T
-                if few(z):
-                    item, label = z.nonzero(as_tuple=True)
-                    change = (made[item] * h[label]).sum(dim=1, keepdim=True)
-                    back = torch.zeros_like(made).index_add_(0, item, change * h[label])
-                else:
-                    back = torch.where(z != 0, made @ h.T, 0.0) @ h
-                result += CURVATURE[self.fit] * back.T @ x
+                result += CURVATURE[self.fit] * (at_known(z, x @ v.T, h) @ h).T @ x
             return result
 
         self.w.copy_(w - solved(curve, slope, self.iterations))
         return total
 
+    def _read_out(self) -> Tensor:
+        """[L, rank + 1], in float64: H and the biases."""
+        return torch.cat([self.h, self.bias.unsqueeze(1)], dim=1).double()
+
     # ---------------------------------------------------------------- parts of the objective
 
     def _items(self, pool: Pool) -> Iterator[tuple[Tensor, Tensor]]:
-        """Standardised items [B, D], in float64, and what is known of them [B, L]."""
+        """Standardised items [B, D] and what is known of them [B, L], both in float64; the latter sparse, where it is
+        little."""
         standardise = self.network.get_submodule("features.0")
-        for batch in pool.in_order():
-            yield standardise(batch.x).flatten(1).double(), batch.z
+        labels, device = pool.labels, self.device
+        few = labels.known_per_item().sum() < FEW * math.prod(labels.shape)
+        # Read batch by batch, as items may lie anywhere, and worked on in larger blocks, as a batch takes little.
+        parts = torch.arange(len(pool)).split(pool.batch_size)
+        read = streamed(pool.items, parts)
+        numbers = max(math.prod(pool.items.shape), labels.shape[1], (self.w.shape[0] + 1) ** 2)  # of an item
+        step = max(1, BLOCK // numbers // pool.batch_size) * pool.batch_size
+        for start in range(0, len(pool), step):
+            rows = slice(start, min(start + step, len(pool)))
+            x = torch.cat(list(islice(read, -(-(rows.stop - start) // pool.batch_size))))
+            z = sparse(labels, rows) if few else torch.tensor(labels.rows(rows), dtype=torch.float64)
+            yield standardise(x.to(device)).flatten(1).double(), z.to(device)
 
     def _penalty(self) -> float:
         weights = (self.w, self.h, self.bias)
         return self.ridge / 2 * math.fsum(weight.double().square().sum().item() for weight in weights)
 
     def _losses(self, scores: Tensor, z: Tensor) -> tuple[float, Tensor]:
-        """The sum of the losses of the known entries, and d loss / d score of each entry: [B, L], or [K] of some."""
+        """The sum of the losses of the known entries, and d loss / d score of each entry, [B, L] as z is."""
+        s, y = (scores.values(), z.values()) if z.is_sparse else (scores, z)
         if self.fit == "squared":
-            losses, slopes = (scores - z).square() / 2, scores - z
+            losses, slopes = (s - y).square() / 2, s - y
         else:
-            losses, slopes = F.softplus(-z * scores), -z * torch.sigmoid(-z * scores)
-        return losses[z != 0].sum().item(), torch.where(z != 0, slopes, 0.0)
+            losses, slopes = F.softplus(-y * s), -y * torch.sigmoid(-y * s)
+        return losses[y != 0].sum().item(), like(z, slopes) if z.is_sparse else torch.where(y != 0, slopes, 0.0)
 
 
-def few(z: Tensor) -> bool:
-    """Whether so little is known that it is less work to pick that out than to go through all entries."""
-    return int((z != 0).sum()) < FEW * z.numel()
+def with_one(made: Tensor) -> Tensor:
+    """[B, rank + 1], for the biases."""
+    return F.pad(made, (0, 1), value=1.0)
+
+
+def at_known(z: Tensor, made: Tensor, h: Tensor) -> Tensor:
+    """Scores made @ h.T of the known entries, [B, L]; all others are 0, and not touched where z is sparse."""
+    if not z.is_sparse:
+        return torch.where(z != 0, made @ h.T, 0.0)
+    item, label = z.indices()
+    return like(z, (made[item] * h[label]).sum(dim=1))
+
+
+def sparse(labels: Labels, rows: slice) -> Tensor:
+    """What is known of some items, [B, L] in float64."""
+    z = sp.coo_array(labels.ternary()[rows])
+    places, values = torch.from_numpy(np.stack(z.coords)).long(), torch.from_numpy(z.data).double()
+    return torch.sparse_coo_tensor(places, values, z.shape, is_coalesced=True, check_invariants=True)
+
+
+def like(z: Tensor, values: Tensor) -> Tensor:
+    """Other values in the same places."""
+    return torch.sparse_coo_tensor(z.indices(), values, z.shape, is_coalesced=True, check_invariants=True)
 
 
 def solved(curve: Callable[[Tensor], Tensor], slope: Tensor, iterations: int) -> Tensor:
