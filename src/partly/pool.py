@@ -107,6 +107,10 @@ class Pool:
             z = torch.from_numpy(self.labels.rows(index.numpy()))
             yield index.to(self.device), z.to(self.device)
 
+    def items_in_order(self) -> Iterator[Tensor]:
+        """x [B, ...] of every item once, batch by batch: for who reads labels in its own way."""
+        return streamed(self.items, list(torch.arange(len(self)).split(self.batch_size)))
+
     def in_order(self) -> Iterator[Batch]:
         """Every item once, as they lie: for relabelling and for scoring."""
         parts = torch.arange(len(self)).split(self.batch_size)[: self.steps]

@@ -38,7 +38,6 @@ from torch.nn import functional as F
 
 from partly.clock import Clock, seed_for
 from partly.errors import within
-from partly.items import streamed
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.networks import Network, Standardise
@@ -161,8 +160,7 @@ class Leml(Method):
         labels, device = pool.labels, self.device
         few = labels.known_per_item().sum() < FEW * math.prod(labels.shape)
         # Read batch by batch, as items may lie anywhere, and worked on in larger blocks, as a batch takes little.
-        parts = torch.arange(len(pool)).split(pool.batch_size)
-        read = streamed(pool.items, parts)
+        read = pool.items_in_order()
         numbers = max(math.prod(pool.items.shape), labels.shape[1], (self.w.shape[0] + 1) ** 2)  # of an item
         step = max(1, BLOCK // numbers // pool.batch_size) * pool.batch_size
         for start in range(0, len(pool), step):
