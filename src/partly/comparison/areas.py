@@ -15,6 +15,7 @@ from partly.comparison import lines as result_lines
 from partly.comparison import papers
 from partly.comparison.blocks import named
 from partly.comparison.lines import Line
+from partly.comparison.plan import SIMULATED
 from partly.comparison.score_tables import PAPERS, Draw, number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
 from partly.report import plots
@@ -35,8 +36,9 @@ def groups(lines: Sequence[Line]) -> dict[str, Group]:
         asks = line["asks"]
         method = named(line["method"], line["settings"], methods.find(line["method"]).defaults())
         size = f"{asks['rounds']} rounds of {asks['questions']}"
-        others = {name: asks[name] for name in ("epochs", "restart", "last_child") if name in asks}
-        title = ", ".join([line["data"], line["scenario"], method, line["head"], named(size, others, vars(Plan()))])
+        others = {name: asks[name] for name in ("errors", "epochs", "restart", "last_child") if name in asks}
+        size = named(size, others, SIMULATED | vars(Plan()))
+        title = ", ".join([line["data"], line["scenario"], method, line["head"], size])
         query = named(asks["query"], asks.get("settings", {}), find(asks["query"]).defaults())
         found.setdefault(title, {}).setdefault(query, []).append(line)
     return found
