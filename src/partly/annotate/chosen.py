@@ -8,6 +8,7 @@
 - The shadow arm: in every ten places, at one that is drawn too, a random unknown entry, which nobody can tell from the
   others. What it brings says what choosing is worth (`worth`).
 - Repeats: some questions come again, to the same person or to another, to measure how far answers can be trusted.
+- Audits: some are about what models have filled in (`audit`).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from partly.active.queries import find
-from partly.active.queries.diverse import spread
+from partly.active.queries.diverse import scaled, spread
 from partly.clock import Clock
 from partly.items import Items, at_once, shown_as
 from partly.labels import Hierarchy, Labels
@@ -166,6 +167,19 @@ def drawn(labels: Labels, count: int, rng: np.random.Generator, asked: Collectio
         if len(found) == count:
             break
     return found
+
+
+def early(able: Sequence[Entry], items: Items, count: int) -> list[Wanted]:
+    """At most so many of these entries, before there is a model: about items that are unlike each other, by their
+    features; others by their order, since neighbours are often alike."""
+    rows, columns = np.array(able, np.int64).reshape(-1, 2).T
+    vectors = scaled(items, rows) if items.kind == "features" else rows[:, None].astype(np.float64)
+    return [
+        Wanted(int(rows[k]), int(columns[k]), False, worth)
+        for k, worth in zip(
+            *(part.tolist() for part in spread(np.ones(len(rows)), columns, vectors, count)), strict=True
+        )
+    ]
 
 
 def mixed(

@@ -12,8 +12,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from partly.annotate import dashboard
-from partly.annotate.people import LEAST, ROLES, SESSION, Refused, page_token
-from partly.annotate.site import cookie, person_of, site_of
+from partly.annotate.passwords import LEAST, Refused
+from partly.annotate.people import ROLES, SESSION, page_token
+from partly.annotate.site import cookie, need_accounts, person_of, site_of
 from partly.data import for_spreadsheets, write_labels
 
 open_to_all, inside, admins = APIRouter(), APIRouter(), APIRouter()
@@ -56,6 +57,8 @@ def start(request: Request, token: str = "") -> Response:
     """By the address that the start of the program has printed, once. The page then leads on by itself: what a page of
     another site has opened brings no cookie along, what ours opens does."""
     site = site_of(request)
+    if site.accounts:  # an address that renews a password is of the same kind, and no way in without one
+        raise Refused("These pages have accounts: log in.")
     session = site.people.start(token)
     answer = _page(request, "start.html", title="In")
     answer.set_cookie(**cookie(site, session, SESSION))
@@ -64,19 +67,26 @@ def start(request: Request, token: str = "") -> Response:
 
 @open_to_all.get("/log-in")
 def log_in(request: Request) -> Response:
-    _need_accounts(request)
+    need_accounts(site_of(request))
     return _page(request, "log_in.html", title="Log in")
 
 
 @open_to_all.get("/join")
 def join(request: Request, token: str = "") -> Response:
-    _need_accounts(request)
+    need_accounts(site_of(request))
     return _page(request, "join.html", title="Join", invitation=token, least=LEAST)
 
 
-def _need_accounts(request: Request) -> None:
-    if not site_of(request).accounts:
-        raise Refused("These pages have no accounts: start with --accounts.", 404)
+@open_to_all.get("/renew")
+def renew(request: Request, token: str = "") -> Response:
+    need_accounts(site_of(request))
+    return _page(request, "renew.html", title="Another password", invitation=token, least=LEAST)
+
+
+@inside.get("/account")
+def account(request: Request) -> Response:
+    need_accounts(site_of(request))
+    return _page(request, "account.html", title="Account", least=LEAST)
 
 
 # ---------------------------------------------------------------- questions
@@ -110,7 +120,7 @@ def overview(request: Request) -> Response:
 @admins.get("/people")
 def people(request: Request) -> Response:
     site = site_of(request)
-    _need_accounts(request)
+    need_accounts(site_of(request))
     found = dashboard.per_person(site.desk, site.people.everybody())
     return _page(request, "people.html", title="People", people=found, roles=ROLES)
 

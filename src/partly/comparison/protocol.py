@@ -169,8 +169,8 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
 
 
 def _asked(cell: Cell, data: Dataset) -> dict[str, Any]:
-    """Rounds of questions that the truth answers, or people who err about it. Nothing is chosen, so nothing is held out, and the scores of every
-    round are on the test part."""
+    """Rounds of questions that the truth answers, or people who err about it. Nothing is chosen, so nothing is held
+    out, and the scores of every round are on the test part."""
     observed = mask(cell, data)
     model = Classifier(**_parameters(cell), progress=False, device="cpu")
     measure = simulation.against(replace(data, labels=observed, truth=data.labels))

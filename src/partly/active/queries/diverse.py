@@ -2,10 +2,10 @@
 
 Paper: K. Brinker. Incorporating Diversity in Active Learning with Support Vector Machines. ICML 2003.
 
-Differs: of the `among` entries with the highest entropy one is chosen after the other; each time those of the same label
-lose of their worth, the more the nearer their item lies to the one that was chosen (exp of minus the squared distance).
-The paper weighs the largest cosine against the margin. Items lie where their features are, each at its scale; what has
-no features (pictures, texts) lies where the model's probabilities of all labels are.
+Differs: of the `among` entries with the highest entropy one is chosen after the other; each time those of the same
+label lose of their worth, the more the nearer their item lies to the one that was chosen (exp of minus the squared
+distance). The paper weighs the largest cosine against the margin. Items lie where their features are, each at its
+scale; what has no features (pictures, texts) lies where the model's probabilities of all labels are.
 
 Defaults: `among` is a few times the questions of a round; what lies behind comes by its entropy alone. `near`, as a
 share of the middle squared distance: there an item has lost about two thirds of its worth beside another.
@@ -22,6 +22,7 @@ import torch
 from partly.active.queries.uncertainty import entropy
 from partly.clock import Clock
 from partly.errors import within
+from partly.items import Items
 from partly.method import Method
 from partly.pool import Pool
 
@@ -41,7 +42,8 @@ def scores(
     open_ = np.flatnonzero(unknown)
     best = open_[np.argsort(-unsure.reshape(-1)[open_], kind="stable")[:among]]
     rows, columns = np.divmod(best, unsure.shape[1])
-    chosen, worth = spread(unsure[rows, columns], columns, _vectors(pool, rows, chance), len(rows), near=near)
+    vectors = scaled(pool.items, rows) if pool.items.kind == "features" else chance[rows]
+    chosen, worth = spread(unsure[rows, columns], columns, vectors, len(rows), near=near)
     found = unsure - 1.0  # an entropy is less than one, in nats
     found[rows[chosen], columns[chosen]] = worth
     start = 0
@@ -68,7 +70,7 @@ def spread(
         k = int(left.argmax())
         chosen.append(k)
         worth.append(float(left[k]))
-        same = columns == columns[k]
+        same = (columns == columns[k]) & (left > BLOCKED)
         distance = ((vectors[same] - vectors[k]) ** 2).sum(axis=1)
         left[same] *= 1 - np.exp(-distance / scale)
         left[[*out(k), k]] = BLOCKED
@@ -91,11 +93,10 @@ def _predicted(method: Method, pool: Pool) -> Iterator[tuple[Floats, Floats, npt
         yield entropy(logits).cpu().numpy(), logits.sigmoid().cpu().numpy(), (batch.z == 0).cpu().numpy()
 
 
-def _vectors(pool: Pool, rows: Positions, chance: Floats) -> Floats:
-    if pool.items.kind != "features":
-        return chance[rows]
-    usual = pool.items.statistics
+def scaled(items: Items, rows: Positions) -> Floats:
+    """Where items lie: their features, each at its scale, [n, D]."""
+    usual = items.statistics
     at, back = np.unique(rows, return_inverse=True)
-    x = (pool.items.take(torch.from_numpy(at)).double() - usual.mean) / torch.where(usual.scale > 0, usual.scale, 1.0)
+    x = (items.take(torch.from_numpy(at)).double() - usual.mean) / torch.where(usual.scale > 0, usual.scale, 1.0)
     found: Floats = x.numpy()[back]
     return found
