@@ -174,12 +174,8 @@ def early(able: Sequence[Entry], items: Items, count: int) -> list[Wanted]:
     features; others by their order, since neighbours are often alike."""
     rows, columns = np.array(able, np.int64).reshape(-1, 2).T
     vectors = scaled(items, rows) if items.kind == "features" else rows[:, None].astype(np.float64)
-    return [
-        Wanted(int(rows[k]), int(columns[k]), False, worth)
-        for k, worth in zip(
-            *(part.tolist() for part in spread(np.ones(len(rows)), columns, vectors, count)), strict=True
-        )
-    ]
+    chosen, worth = spread(np.ones(len(rows)), columns, vectors, count)
+    return [Wanted(int(rows[k]), int(columns[k]), False, float(left)) for k, left in zip(chosen, worth, strict=True)]
 
 
 def mixed(
