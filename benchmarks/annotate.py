@@ -42,6 +42,7 @@ from partly.labels import Labels
 from partly.ledger import Ledger
 
 ITEMS, LABELS = 2000, 20
+ARRIVING = 10.0  # seconds in which people come one by one; what is asked meanwhile does not count
 
 
 def made(url: str, port: int) -> Site:
@@ -90,16 +91,18 @@ def forced(folder: str) -> dict[str, float]:
 async def annotator(site: Site, session: str, until: float, pace: float, times: dict[str, list[float]]) -> None:
     origin = f"http://127.0.0.1:{site.port}"
     headers = {"origin": origin, "x-partly-page": page_token(session), "cookie": f"{cookie_of(site)}={session}"}
+    opened = time.perf_counter()
     async with httpx.AsyncClient(base_url=origin, headers=headers, timeout=60) as client:
 
         async def call(path: str, given: Any) -> Any:
             started = time.perf_counter()
             answer = await client.post(path, json=given)
-            times[path].append(1000 * (time.perf_counter() - started))
+            if started - opened > ARRIVING:
+                times[path].append(1000 * (time.perf_counter() - started))
             answer.raise_for_status()
             return answer.json()
 
-        await asyncio.sleep(random.random() * pace)
+        await asyncio.sleep(random.random() * ARRIVING)
         while time.monotonic() < until:
             for question in (await call("/api/questions", {"view": "label", "count": 12}))["questions"]:
                 await asyncio.sleep(random.expovariate(1 / pace))
