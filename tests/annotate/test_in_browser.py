@@ -237,7 +237,7 @@ def test_a_server_that_is_away_for_a_while_costs_no_answer(tmp_path: Path, chrom
 
 
 def test_passwords_and_who_is_kept_out(tmp_path: Path, chromium: Any) -> None:
-    """A wrong password is said on the page; another one is chosen; who is blocked is sent to the log-in and stays out."""
+    """A wrong password is said on the page, another one is chosen, and who is blocked stays out."""
     made = project(tmp_path)
     made.people.join(made.people.invite("admin"), "Anna", "a long password")
     made.people.join(made.people.invite("annotator"), "Bela", "a long password")
