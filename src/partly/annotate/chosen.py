@@ -8,7 +8,7 @@
 - The shadow arm: in every ten places, at one that is drawn too, a random unknown entry, which nobody can tell from the
   others. What it brings says what choosing is worth (`worth`).
 - Repeats: some questions come again, to the same person or to another, to measure how far answers can be trusted.
-- Audits: some are about what models have filled in (`audit`).
+- Audits: some are about what models have filled in (`auditing`).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import func, select
 
 from partly.annotate import figures, records
-from partly.annotate.audit import audited, filled
+from partly.annotate.auditing import audited, filled
 from partly.annotate.desk import Desk
 from partly.annotate.people import Person
 from partly.annotate.site import Site

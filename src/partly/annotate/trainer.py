@@ -27,7 +27,7 @@ from sqlalchemy import select as choose
 from partly import run
 from partly.active.queries.diverse import scaled
 from partly.annotate import figures, records
-from partly.annotate.audit import due, filled
+from partly.annotate.auditing import due, filled
 from partly.annotate.chosen import (
     NONE,
     WIDER,

@@ -8,7 +8,7 @@ import numpy as np
 
 from annotate.making import Project, browser, pose, project
 from partly.annotate import figures
-from partly.annotate.audit import Filled, audited, due, filled
+from partly.annotate.auditing import Filled, audited, due, filled
 
 
 def completed(folder: Path) -> Project:
