@@ -57,8 +57,6 @@ def start(request: Request, token: str = "") -> Response:
     """By the address that the start of the program has printed, once. The page then leads on by itself: what a page of
     another site has opened brings no cookie along, what ours opens does."""
     site = site_of(request)
-    if site.accounts:  # an address that renews a password is of the same kind, and no way in without one
-        raise Refused("These pages have accounts: log in.")
     session = site.people.start(token)
     answer = _page(request, "start.html", title="In")
     answer.set_cookie(**cookie(site, session, SESSION))

@@ -80,6 +80,9 @@ class People:
             _, person = self._spent(connection, token)
             if person is None:
                 raise Refused("This is an invitation. Open it where people join.")
+            table = records.people
+            if connection.scalar(select(table.c.secret).where(table.c.id == person)):
+                raise Refused("This address is for another password, and no way in without one.")
             return self._session(connection, person)
 
     def join(self, token: str, name: str, password: str) -> str:
