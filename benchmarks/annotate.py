@@ -2,9 +2,11 @@
 
     python benchmarks/annotate.py --people 50 --seconds 60 --ledger labels.db
 
-Each simulated annotator leases a screen of questions and answers one every few seconds, as people do. What is printed:
-how many answers there were, and how long they took, in milliseconds; and the same of screens of questions. Beside them
-a process trains again and again. The server is a process of its own, as it is for people.
+Each simulated annotator leases a screen of questions, and thinks between two answers for a time that is drawn (its mean
+is `--pace`, 1.5 seconds: people who are quick with the keyboard). What is printed: how many answers there were, and how
+long they took, in milliseconds; the same of screens of questions; and, since all of it depends on who else uses the
+machine, its load and how long a single forced write takes meanwhile. Beside them a process trains again and again. The
+server is a process of its own, as it is for people.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import random
 import socket
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,7 @@ from partly.labels import Labels
 from partly.ledger import Ledger
 
 ITEMS, LABELS = 2000, 20
+ARRIVING = 10.0  # seconds in which people come one by one; what is asked meanwhile does not count
 
 
 def made(url: str, port: int) -> Site:
@@ -70,19 +74,35 @@ def train(site: Site) -> None:
         Classifier("bce", progress=False).fit(site.seen.items, site.desk.given)
 
 
+def forced(folder: str) -> dict[str, float]:
+    """Milliseconds of what nobody can do without, a write that is forced to the disk."""
+    times = []
+    with tempfile.TemporaryFile(dir=folder) as file:
+        for _ in range(100):
+            started = time.perf_counter()
+            file.write(b"0" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+            times.append(1000 * (time.perf_counter() - started))
+            time.sleep(0.05)
+    return {f"p{q}": round(float(np.percentile(times, q)), 1) for q in (50, 95)}
+
+
 async def annotator(site: Site, session: str, until: float, pace: float, times: dict[str, list[float]]) -> None:
     origin = f"http://127.0.0.1:{site.port}"
     headers = {"origin": origin, "x-partly-page": page_token(session), "cookie": f"{cookie_of(site)}={session}"}
+    opened = time.perf_counter()
     async with httpx.AsyncClient(base_url=origin, headers=headers, timeout=60) as client:
 
         async def call(path: str, given: Any) -> Any:
             started = time.perf_counter()
             answer = await client.post(path, json=given)
-            times[path].append(1000 * (time.perf_counter() - started))
+            if started - opened > ARRIVING:
+                times[path].append(1000 * (time.perf_counter() - started))
             answer.raise_for_status()
             return answer.json()
 
-        await asyncio.sleep(random.random() * pace)
+        await asyncio.sleep(random.random() * ARRIVING)
         while time.monotonic() < until:
             for question in (await call("/api/questions", {"view": "label", "count": 12}))["questions"]:
                 await asyncio.sleep(random.expovariate(1 / pace))
@@ -104,7 +124,7 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument(
-        "--pace", type=float, default=3.0, help="Seconds between two answers of one person, on average."
+        "--pace", type=float, default=1.5, help="Seconds between two answers of one person, on average."
     )
     parser.add_argument("--ledger", help="Where; a file that goes afterwards, if not given.")
     parser.add_argument("--no-training", action="store_true")
@@ -118,7 +138,9 @@ def main() -> None:
         jobs += [] if asked.no_training else [fork.Process(target=train, args=(site,), daemon=True)]
         for job in jobs:
             job.start()
-        times = asyncio.run(answered(site, sessions, asked.seconds, asked.pace))
+        with ThreadPoolExecutor(1) as beside:
+            writes = beside.submit(forced, folder)
+            times = asyncio.run(answered(site, sessions, asked.seconds, asked.pace))
         for job in jobs:
             job.kill()
         statements = sum(batch.count for batch in site.desk.ledger.log() if batch.kind == "person")
@@ -127,7 +149,8 @@ def main() -> None:
         for path, found in times.items()
         if found
     }
-    print(json.dumps({"people": asked.people, "load": os.getloadavg(), "statements": statements, **told}, indent=1))
+    found = {"people": asked.people, "pace": asked.pace, "load": os.getloadavg()[0], "forced write": writes.result()}
+    print(json.dumps(found | {"statements": statements, **told}, indent=1))
 
 
 if __name__ == "__main__":

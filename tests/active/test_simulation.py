@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partly import Labels
+from partly.active import simulation
 from partly.active.queries import Questions
 from partly.active.simulation import area, from_truth, recovered, saved
 
@@ -73,3 +74,24 @@ def test_area_is_the_mean_after_the_first_answers() -> None:
 )
 def test_saved(mine: tuple[float, ...], random: tuple[float, ...], expected: tuple[int | None, int]) -> None:
     assert saved(rounds(*mine), rounds(*random)) == expected
+
+
+def test_people_err_as_often_as_said_and_always_alike() -> None:
+    truth = Labels.from_full(np.random.default_rng(0).random((200, 10)) < 0.3)
+    rows, columns = (part.ravel() for part in np.indices((200, 10)))
+    questions = Questions(rows, columns, {})
+    right = np.array(simulation.from_truth(truth)(questions))
+    said = [np.array(simulation.from_people(truth, 0.1, seed)(questions)) for seed in (0, 0, 1)]
+    assert (said[0] == said[1]).all()
+    assert (said[0] != said[2]).any()
+    assert abs((said[0] != right).mean() - 0.1) < 0.03
+    assert simulation.from_people(truth, 0.0, 0)(questions) == right.tolist()
+
+
+def test_answers_take_time_by_screen_and_by_answer() -> None:
+    one = Questions(np.arange(14), np.array([0] * 13 + [2]), {})  # two screens of a label, one of another
+    assert simulation.seconds(one) == 14 * 1.5 + 3 * 3.0
+    rounds = [{"round": k} for k in range(3)]
+    nothing = Questions(np.empty(0, np.int64), np.empty(0, np.int64), {})
+    found = simulation.with_seconds(rounds, [one, nothing])
+    assert [each["seconds"] for each in found] == [0.0, 30.0, 30.0]

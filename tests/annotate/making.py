@@ -14,7 +14,8 @@ from partly.annotate.app import make_app
 from partly.annotate.chosen import Wanted
 from partly.annotate.desk import Desk
 from partly.annotate.doors import here
-from partly.annotate.people import People, Person, Tries, page_token
+from partly.annotate.passwords import Tries
+from partly.annotate.people import People, Person, page_token
 from partly.annotate.seen import Seen
 from partly.annotate.site import Site, cookie_of
 from partly.items import Items, features

@@ -14,7 +14,7 @@ from PIL import Image
 from sqlalchemy import inspect, select
 
 from annotate.making import ABOVE, ORIGIN, Browser, Project, browser, pose, project
-from partly.annotate import people, records
+from partly.annotate import passwords, people, records
 from partly.annotate.app import make_app
 from partly.annotate.people import page_token
 from partly.items import PictureFiles, Source, texts
@@ -28,7 +28,7 @@ SQL = [
     "\x00",
     "%27",
 ]
-OPEN = {"/static/{name}", "/start", "/log-in", "/join", "/api/log-in", "/api/join"}
+OPEN = {"/static/{name}", "/start", "/log-in", "/join", "/renew", "/api/log-in", "/api/join", "/api/renew"}
 SAID: dict[str, Any] = {"value": "yes", "seconds": 1.5, "view": "label"}
 
 
@@ -145,7 +145,13 @@ def test_admin_pages_are_for_admins(tmp_path: Path) -> None:
     assert other.get("/overview").status_code == 200
     for path in ("/people", "/export/labels.csv"):
         assert other.get(path).status_code == 403
-    for path, given in (("/api/invite", {"role": "admin"}), ("/api/import", [])):
+    for path, given in (
+        ("/api/invite", {"role": "admin"}),
+        ("/api/import", []),
+        ("/api/block", {"person": 1}),
+        ("/api/unblock", {"person": 1}),
+        ("/api/renewal", {"person": 1}),
+    ):
         assert other.call(path, given).status_code == 403
     one = browser(made, accounts=True)
     assert one.get("/people").status_code == 200
@@ -183,7 +189,7 @@ def test_cookies_of_a_public_address_are_secure(tmp_path: Path) -> None:
 
 
 def test_sql_in_every_parameter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(people, "N", 1 << 4)  # the strength of passwords is tested elsewhere
+    monkeypatch.setattr(passwords, "N", 1 << 4)  # the strength of passwords is tested elsewhere
     monkeypatch.setattr(people, "NOBODY", f"scrypt$16$8$3${'00' * 16}${'00' * 32}")
     made = project(tmp_path)
     pose(made, [(0, 1)])
@@ -213,6 +219,11 @@ def refused_everywhere(one: Browser, number: int, words: str) -> None:
         ("/api/invite", {"role": words}),
         ("/api/log-in", {"name": words, "password": words}),
         ("/api/join", {"token": words, "name": "Eve", "password": "a long password"}),
+        ("/api/renew", {"token": words, "password": "a long password"}),
+        ("/api/password", {"old": words, "new": "a long password"}),
+        ("/api/block", {"person": words}),
+        ("/api/unblock", {"person": words}),
+        ("/api/renewal", {"person": words}),
     ]
     for path, given in wrong:
         answer = one.call(path, given)

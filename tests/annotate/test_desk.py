@@ -14,7 +14,7 @@ from annotate.making import ABOVE, FOUND, Project, pose, project
 from partly.annotate import records
 from partly.annotate.chosen import Wanted
 from partly.annotate.desk import HELD
-from partly.annotate.people import Refused
+from partly.annotate.passwords import Refused
 from partly.errors import DataError
 
 ANIMAL, CAT, DOG, BOAT = range(4)

@@ -47,18 +47,22 @@ def test_agreement_within_and_between(tmp_path: Path) -> None:
     assert made.ledger.disagreements() == [("item 1", "boat")]
 
 
-def test_seconds_of_a_label_are_drawn_to_the_usual_pace(tmp_path: Path) -> None:
+def test_seconds_of_a_label_are_drawn_to_the_usual_pace_of_the_view(tmp_path: Path) -> None:
     made = project(tmp_path)
-    assert figures.seconds(made.desk, []).tolist() == [figures.GUESS] * 4
+    assert figures.seconds(made.desk, [], "label").tolist() == [figures.GUESS] * 4
     pose(made, [(0, 3), (1, 3)])
     answer_all(made, "yes", 2.0)
     pose(made, [(0, 0)])
     answer_all(made, "no", 8.0, view="item")
+    pose(made, [(0, 1)])
+    answer_all(made, "no", 5.0, view="item")
     rows = figures.answered(made.desk)
-    usual = (2 + 2 + 8) / 3
-    expected = [(8 + 5 * usual) / 6, usual, usual, (4 + 5 * usual) / 7]
-    np.testing.assert_allclose(figures.seconds(made.desk, rows), expected)
-    assert figures.pace(rows) == {"label": 2.0, "item": 8.0}
+    by_label, by_item = (figures.seconds(made.desk, rows, view) for view in ("label", "item"))
+    np.testing.assert_allclose(by_label, [2, 2, 2, 2])
+    usual = (8 + 5) / 2
+    np.testing.assert_allclose(by_item, [(8 + 5 * usual) / 6, (5 + 5 * usual) / 6, usual, usual])
+    np.testing.assert_allclose(figures.seconds(made.desk, rows[:2], "item"), [2] * 4)  # nobody was there yet
+    assert figures.pace(rows) == {"label": 2.0, "item": 6.5}
 
 
 def test_arms(tmp_path: Path) -> None:

@@ -234,3 +234,54 @@ def test_a_server_that_is_away_for_a_while_costs_no_answer(tmp_path: Path, chrom
         saved(page, 1)
         assert made.known() == {("item 0", "boat"): 1}
         page.context.close()
+
+
+def test_passwords_and_who_is_kept_out(tmp_path: Path, chromium: Any) -> None:
+    """A wrong password is said on the page, another one is chosen, and who is blocked stays out."""
+    made = project(tmp_path)
+    made.people.join(made.people.invite("admin"), "Anna", "a long password")
+    made.people.join(made.people.invite("annotator"), "Bela", "a long password")
+    with served(made, accounts=True) as address:
+
+        def logs_in(name: str, password: str) -> Any:
+            page = chromium.new_context(viewport={"width": 400, "height": 800}).new_page()
+            page.set_default_timeout(PATIENCE)
+            page.goto(f"{address}/log-in")
+            page.get_by_label("Name").fill(name)
+            page.get_by_label("Password").fill(password)
+            page.keyboard.press("Enter")
+            return page
+
+        bela = logs_in("Bela", "not this one")
+        told(bela, "The name or the password is wrong.", "form .error")
+        bela.get_by_label("Password").fill("a long password")
+        bela.keyboard.press("Enter")
+        bela.wait_for_url("**/label")
+        bela.get_by_role("link", name="Bela").click()
+        bela.wait_for_url("**/account")
+        bela.get_by_label("Password", exact=True).fill("not this one")
+        bela.get_by_label("New password").fill("another password")
+        bela.keyboard.press("Enter")
+        told(bela, "The name or the password is wrong.", "form .error")
+        bela.get_by_label("Password", exact=True).fill("a long password")
+        bela.keyboard.press("Enter")
+        bela.wait_for_url("**/label")
+
+        anna = logs_in("Anna", "a long password")
+        anna.wait_for_url("**/label")
+        anna.goto(f"{address}/people")
+        anna.get_by_role("button", name="New password: Bela").click()
+        playwright.expect(anna.get_by_label("Address")).not_to_have_value("", timeout=PATIENCE)
+        link = anna.get_by_label("Address").input_value()
+        anna.get_by_role("button", name="Block: Bela").click()
+        anna.get_by_role("button", name="Let in again: Bela").wait_for()
+        bela.goto(f"{address}/label")
+        bela.wait_for_url("**/log-in")
+        bela.goto(link)
+        bela.get_by_label("New password").fill("a third password")
+        bela.keyboard.press("Enter")
+        told(bela, "blocked", "form .error")
+        anna.get_by_role("button", name="Let in again: Bela").click()
+        anna.get_by_role("button", name="Block: Bela").wait_for()
+        bela.keyboard.press("Enter")
+        bela.wait_for_url("**/label")

@@ -7,27 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from annotate.making import Project, project
-from partly.annotate import people as module
-from partly.annotate.people import (
-    INVITATION,
-    SESSION,
-    TRIES_BY_ADDRESS,
-    TRIES_BY_NAME,
-    WINDOW,
-    Refused,
-    hashed,
-    matches,
-    page_token,
-)
+from annotate.making import Project, pose, project
+from partly.annotate import passwords, people
+from partly.annotate.passwords import TRIES_BY_ADDRESS, TRIES_BY_NAME, WINDOW, Refused, hashed, matches
+from partly.annotate.people import INVITATION, SESSION, Person, page_token
 
 PASSWORD = "correct horse battery"
 
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    monkeypatch.setattr(module, "N", 1 << 4)  # the strength is tested by itself
-    monkeypatch.setattr(module, "NOBODY", f"scrypt$16$8$3${'00' * 16}${'00' * 32}")
+    monkeypatch.setattr(passwords, "N", 1 << 4)  # the strength is tested by itself
+    monkeypatch.setattr(people, "NOBODY", f"scrypt$16$8$3${'00' * 16}${'00' * 32}")
     return project(tmp_path)
 
 
@@ -110,8 +101,8 @@ def test_a_thousand_tries(made: Project, monkeypatch: pytest.MonkeyPatch) -> Non
     the rest."""
     made.people.join(made.people.invite("annotator"), "Anna", PASSWORD)
     looked: list[str] = []
-    slow = module.matches
-    monkeypatch.setattr(module, "matches", lambda password, secret: looked.append(password) or slow(password, secret))
+    slow = people.matches
+    monkeypatch.setattr(people, "matches", lambda password, secret: looked.append(password) or slow(password, secret))
     for i in range(1000):
         with pytest.raises(Refused):
             made.people.log_in("Anna", f"guess {i} guess", f"10.0.{i // 250}.{i % 250}")
@@ -138,3 +129,86 @@ def test_the_database_holds_no_token_and_no_password(made: Project, tmp_path: Pa
 def test_an_unknown_role_is_refused(made: Project) -> None:
     with pytest.raises(Refused, match="role"):
         made.people.invite("root")  # type: ignore[arg-type]
+
+
+def admin_and_bela(made: Project) -> tuple[Person, Person, str]:
+    admin = made.people.person(made.people.join(made.people.invite("admin"), "Anna", PASSWORD))
+    session = made.people.join(made.people.invite("annotator"), "Bela", PASSWORD)
+    bela = made.people.person(session)
+    assert admin is not None
+    assert bela is not None
+    return admin, bela, session
+
+
+def test_who_is_blocked_is_out_at_once_and_stays_out(made: Project) -> None:
+    admin, bela, session = admin_and_bela(made)
+    pose(made, [(0, 0)])
+    (question,) = made.desk.lease(bela, "label", 1)
+    for _ in range(2):  # twice is once
+        made.people.block(bela.id, admin)
+    assert made.people.person(session) is None
+    assert [one.blocked for one in made.people.everybody()] == [False, True]
+    assert made.desk.lease(admin, "label", 1) == [question]  # nobody waits for who is out
+    token = made.people.renewal(bela.id)
+    for comes in (
+        lambda: made.people.log_in("Bela", PASSWORD, "here"),
+        lambda: made.people.renew(token, PASSWORD),
+    ):
+        with pytest.raises(Refused, match="blocked"):
+            comes()
+    made.people.unblock(bela.id)
+    assert made.people.person(made.people.log_in("Bela", PASSWORD, "here")) is not None
+
+
+def test_nobody_blocks_himself_or_nobody(made: Project) -> None:
+    admin, _, _ = admin_and_bela(made)
+    for person, words in ((admin.id, "himself"), (999, "no such person")):
+        with pytest.raises(Refused, match=words):
+            made.people.block(person, admin)
+    with pytest.raises(Refused, match="no such person"):
+        made.people.renewal(999)
+
+
+def test_with_another_password_every_session_ends(made: Project) -> None:
+    _, bela, session = admin_and_bela(made)
+    other = made.people.log_in("Bela", PASSWORD, "here")
+    with pytest.raises(Refused, match="wrong") as refused:
+        made.people.change_password(bela, "not this one", "another password")
+    assert refused.value.status == 403  # who asks is in, and stays in
+    with pytest.raises(Refused, match="10 to 200"):
+        made.people.change_password(bela, PASSWORD, "short")
+    assert made.people.person(other) == bela
+    new = made.people.change_password(bela, PASSWORD, "another password")
+    assert [made.people.person(one) for one in (session, other, new)] == [None, None, bela]
+    with pytest.raises(Refused, match="wrong"):
+        made.people.log_in("Bela", PASSWORD, "here")
+    made.people.log_in("Bela", "another password", "here")
+
+
+def test_an_admin_gives_an_address_for_another_password(made: Project) -> None:
+    _, bela, session = admin_and_bela(made)
+    token = made.people.renewal(bela.id)
+    with pytest.raises(Refused, match="10 to 200"):
+        made.people.renew(token, "short")
+    with pytest.raises(Refused, match="not an invitation"):
+        made.people.join(token, "Carl", PASSWORD)
+    with pytest.raises(Refused, match="no way in"):
+        made.people.start(token)
+    new = made.people.renew(token, "another password")
+    assert [made.people.person(one) for one in (session, new)] == [None, bela]
+    with pytest.raises(Refused, match="used already"):
+        made.people.renew(token, "a third password")
+    invitation = made.people.invite("annotator")
+    with pytest.raises(Refused, match="where people join"):
+        made.people.renew(invitation, "another password")
+    made.people.join(invitation, "Carl", PASSWORD)  # it is not spent by that
+
+
+def test_a_session_that_is_remembered_ends_all_the_same(made: Project) -> None:
+    _, bela, session = admin_and_bela(made)
+    assert made.people.person(session) == bela
+    with made.ledger.store.writing() as connection:  # by another process, which cannot say so
+        connection.exec_driver_sql("delete from annotate_sessions")
+    assert made.people.person(session) == bela
+    made.time.at += people.KEPT
+    assert made.people.person(session) is None

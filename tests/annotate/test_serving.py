@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from annotate.making import project
-from partly.annotate.people import Refused
+from partly.annotate.passwords import Refused
 from partly.annotate.project import Plan
 from partly.annotate.seen import Seen, shown_by
 from partly.annotate.serving import Served, link, make_site

@@ -9,7 +9,7 @@ import pytest
 
 from annotate.conftest import ledger_places
 from annotate.making import ABOVE, pose, project
-from partly.annotate.people import Refused
+from partly.annotate.passwords import Refused
 
 NAMES = ("anna", "bela", "carl")
 

@@ -14,7 +14,7 @@ from partly.annotate import figures
 from partly.annotate.desk import Desk
 from partly.annotate.people import People, Person
 from partly.annotate.project import Plan, among, open_project
-from partly.annotate.trainer import Trainer, coherent, doubts
+from partly.annotate.trainer import FIRST, Trainer, coherent, doubts
 from partly.errors import DataError, LabelError, SettingError
 from partly.labels import Hierarchy, Labels
 
@@ -78,7 +78,7 @@ def test_rounds_are_written_down(played: tuple[Plan, Trainer]) -> None:
     _, trainer = played
     rounds = figures.rounds(trainer.desk)
     assert [(one["round"], one["query"], one["answers"]) for one in rounds] == [
-        (1, "random", 0),
+        (1, FIRST, 0),
         (2, "uncertainty", 2),
         (3, "uncertainty", 10),
     ]
@@ -170,3 +170,14 @@ def test_doubts_by_hand() -> None:
     (found,) = doubts(Model(), labels)  # type: ignore[arg-type]
     assert (found["item"], found["label"], found["given"]) == ("x", "a", "no")
     assert found["chance"] == pytest.approx(1 / (1 + np.exp(4)))
+
+
+def test_the_first_questions_have_a_shadow_arm_too(tmp_path: Path) -> None:
+    plan = written(tmp_path)
+    trainer = Trainer(plan, *open_project(plan))
+    trainer.begin()
+    with trainer.desk.ledger.store.reading() as connection:
+        found = connection.exec_driver_sql("select random, item, label from annotate_questions order by place").all()
+    assert len(found) == plan.count
+    assert sum(bool(row[0]) for row in found) == round(plan.random * plan.count)
+    assert len({(row[1], row[2]) for row in found}) == len(found)

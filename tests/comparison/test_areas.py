@@ -98,6 +98,15 @@ def test_the_table_has_the_means() -> None:
     assert rows(markdown(lines), "P@3") == [["P@3", "undefined", "undefined"]]
 
 
+def test_what_answering_cost_and_where_it_ended() -> None:
+    """Where lines say so."""
+    assert rows(markdown(asked("d", "bce")), "minutes") == []
+    ends = [{**ROUNDS[-1], "scores": {**ROUNDS[-1]["scores"], "mAP": 0.25}, "seconds": 90.0 * k} for k in range(1, 5)]
+    lines = [one | {"rounds": [*ROUNDS[:-1], end]} for one, end in zip(asked("d", "bce"), ends, strict=True)]
+    assert rows(markdown(lines), "minutes") == [["minutes of answering", "2", "5"]]
+    assert rows(markdown(lines), "mAP at the end") == [["mAP at the end", "0.250 ± 0.000", "0.250 ± 0.000"]]
+
+
 def test_a_papers_areas_stand_below_ours() -> None:
     """Table 3 of Hsieh et al., who ask with their own learner, on COCO."""
     text = markdown(asked("coco", "refine"))
@@ -135,6 +144,7 @@ def test_pictures_are_drawn_where_asked_for() -> None:
         ({"queries": ("randm",)}, "no query 'randm'"),
         ({"asks": {"round": 3}}, "asks has no entry 'round'. Did you mean 'rounds'"),
         ({"asks": {"rounds": 0}}, "rounds = 0 must be"),
+        ({"asks": {"errors": 0.9}}, "errors"),
         ({"asks": {"questions": 0}}, "questions = 0 must be"),
         ({"tune": 3}, "tune needs a validation part"),
         ({"queries": (), "asks": {"rounds": 3}}, "name queries too"),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partly import Hierarchy, Labels
-from partly.data.answers import Answers, read_answers, write_questions
+from partly.data.answers import Answers, read_answers, read_statements, write_questions
 from partly.errors import DataError
 
 NAMES = ("cat", "animal", "boat")
@@ -121,3 +121,11 @@ def test_a_file_without_answers(tmp_path: Path) -> None:
     path.write_text("item,label,score\nx,cat,1\n")
     with pytest.raises(DataError, match="has the columns item, label, answer; answer is not there"):
         read_answers(path, labels())
+
+
+def test_who_cannot_tell_has_said_so(tmp_path: Path) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text("item,label,answer\nx,cat,cannot tell\nx,boat,1\nx,animal,\n")
+    answers = read_answers(path, labels())
+    assert (answers.columns.tolist(), answers.z.tolist(), answers.unsure) == ([2], [1], 1)
+    assert read_statements(path) == (["x", "x"], ["cat", "boat"], [None, 1])

@@ -269,14 +269,14 @@ class Loop:
         return len(questions)
 
     def read(self, path: str | Path) -> int:
-        """Take the answers from a file that `write` made; how many there are. What is blank stays unknown; a file
-        that is all blank is refused, since it was hardly meant (`answer([None, ...])` says that nobody knows)."""
+        """Take the answers from a file that `write` made; how many yes and no there are. What is blank stays unknown,
+        and so does `cannot tell`; a file that is all blank is refused, since it was hardly meant."""
         questions = self.ask()
         answers = read_answers(path, self.labels, self.hierarchy, (questions.rows, questions.columns))
-        if not len(answers.rows):
+        if not len(answers.rows) and not answers.unsure:
             raise DataError(
                 f"{path}: none of the {len(questions)} questions is answered, and the round is not over. Fill in the "
-                "column `answer`: 1 yes, 0 no, blank where nobody knows."
+                "column `answer`: 1 yes, 0 no, cannot tell, or blank where nobody has looked."
             )
         said = {(row, column): z == 1 for row, column, z in zip(answers.rows, answers.columns, answers.z, strict=True)}
         self.answer([said.get(entry) for entry in zip(questions.rows, questions.columns, strict=True)])

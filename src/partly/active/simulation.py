@@ -7,7 +7,7 @@ Pseudo-Label Approach. arXiv 2109.14676, 2021. Section 4: P@k, the recover rate,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,15 @@ import numpy.typing as npt
 from partly import metrics
 from partly.active.loop import Measure, Round, Said
 from partly.active.queries import Questions
+from partly.clock import seed_for
 from partly.data import Dataset
 from partly.labels import Labels
 from partly.labels.matrix import blocks
 from partly.run import Fitted
 
 RANKS = ("P@1", "P@3", "P@5")
+# What answering is taken to cost: so many seconds an answer, and more for every screen of one label, of so many items.
+SECONDS, SCREEN_SECONDS, SCREEN = 1.5, 3.0, 12
 
 
 def from_truth(truth: Labels) -> Callable[[Questions], Said]:
@@ -32,6 +35,33 @@ def from_truth(truth: Labels) -> Callable[[Questions], Said]:
         return [None if one == 0 else bool(one == 1) for one in z]
 
     return answer
+
+
+def from_people(truth: Labels, errors: float, seed: int) -> Callable[[Questions], Said]:
+    """Answers of people who are wrong as often as this; about an entry always in the same way, whenever it is asked."""
+    right = from_truth(truth)
+
+    def answer(questions: Questions) -> Said:
+        entries = zip(questions.rows.tolist(), questions.columns.tolist(), right(questions), strict=True)
+        return [one if one is None else one is not _errs(errors, seed, row, column) for row, column, one in entries]
+
+    return answer
+
+
+def _errs(errors: float, seed: int, row: int, column: int) -> bool:
+    return seed_for(seed, "error", row, column) / (1 << 63) < errors
+
+
+def seconds(questions: Questions) -> float:
+    """That people take to answer, label by label."""
+    screens = np.ceil(np.bincount(questions.columns) / SCREEN).sum() if len(questions) else 0.0
+    return float(SECONDS * len(questions) + SCREEN_SECONDS * screens)
+
+
+def with_seconds(rounds: Sequence[Round], asked: Iterable[Questions]) -> list[Round]:
+    """The rounds, each with the seconds that all answers before it took."""
+    spent = np.concatenate([[0.0], np.cumsum([seconds(one) for one in asked])])
+    return [one | {"seconds": float(spent[one["round"]])} for one in rounds]
 
 
 def against(data: Dataset) -> Measure:

@@ -16,7 +16,8 @@ from starlette.exceptions import HTTPException
 
 from partly.annotate import calls, pages
 from partly.annotate.doors import App, Doors
-from partly.annotate.people import Refused, page_token
+from partly.annotate.passwords import Refused
+from partly.annotate.people import page_token
 from partly.annotate.site import Site, cookie_of, site_of
 from partly.errors import PartlyError
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from partly.annotate import figures
 from partly.annotate.desk import MOST, Question
 from partly.annotate.importing import take_in
-from partly.annotate.people import SESSION, Refused
-from partly.annotate.site import Site, cookie, cookie_of, person_of, site_of
+from partly.annotate.passwords import Refused
+from partly.annotate.people import SESSION
+from partly.annotate.site import Site, cookie, cookie_of, need_accounts, person_of, site_of
 from partly.errors import PartlyError
 
 open_to_all, inside, acting, admins = APIRouter(), APIRouter(), APIRouter(), APIRouter()
@@ -52,6 +53,20 @@ class Join(LogIn):
     token: Annotated[str, Field(max_length=200)]
 
 
+class Passwords(Strict):
+    old: Annotated[str, Field(max_length=1000)]
+    new: Annotated[str, Field(max_length=1000)]
+
+
+class Renewal(Strict):
+    token: Annotated[str, Field(max_length=200)]
+    password: Annotated[str, Field(max_length=1000)]
+
+
+class Somebody(Strict):
+    person: Number
+
+
 class Invitation(Strict):
     role: str
 
@@ -62,7 +77,7 @@ class Invitation(Strict):
 @open_to_all.post("/api/log-in")
 def log_in(request: Request, given: LogIn) -> Response:
     site = site_of(request)
-    _need_accounts(site)
+    need_accounts(site)
     address = request.client.host if request.client else ""
     return _in(site, site.people.log_in(given.name, given.password, address))
 
@@ -70,8 +85,22 @@ def log_in(request: Request, given: LogIn) -> Response:
 @open_to_all.post("/api/join")
 def join(request: Request, given: Join) -> Response:
     site = site_of(request)
-    _need_accounts(site)
+    need_accounts(site)
     return _in(site, site.people.join(given.token, given.name, given.password))
+
+
+@open_to_all.post("/api/renew")
+def renew(request: Request, given: Renewal) -> Response:
+    site = site_of(request)
+    need_accounts(site)
+    return _in(site, site.people.renew(given.token, given.password))
+
+
+@acting.post("/api/password")
+def password(request: Request, given: Passwords) -> Response:
+    site = site_of(request)
+    need_accounts(site)
+    return _in(site, site.people.change_password(person_of(request), given.old, given.new))
 
 
 @acting.post("/api/log-out")
@@ -86,13 +115,27 @@ def log_out(request: Request) -> Response:
 @admins.post("/api/invite")
 def invite(request: Request, given: Invitation) -> dict[str, str]:
     site = site_of(request)
-    _need_accounts(site)
+    need_accounts(site)
     return {"path": f"/join?token={site.people.invite(given.role)}"}  # type: ignore[arg-type]
 
 
-def _need_accounts(site: Site) -> None:
-    if not site.accounts:
-        raise Refused("These pages have no accounts: start with --accounts.", 404)
+@admins.post("/api/renewal")
+def renewal(request: Request, given: Somebody) -> dict[str, str]:
+    site = site_of(request)
+    need_accounts(site)
+    return {"path": f"/renew?token={site.people.renewal(given.person)}"}
+
+
+@admins.post("/api/block")
+def block(request: Request, given: Somebody) -> dict[str, str]:
+    site_of(request).people.block(given.person, person_of(request))
+    return {}
+
+
+@admins.post("/api/unblock")
+def unblock(request: Request, given: Somebody) -> dict[str, str]:
+    site_of(request).people.unblock(given.person)
+    return {}
 
 
 def _in(site: Site, token: str) -> Response:
@@ -107,7 +150,7 @@ def _in(site: Site, token: str) -> Response:
 @acting.post("/api/questions")
 def questions(request: Request, wanted: Wanted) -> dict[str, Any]:
     site, person = site_of(request), person_of(request)
-    found, standing = site.desk.lease(person, wanted.view, wanted.count), figures.standing(site.desk, person)
+    found, standing = site.desk.lease(person, wanted.view, wanted.count), site.desk.standing(person)
     site.keep_up(standing["round"])
     return {"questions": [_plain(site, one, wanted.suggest) for one in found]} | standing
 
@@ -115,15 +158,16 @@ def questions(request: Request, wanted: Wanted) -> dict[str, Any]:
 @acting.post("/api/answer")
 def answer(request: Request, said: Said) -> dict[str, Any]:
     site, person = site_of(request), person_of(request)
-    found = site.desk.answer(person, said.question, said.value, said.seconds, said.view)
-    return vars(found) | figures.standing(site.desk, person)
+    found = asdict(site.desk.answer(person, said.question, said.value, said.seconds, said.view))
+    standing: dict[str, int] = found.pop("standing")
+    return found | standing
 
 
 @acting.post("/api/undo")
 def undo(request: Request, which: One) -> dict[str, Any]:
     site, person = site_of(request), person_of(request)
     found = site.desk.take_back(person, which.question)
-    return {"question": _plain(site, found, False)} | figures.standing(site.desk, person)
+    return {"question": _plain(site, found, False)} | site.desk.standing(person)
 
 
 @acting.post("/api/skip")
@@ -137,7 +181,7 @@ def skip(request: Request, which: One) -> dict[str, Any]:
 @inside.get("/api/standing")
 def standing(request: Request) -> dict[str, Any]:
     site = site_of(request)
-    return figures.standing(site.desk, person_of(request)) | {"training": site.training()}
+    return site.desk.standing(person_of(request)) | {"training": site.training()}
 
 
 @inside.get("/picture/{item}")

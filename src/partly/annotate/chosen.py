@@ -8,6 +8,7 @@
 - The shadow arm: in every ten places, at one that is drawn too, a random unknown entry, which nobody can tell from the
   others. What it brings says what choosing is worth (`worth`).
 - Repeats: some questions come again, to the same person or to another, to measure how far answers can be trusted.
+- Audits: some are about what models have filled in (`auditing`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from partly.active.queries import find
+from partly.active.queries.diverse import scaled, spread
 from partly.clock import Clock
 from partly.items import Items, at_once, shown_as
 from partly.labels import Hierarchy, Labels
@@ -36,8 +38,6 @@ Lines = list[tuple[int, int]]  # (label, one above it)
 BLOCK = 1024  # items that are scored at a time
 WIDER = 8  # so many times the questions wanted are kept for the choice of unlike ones
 BUNDLE = 6  # questions about one item, of those that come in bundles
-NEAR = 0.1  # of the middle squared distance: there an item has lost about two thirds of its worth beside another
-BLOCKED = -np.inf
 FIELDS = ("rows", "columns", "value", "score", "probability")
 
 
@@ -121,20 +121,12 @@ def unlike(found: Candidates, vectors: Floats, count: int, lines: Lines) -> Cand
     """At most so many of them, the best first, no near-twins for one label. vectors: of the item of each, [n, D]. Of a
     label and one above it, which may settle each other, an item is asked one at a time."""
     kin = {pair for line in lines for pair in (line, line[::-1])}
-    left = found.value - min(found.value.min(initial=0.0), 0.0) + 1e-9
-    near = _near(vectors)
-    chosen: list[int] = []
-    while len(chosen) < count and left.max(initial=BLOCKED) > BLOCKED:
-        k = int(left.argmax())
-        chosen.append(k)
-        same = found.columns == found.columns[k]
-        distance = ((vectors[same] - vectors[k]) ** 2).sum(axis=1)
-        left[same] *= 1 - np.exp(-distance / near)
-        column = int(found.columns[k])
-        here = np.flatnonzero(found.rows == found.rows[k])
-        left[[i for i in here if (int(found.columns[i]), column) in kin]] = BLOCKED
-        left[k] = BLOCKED
-    return found[np.array(chosen, np.int64)]
+
+    def out(k: int) -> list[int]:
+        here = np.flatnonzero(found.rows == found.rows[k]).tolist()
+        return [i for i in here if (int(found.columns[i]), int(found.columns[k])) in kin]
+
+    return found[spread(found.value, found.columns, vectors, count, out)[0]]
 
 
 def bundles(found: Candidates, count: int, lines: Lines, most: int = BUNDLE) -> Candidates:
@@ -177,6 +169,15 @@ def drawn(labels: Labels, count: int, rng: np.random.Generator, asked: Collectio
     return found
 
 
+def early(able: Sequence[Entry], items: Items, count: int) -> list[Wanted]:
+    """At most so many of these entries, before there is a model: about items that are unlike each other, by their
+    features; others by their order, since neighbours are often alike."""
+    rows, columns = np.array(able, np.int64).reshape(-1, 2).T
+    vectors = scaled(items, rows) if items.kind == "features" else rows[:, None].astype(np.float64)
+    chosen, worth = spread(np.ones(len(rows)), columns, vectors, count)
+    return [Wanted(int(rows[k]), int(columns[k]), False, float(left)) for k, left in zip(chosen, worth, strict=True)]
+
+
 def mixed(
     best: Sequence[Wanted], random: Sequence[Wanted], again: Sequence[Wanted], rng: np.random.Generator
 ) -> list[Wanted]:
@@ -190,14 +191,6 @@ def mixed(
     at = dict(zip(places, guests, strict=True))
     rest = iter(best)
     return [at[place] if place in at else next(rest) for place in range(total)]
-
-
-def _near(vectors: Floats) -> float:
-    """The squared distance at which two items are near, by that of items some places apart."""
-    if len(vectors) < 2:
-        return 1.0
-    middle = float(np.median(((vectors - np.roll(vectors, len(vectors) // 2, axis=0)) ** 2).sum(axis=1)))
-    return NEAR * middle or 1.0
 
 
 def _best(one: Candidates, other: Candidates, most: int) -> Candidates:

@@ -9,6 +9,7 @@ import numpy as np
 from sqlalchemy import func, select
 
 from partly.annotate import figures, records
+from partly.annotate.auditing import audited, filled
 from partly.annotate.desk import Desk
 from partly.annotate.people import Person
 from partly.annotate.site import Site
@@ -27,7 +28,7 @@ def gathered(site: Site, person: Person) -> dict[str, Any]:
     unknown = len(known) - yes - no
     pace = figures.pace(answers)
     rounds = figures.rounds(desk)
-    standing = figures.standing(desk, person)
+    standing = desk.standing(person)
     usual = float(np.median([row.seconds for row in answers if row.seconds] or [figures.GUESS]))
     last = rounds[-1]["found"] if rounds else {}
     return {
@@ -45,9 +46,7 @@ def gathered(site: Site, person: Person) -> dict[str, Any]:
         "doubts": last.get("doubts", [])[:MOST] if person.admin else [],
         "agreement": figures.agreement(desk),
         "disagreements": desk.ledger.disagreements()[:MOST] if person.admin else [],
-        "completions": [
-            batch for batch in desk.ledger.log() if batch.kind == "model" and not batch.undone_by and batch.count
-        ][-MOST:],
+        "audits": [audited(one, figures.answers(desk, answers)) for one in filled(desk, site.seed)][-MOST:],
     }
 
 
@@ -91,7 +90,8 @@ def per_person(desk: Desk, people: Sequence[Person]) -> list[dict[str, Any]]:
         counts = {who: (count, mean) for who, count, mean in connection.execute(asked.group_by(table.c.person))}
     nothing = (0, None)
     return [
-        {"name": one.name, "role": one.role, "answers": counts.get(one.id, nothing)[0]}
+        {"id": one.id, "name": one.name, "role": one.role, "blocked": one.blocked}
+        | {"answers": counts.get(one.id, nothing)[0]}
         | {"seconds": counts.get(one.id, nothing)[1]}
         for one in people
     ]

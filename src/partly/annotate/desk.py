@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, Connection, Row, and_, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, exists, func, insert, or_, select, update
 
-from partly.annotate import records
+from partly.annotate import commits, records
 from partly.annotate.chosen import Wanted
 from partly.annotate.known import together
-from partly.annotate.people import Person, Refused
+from partly.annotate.passwords import Refused
+from partly.annotate.people import Person
 from partly.errors import LabelError
 from partly.labels import Hierarchy, Labels
 from partly.labels.matrix import Ternary
@@ -31,6 +32,8 @@ VIEWS = ("label", "item")
 HELD = 600.0  # seconds for which a question is nobody else's
 LONGEST = 300.0  # seconds: who took longer was away
 MOST = 48  # questions held at once, of one page
+
+Standing = dict[str, int]  # answered: by this person; open: questions that are left; round: the newest one
 
 table = records.questions
 before = records.questions.alias("before")  # what a repeat repeats
@@ -53,6 +56,7 @@ class Answered:
     value: str
     implied: dict[str, str] = field(default_factory=dict)
     probability: float | None = None
+    standing: Standing = field(default_factory=dict)  # after it
 
 
 @dataclass
@@ -73,7 +77,7 @@ class Desk:
     def pose(self, found: dict[str, Any], wanted: Sequence[Wanted]) -> int:
         """The questions of a new round; its number. Chosen ones of the rounds before that nobody holds are withdrawn:
         a newer model knows better. Random ones are not, or the sample would not be fair."""
-        with records.writing(self.ledger.store) as connection:
+        with commits.writing(self.ledger.store) as connection:
             number = int(connection.scalar(select(func.coalesce(func.max(records.rounds.c.id), 0))) or 0) + 1
             connection.execute(insert(records.rounds).values({"id": number, "made": self.now()} | found))
             old = and_(table.c.state == "open", table.c.random.is_(False), ~self._held())
@@ -104,7 +108,7 @@ class Desk:
         where the view is of one item, about the same item)."""
         if view not in VIEWS or not 1 <= count <= MOST:
             raise Refused(f"A view is {' or '.join(VIEWS)}, of 1 to {MOST} questions.", 422)
-        with records.writing(self.ledger.store) as connection:
+        with commits.writing(self.ledger.store) as connection:
             able = self._able(person)
             first = connection.execute(_queue(able).limit(1)).first()
             if first is None:
@@ -119,6 +123,11 @@ class Desk:
             held = select(table.c.id).where(table.c.id.in_(ids), table.c.person == person.id)
             got = set(connection.scalars(held))
             return [self._question(row) for row in once if row.id in got]
+
+    def standing(self, person: Person) -> Standing:
+        """Where this person stands: a line on the page of questions."""
+        with self.ledger.store.reading() as connection:
+            return _standing(connection, person)
 
     def _held(self) -> ColumnElement[bool]:
         """By somebody, now."""
@@ -146,22 +155,22 @@ class Desk:
         with together(self.ledger) as (ledger, connection):
             row = self._one(connection, question)
             if row.state == "answered" and (row.person, row.value) == (person.id, value):
-                return Answered(question, value, self._implied(connection, row, VALUES[value]), row.probability)
+                implied = self._implied(connection, row, VALUES[value])
+                return Answered(question, value, implied, row.probability, _standing(connection, person))
             if row.state != "open" or row.person != person.id:
                 raise Refused("This question is somebody else's, or was answered or settled already.", 409)
             implied = self._implied(connection, row, VALUES[value])
-            said = {"state": "answered", "value": value, "answered": self.now(), "until": None, "view": view}
-            mine = and_(table.c.id == question, table.c.state == "open", table.c.person == person.id)
-            said["seconds"] = min(seconds, LONGEST)
-            if connection.execute(update(table).where(mine).values(said)).rowcount != 1:
-                raise Refused("This question was answered meanwhile.", 409)
             batch = ledger.append([row.item], [row.label], [SAID[value]], author=person.name, note=NOTE)
-            connection.execute(update(table).where(table.c.id == question).values(batch=batch))
+            said = {"state": "answered", "value": value, "answered": self.now(), "until": None, "view": view}
+            said |= {"seconds": min(seconds, LONGEST), "batch": batch}
+            mine = and_(table.c.id == question, table.c.state == "open", table.c.person == person.id)
+            if connection.execute(update(table).where(mine).values(said)).rowcount != 1:
+                raise Refused("This question was answered meanwhile.", 409)  # and nothing of it is written
             for label, word in implied.items():
                 same = and_(table.c.item == row.item, table.c.label == label, table.c.state == "open")
                 settled = {"state": "settled", "settled_by": question, "value": word}
                 connection.execute(update(table).where(same, table.c.repeats.is_(None)).values(settled))
-            return Answered(question, value, implied, row.probability)
+            return Answered(question, value, implied, row.probability, _standing(connection, person))
 
     def take_back(self, person: Person, question: int | None = None) -> Question:
         """An answer of one's own, the last one where none is named: the question is open again, and held; what was
@@ -183,7 +192,7 @@ class Desk:
 
     def skip(self, person: Person, question: int) -> None:
         """No answer: the question is let go, for others, and does not come back to this person."""
-        with records.writing(self.ledger.store) as connection:
+        with commits.writing(self.ledger.store) as connection:
             mine = and_(table.c.id == question, table.c.state == "open", table.c.person == person.id)
             if connection.execute(update(table).where(mine).values(person=None, until=None)).rowcount != 1:
                 raise Refused("This question is not yours to skip.", 409)
@@ -229,6 +238,18 @@ class Desk:
             told = str(error).splitlines()[-1].strip()
             raise Refused(f"This contradicts what is known of the item: {told}", 409) from None
         return np.asarray(found.rows([0])[0])
+
+
+def _standing(connection: Connection, person: Person) -> Standing:
+    """In one statement, which is built once: everybody asks for it with every answer."""
+    return dict(connection.execute(STANDING, {"who": person.id}).one()._mapping)
+
+
+STANDING = select(
+    select(func.count()).where(table.c.state == "answered", table.c.person == bindparam("who")).label("answered"),
+    select(func.count()).where(table.c.state == "open").label("open"),
+    select(func.coalesce(func.max(records.rounds.c.id), 0)).label("round"),
+)
 
 
 def _queue(able: ColumnElement[bool]) -> Any:

@@ -10,28 +10,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Row, and_, func, select
+from sqlalchemy import Row, and_, select
 
 from partly.annotate import records
 from partly.annotate.desk import VALUES, VIEWS, Desk
 from partly.annotate.known import Answer
-from partly.annotate.people import Person
 from partly.annotate.worth import FLOOR, Given
 
 table = records.questions
 before = records.questions.alias("before")
 PRIOR = 5.0  # answers that a label is taken to have had already, at the usual pace
 GUESS = 4.0  # seconds, before anybody has answered
-
-
-def standing(desk: Desk, person: Person) -> dict[str, Any]:
-    """Where this person stands: a line on the page of questions."""
-    with desk.ledger.store.reading() as connection:
-        mine = and_(table.c.state == "answered", table.c.person == person.id)
-        answered = connection.scalar(select(func.count()).where(mine))
-        left = connection.scalar(select(func.count()).where(table.c.state == "open"))
-        last = connection.scalar(select(func.max(records.rounds.c.id)))
-    return {"answered": answered, "open": left, "round": last or 0}
 
 
 def answered(desk: Desk) -> list[Row[Any]]:
@@ -51,10 +40,12 @@ def answers(desk: Desk, rows: Sequence[Row[Any]]) -> list[Answer]:
 
 
 def arm(desk: Desk, random: bool) -> Given:
-    """The answers of an arm that are yes or no, in their order, without repeats. Random ones that another answer has
-    settled are among them: to leave them out would make the sample one of what is hard to know."""
+    """The answers of an arm that are yes or no, in their order, without repeats and audits (which nobody has chosen, so
+    that they have no score). Random ones that another answer has settled are among them: to leave them out would make
+    the sample one of what is hard to know."""
     states = ("answered", "settled") if random else ("answered",)
     asked = select(table).where(table.c.random.is_(random), table.c.repeats.is_(None), table.c.state.in_(states))
+    asked = asked if random else asked.where(table.c.score.is_not(None))
     with desk.ledger.store.reading() as connection:
         rows = connection.execute(asked.order_by(table.c.answered, table.c.id)).all()
     said = [one for one in answers(desk, rows) if one[2]]
@@ -74,14 +65,16 @@ def asked_before(desk: Desk) -> set[tuple[int, int]]:
 # ---------------------------------------------------------------- time
 
 
-def seconds(desk: Desk, rows: Sequence[Row[Any]]) -> npt.NDArray[np.float64]:
-    """That an answer takes, of each label [L]: measured, and near the usual pace where few answers are there."""
+def seconds(desk: Desk, rows: Sequence[Row[Any]], view: str) -> npt.NDArray[np.float64]:
+    """That an answer takes in this view, of each label [L]: measured, and near the usual pace of the view, or of both,
+    where few answers are there."""
+    timed = [row for row in rows if row.seconds and row.label in desk.columns]
+    here = [row for row in timed if row.view == view]
     times, counts = np.zeros(len(desk.columns)), np.zeros(len(desk.columns))
-    for row in rows:
-        if row.seconds and row.label in desk.columns:
-            times[desk.columns[row.label]] += row.seconds
-            counts[desk.columns[row.label]] += 1
-    usual = times.sum() / counts.sum() if counts.sum() else GUESS
+    for row in here:
+        times[desk.columns[row.label]] += row.seconds
+        counts[desk.columns[row.label]] += 1
+    usual = float(np.mean([row.seconds for row in here or timed] or [GUESS]))
     return np.maximum((times + PRIOR * usual) / (counts + PRIOR), 0.1)
 
 

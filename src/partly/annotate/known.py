@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
-from partly.annotate import records
+from partly.annotate import commits
 from partly.errors import LabelError, listing
 from partly.labels import Hierarchy, Labels
 from partly.ledger import Ledger
@@ -60,7 +60,7 @@ def without(labels: Labels, answers: Iterable[Answer], hierarchy: Hierarchy | No
 def together(ledger: Ledger) -> Iterator[tuple[Ledger, Connection]]:
     """One transaction for the ledger and for what is kept beside it: what the ledger is told here is written, or not,
     along with all else that goes through the connection."""
-    with records.writing(ledger.store) as connection:
+    with commits.writing(ledger.store) as connection:
         joined = object.__new__(Ledger)
         joined.store = _Joined(ledger.store, connection)  # type: ignore[assignment]
         yield joined, connection

@@ -12,8 +12,9 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from partly.annotate import dashboard
-from partly.annotate.people import LEAST, ROLES, SESSION, Refused, page_token
-from partly.annotate.site import cookie, person_of, site_of
+from partly.annotate.passwords import LEAST, Refused
+from partly.annotate.people import ROLES, SESSION, page_token
+from partly.annotate.site import cookie, need_accounts, person_of, site_of
 from partly.data import for_spreadsheets, write_labels
 
 open_to_all, inside, admins = APIRouter(), APIRouter(), APIRouter()
@@ -64,19 +65,26 @@ def start(request: Request, token: str = "") -> Response:
 
 @open_to_all.get("/log-in")
 def log_in(request: Request) -> Response:
-    _need_accounts(request)
+    need_accounts(site_of(request))
     return _page(request, "log_in.html", title="Log in")
 
 
 @open_to_all.get("/join")
 def join(request: Request, token: str = "") -> Response:
-    _need_accounts(request)
+    need_accounts(site_of(request))
     return _page(request, "join.html", title="Join", invitation=token, least=LEAST)
 
 
-def _need_accounts(request: Request) -> None:
-    if not site_of(request).accounts:
-        raise Refused("These pages have no accounts: start with --accounts.", 404)
+@open_to_all.get("/renew")
+def renew(request: Request, token: str = "") -> Response:
+    need_accounts(site_of(request))
+    return _page(request, "renew.html", title="Another password", invitation=token, least=LEAST)
+
+
+@inside.get("/account")
+def account(request: Request) -> Response:
+    need_accounts(site_of(request))
+    return _page(request, "account.html", title="Account", least=LEAST)
 
 
 # ---------------------------------------------------------------- questions
@@ -110,7 +118,7 @@ def overview(request: Request) -> Response:
 @admins.get("/people")
 def people(request: Request) -> Response:
     site = site_of(request)
-    _need_accounts(request)
+    need_accounts(site_of(request))
     found = dashboard.per_person(site.desk, site.people.everybody())
     return _page(request, "people.html", title="People", people=found, roles=ROLES)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-import threading
 import time
-from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,8 +13,18 @@ from typing import Literal
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from partly.annotate import records
-from partly.errors import PartlyError
+from partly.annotate import commits, records
+from partly.annotate.passwords import (
+    MOST,
+    NOBODY,
+    TRIES_BY_ADDRESS,
+    TRIES_BY_NAME,
+    Refused,
+    Tries,
+    check_password,
+    hashed,
+    matches,
+)
 from partly.labels.names import fold
 from partly.ledger.store import Store
 
@@ -24,20 +32,7 @@ Role = Literal["annotator", "admin"]
 ROLES: tuple[Role, ...] = ("annotator", "admin")
 SESSION = 14 * 86400.0  # seconds that a session lasts
 INVITATION = 7 * 86400.0  # and an invitation, until somebody takes it
-N, R, P = 1 << 15, 8, 3  # of scrypt: 32 MB and about a tenth of a second, one of OWASP's equal choices
-AT_ONCE = threading.BoundedSemaphore(2)  # passwords looked at: many at once would take the memory
-LEAST, MOST = 10, 200  # letters of a password
-WINDOW = 900.0  # seconds for which tries count
-TRIES_BY_NAME, TRIES_BY_ADDRESS = 10, 50
-MOST_COUNTED = 10_000  # names and addresses that are remembered
-
-
-class Refused(PartlyError):
-    """Somebody may not come in, or not do this. status: of HTTP."""
-
-    def __init__(self, message: str, status: int = 403) -> None:
-        super().__init__(message)
-        self.status = status
+KEPT = 2.0  # seconds for which a session is taken for good without a look; what ends one here ends it at once
 
 
 @dataclass(frozen=True)
@@ -45,37 +40,11 @@ class Person:
     id: int
     name: str
     role: Role
+    blocked: bool = False
 
     @property
     def admin(self) -> bool:
         return self.role == "admin"
-
-
-@dataclass
-class Tries:
-    """Tries to log in, by name and by address. In memory: who guesses cannot start the program anew, and who can need
-    not guess."""
-
-    now: Callable[[], float] = time.time
-    _times: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def count(self, key: str, most: int) -> None:
-        """One try more. Counted before it is looked at, so that many at once are no way around."""
-        with self._lock:
-            times = self._times.setdefault(key, deque())
-            self._times.move_to_end(key)
-            while len(self._times) > MOST_COUNTED:
-                self._times.popitem(last=False)
-            while times and times[0] < self.now() - WINDOW:
-                times.popleft()
-            if len(times) >= most:
-                raise Refused("Too many tries. Wait a quarter of an hour.", 429)
-            times.append(self.now())
-
-    def forget(self, key: str) -> None:
-        with self._lock:
-            self._times.pop(key, None)
 
 
 @dataclass
@@ -85,12 +54,13 @@ class People:
     store: Store
     now: Callable[[], float] = time.time
     tries: Tries = field(default_factory=Tries)
+    _seen: dict[str, tuple[float, Person]] = field(default_factory=dict, repr=False)  # digest -> until when, who
 
     # ---------------------------------------------------------------- coming in
 
     def local(self, name: str) -> int:
         """Who works alone on this machine: an admin without a password, who comes in by the address of the start."""
-        with records.writing(self.store) as connection:
+        with commits.writing(self.store) as connection:
             known = connection.scalar(select(records.people.c.id).where(records.people.c.folded == fold(name)))
             return int(known) if known is not None else _added(connection, name, None, "admin", self.now())
 
@@ -99,25 +69,28 @@ class People:
         if role not in ROLES:
             raise Refused(f"There is no role {role!r}; there is: {', '.join(ROLES)}.", 422)
         token = secrets.token_urlsafe(32)
-        with records.writing(self.store) as connection:
+        with commits.writing(self.store) as connection:
             row = {"digest": digest(token), "role": role, "person": person, "expires": self.now() + INVITATION}
             connection.execute(insert(records.invitations).values(row))
         return token
 
     def start(self, token: str) -> str:
         """A session for the person that a token of the start names."""
-        with records.writing(self.store) as connection:
+        with commits.writing(self.store) as connection:
             _, person = self._spent(connection, token)
             if person is None:
                 raise Refused("This is an invitation. Open it where people join.")
+            table = records.people
+            if connection.scalar(select(table.c.secret).where(table.c.id == person)):
+                raise Refused("This address is for another password, and no way in without one.")
             return self._session(connection, person)
 
     def join(self, token: str, name: str, password: str) -> str:
         """An account for somebody new, and its session. An invitation is spent only where the account is made."""
         name = checked_name(name)
-        _check_password(password)
+        check_password(password)
         secret = hashed(password)
-        with records.writing(self.store) as connection:
+        with commits.writing(self.store) as connection:
             role, person = self._spent(connection, token)
             if person is not None:
                 raise Refused("This address is not an invitation.")
@@ -130,8 +103,14 @@ class People:
 
     def log_in(self, name: str, password: str, address: str) -> str:
         """A session. It takes as long and says the same whether there is no such name or another password."""
-        by_name = f"name {fold(name)[:128]}"
         self.tries.count(f"address {address}", TRIES_BY_ADDRESS)
+        person = self._recognised(name, password)
+        with commits.writing(self.store) as connection:
+            return self._session(connection, person)
+
+    def _recognised(self, name: str, password: str) -> int:
+        """Whose name and password these are."""
+        by_name = f"name {fold(name)[:128]}"
         self.tries.count(by_name, TRIES_BY_NAME)
         table = records.people
         with self.store.reading() as connection:
@@ -141,29 +120,103 @@ class People:
         if found is None or not found.secret or not right:
             raise Refused("The name or the password is wrong.", 401)
         self.tries.forget(by_name)
-        with records.writing(self.store) as connection:
-            return self._session(connection, int(found.id))
+        return int(found.id)
 
     def log_out(self, token: str) -> None:
-        with records.writing(self.store) as connection:
+        with commits.writing(self.store) as connection:
             connection.execute(records.sessions.delete().where(records.sessions.c.digest == digest(token)))
+        self._ended()
+
+    # ---------------------------------------------------------------- passwords, and who is kept out
+
+    def change_password(self, person: Person, old: str, new: str) -> str:
+        """Of one's own. Every session of the person ends; the one that is returned is new."""
+        check_password(new)
+        try:
+            self._recognised(person.name, old)
+        except Refused as refused:  # not 401: who asks is in
+            raise Refused(str(refused), 429 if refused.status == 429 else 403) from None
+        secret = hashed(new)
+        with commits.writing(self.store) as connection:
+            made = self._renewed(connection, person.id, secret)
+        self._ended()
+        return made
+
+    def renewal(self, person: int) -> str:
+        """A token with which this person chooses another password, once."""
+        found = next((one for one in self.everybody() if one.id == person), None)
+        if found is None:
+            raise Refused("There is no such person.", 404)
+        return self.invite(found.role, person)
+
+    def renew(self, token: str, password: str) -> str:
+        """Another password for the person that a token names; every session of that person ends but the new one."""
+        check_password(password)
+        secret = hashed(password)
+        with commits.writing(self.store) as connection:
+            _, person = self._spent(connection, token)
+            if person is None:
+                raise Refused("This is an invitation. Open it where people join.")
+            made = self._renewed(connection, person, secret)
+        self._ended()
+        return made
+
+    def _renewed(self, connection: Connection, person: int, secret: str) -> str:
+        sessions = records.sessions
+        connection.execute(update(records.people).where(records.people.c.id == person).values(secret=secret))
+        connection.execute(sessions.delete().where(sessions.c.person == person))
+        return self._session(connection, person)
+
+    def block(self, person: int, by: Person) -> None:
+        """Keep somebody out: every session ends, and so does what was held. What was said stays."""
+        if person == by.id:
+            raise Refused("Nobody can block himself: another admin can.", 409)
+        questions, sessions = records.questions, records.sessions
+        with commits.writing(self.store) as connection:
+            if connection.scalar(select(records.people.c.id).where(records.people.c.id == person)) is None:
+                raise Refused("There is no such person.", 404)
+            if not _is_blocked(connection, person):
+                row = {"person": person, "since": self.now(), "by": by.name}
+                connection.execute(insert(records.blocked).values(row))
+            connection.execute(sessions.delete().where(sessions.c.person == person))
+            held = (questions.c.person == person, questions.c.state == "open")
+            connection.execute(update(questions).where(*held).values(person=None, until=None))
+        self._ended()
+
+    def unblock(self, person: int) -> None:
+        with commits.writing(self.store) as connection:
+            connection.execute(records.blocked.delete().where(records.blocked.c.person == person))
 
     # ---------------------------------------------------------------- being in
 
     def person(self, token: str) -> Person | None:
         """Whose session it is, where it is one and has not ended."""
+        now, key = self.now(), digest(token)
+        until, person = self._seen.get(key, (0.0, None))
+        if person is not None and now < until:
+            return person
         sessions, table = records.sessions, records.people
-        asked = select(table.c.id, table.c.name, table.c.role).join(sessions, sessions.c.person == table.c.id)
-        asked = asked.where(sessions.c.digest == digest(token), sessions.c.expires > self.now())
+        asked = select(table.c.id, table.c.name, table.c.role, sessions.c.expires)
+        asked = asked.join(sessions, sessions.c.person == table.c.id)
+        asked = asked.where(sessions.c.digest == key, sessions.c.expires > now)
         with self.store.reading() as connection:
             found = connection.execute(asked).first()
-        return None if found is None else Person(found.id, found.name, found.role)
+        if found is None:
+            return None
+        person = Person(found.id, found.name, found.role)
+        self._seen[key] = min(now + KEPT, found.expires), person
+        return person
+
+    def _ended(self) -> None:
+        """Sessions, by whatever was written just now: all are looked up again."""
+        self._seen.clear()
 
     def everybody(self) -> list[Person]:
-        table = records.people
+        table, blocked = records.people, records.blocked
+        asked = select(table.c.id, table.c.name, table.c.role, blocked.c.since)
+        asked = asked.outerjoin(blocked, blocked.c.person == table.c.id).order_by(table.c.id)
         with self.store.reading() as connection:
-            found = connection.execute(select(table.c.id, table.c.name, table.c.role).order_by(table.c.id))
-            return [Person(row.id, row.name, row.role) for row in found]
+            return [Person(row.id, row.name, row.role, row.since is not None) for row in connection.execute(asked)]
 
     # ---------------------------------------------------------------- inside
 
@@ -177,6 +230,8 @@ class People:
         return found.role, found.person
 
     def _session(self, connection: Connection, person: int) -> str:
+        if _is_blocked(connection, person):
+            raise Refused("This account is blocked. Ask somebody who looks after these pages.")
         token, table = secrets.token_urlsafe(32), records.sessions
         connection.execute(table.delete().where(table.c.expires < self.now()))
         row = {"digest": digest(token), "person": person, "expires": self.now() + SESSION}
@@ -189,6 +244,11 @@ def _added(connection: Connection, name: str, secret: str | None, role: Role, no
     made = connection.execute(insert(records.people).values(row)).inserted_primary_key
     assert made is not None
     return int(made[0])
+
+
+def _is_blocked(connection: Connection, person: int) -> bool:
+    table = records.blocked
+    return connection.scalar(select(table.c.person).where(table.c.person == person)) is not None
 
 
 def digest(token: str) -> str:
@@ -206,27 +266,3 @@ def checked_name(name: str) -> str:
     if not 1 <= len(name) <= 64 or not name.isprintable():
         raise Refused("A name has 1 to 64 letters, and none that cannot be seen.", 422)
     return name
-
-
-def _check_password(password: str) -> None:
-    if not LEAST <= len(password) <= MOST:
-        raise Refused(f"A password has {LEAST} to {MOST} letters; a sentence is easy to keep.", 422)
-
-
-def hashed(password: str) -> str:
-    salt = secrets.token_bytes(16)
-    return f"scrypt${N}${R}${P}${salt.hex()}${_scrypt(password, salt, N, R, P).hex()}"
-
-
-def matches(password: str, secret: str) -> bool:
-    _, n, r, p, salt, key = secret.split("$")
-    found = _scrypt(password, bytes.fromhex(salt), int(n), int(r), int(p))
-    return hmac.compare_digest(found, bytes.fromhex(key))
-
-
-def _scrypt(password: str, salt: bytes, n: int, r: int, p: int) -> bytes:
-    with AT_ONCE:
-        return hashlib.scrypt(password.encode(), salt=salt, n=n, r=r, p=p, maxmem=256 * n * r, dklen=32)
-
-
-NOBODY = f"scrypt${N}${R}${P}${'00' * 16}${'00' * 32}"  # no password is this one

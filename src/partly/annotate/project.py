@@ -39,12 +39,13 @@ class Plan:
     every: int = 50  # answers after which a model is trained
     random: float = 0.1  # the share of the shadow arm
     repeat: float = 0.05  # the share of questions that come again
+    audit: float = 0.05  # the share of questions about what models have filled in, where they have
     seed: int = 0
 
     def __post_init__(self) -> None:
         find(self.query).complete(dict(self.settings))
         within(1, 100_000, count=self.count, every=self.every)
-        within(0, 0.5, random=self.random, repeat=self.repeat)
+        within(0, 0.5, random=self.random, repeat=self.repeat, audit=self.audit)
         if self.run is not None and self.method != "auto":
             raise SettingError("Give --run or --method: a run brings its own method along.")
 

@@ -6,15 +6,10 @@ both are written in one transaction: after a kill there are both or neither.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Connection,
     Float,
     ForeignKey,
     Index,
@@ -25,6 +20,7 @@ from sqlalchemy import (
     Text,
 )
 
+from partly.annotate.commits import writing
 from partly.ledger.store import Store
 
 metadata = MetaData()
@@ -57,6 +53,15 @@ sessions = Table(
     Column("digest", String(64), primary_key=True),
     Column("person", Integer, ForeignKey("annotate_people.id"), nullable=False),
     Column("expires", Float, nullable=False),
+)
+
+# A table and not a column of people, which are there already in older databases.
+blocked = Table(
+    "annotate_blocked",
+    metadata,
+    Column("person", Integer, ForeignKey("annotate_people.id"), primary_key=True, autoincrement=False),
+    Column("since", Float, nullable=False),
+    Column("by", String(64), nullable=False),
 )
 
 rounds = Table(
@@ -104,17 +109,6 @@ skips = Table(
     Column("question", Integer, ForeignKey("annotate_questions.id"), primary_key=True),
     Column("person", Integer, ForeignKey("annotate_people.id"), primary_key=True),
 )
-
-
-_turn = threading.Lock()
-
-
-@contextmanager
-def writing(store: Store) -> Iterator[Connection]:
-    """A transaction that writes. Threads of one process take turns, in the order in which they come: SQLite would have
-    them ask again and again, and the unlucky ones wait for long."""
-    with _turn, store.writing() as connection:
-        yield connection
 
 
 def prepare(store: Store) -> None:

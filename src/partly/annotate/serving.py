@@ -12,6 +12,7 @@ import uvicorn
 from partly import data
 from partly.annotate.app import make_app
 from partly.annotate.doors import Address, here, public
+from partly.annotate.hurry import Hurried
 from partly.annotate.keeper import Keeper
 from partly.annotate.people import People, checked_name
 from partly.annotate.project import Plan, open_project
@@ -65,7 +66,9 @@ def make_site(plan: Plan, served: Served) -> Site:
         shown = data.read(served.show, skip_bad=plan.skip_bad).widened()
         seen = shown_by(shown.items, opened.labels.ids, shown.labels.ids, served.show)
     title = Path(plan.data).name or plan.data
-    return Site(title, desk, People(desk.ledger.store), seen, address, served.accounts, port=served.port)
+    return Site(
+        title, desk, People(desk.ledger.store), seen, address, served.accounts, port=served.port, seed=plan.seed
+    )
 
 
 def link(site: Site, served: Served) -> str:
@@ -87,6 +90,7 @@ def serve(plan: Plan, served: Served, say: Callable[[str], None]) -> None:
         make_app(site),
         host=served.host,
         port=served.port,
+        http=Hurried,
         access_log=False,  # addresses hold tokens
         log_level="warning",
         server_header=False,

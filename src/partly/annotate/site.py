@@ -12,6 +12,7 @@ from partly.annotate import figures
 from partly.annotate.desk import Desk
 from partly.annotate.doors import Address
 from partly.annotate.known import beside, without
+from partly.annotate.passwords import Refused
 from partly.annotate.people import People, Person
 from partly.annotate.seen import Seen
 from partly.labels import Labels
@@ -29,6 +30,7 @@ class Site:
     accounts: bool = False
     training: Callable[[], str] = field(default=lambda: "")  # what the trainer is doing, in words
     port: int = 8765
+    seed: int = 0  # of the plan
     round: int = 0  # when the ledger was last folded
 
     def fold(self) -> Labels:
@@ -52,6 +54,11 @@ def site_of(request: Request) -> Site:
 def person_of(request: Request) -> Person:
     """Who asks. Only behind `app.is_in`."""
     return cast(Person, request.state.person)
+
+
+def need_accounts(site: Site) -> None:
+    if not site.accounts:
+        raise Refused("These pages have no accounts: start with --accounts.", 404)
 
 
 def cookie_of(site: Site) -> str:

@@ -14,19 +14,20 @@ import select
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from scipy.special import expit
 from sklearn.base import clone
 from sqlalchemy import func
 from sqlalchemy import select as choose
 
 from partly import run
+from partly.active.queries.diverse import scaled
 from partly.annotate import figures, records
+from partly.annotate.auditing import due, filled
 from partly.annotate.chosen import (
     NONE,
     WIDER,
@@ -35,12 +36,13 @@ from partly.annotate.chosen import (
     bundles,
     candidates,
     drawn,
+    early,
     joined,
     lines_of,
     mixed,
     unlike,
 )
-from partly.annotate.desk import Desk
+from partly.annotate.desk import VIEWS, Desk
 from partly.annotate.known import beside
 from partly.annotate.project import Plan, open_project
 from partly.annotate.worth import LEAST, Learn, Worth, worth
@@ -57,6 +59,7 @@ NICE = 10  # the pages come first
 DOUBTS = 20  # given labels that are listed
 IN_BUNDLES = 0.3  # of the chosen questions: several about one item
 SURE = 0.9  # of the contrary
+FIRST = "before any model"  # in the place of a query
 AGAIN = 1.25  # so many times the random answers of the last measurement, and it is made again
 Say = Callable[[str], None]
 
@@ -88,22 +91,26 @@ class Trainer:
             last = connection.execute(choose(rounds).order_by(rounds.c.id.desc()).limit(1)).first()
             answers = connection.scalar(choose(func.count()).where(table.c.state == "answered")) or 0
             left = connection.scalar(choose(func.count()).where(table.c.state == "open")) or 0
-        if last is None or (last.id == 1 and last.query == "random"):
+        if last is None or last.query == FIRST:
             return True
         since = answers - last.answers
         return since >= self.plan.every or (not left and since > 0)
 
     def begin(self) -> None:
-        """Where nobody was asked yet: a few random questions at once, so that nobody waits for the first model. Where
-        somebody was, the model of a finished run has asked already, and knows nothing of the answers."""
+        """Where nobody was asked yet: questions at once, so that nobody waits for the first model, random ones among
+        others as ever. Where somebody was, the model of a finished run has asked already, and knows nothing of the
+        answers."""
         if figures.rounds(self.desk):
             self.first = None
         elif self.first is None:
             known = coherent(self.desk.given, self.opened.hierarchy)
-            count = max(1, round(self.plan.random * self.plan.count))
-            random = drawn(known, count, Clock(self.plan.seed).epoch_rng("first questions"))
-            said = {"answers": 0, "known": int(known.known_per_item().sum()), "seconds": 0.0, "query": "random"}
-            self.desk.pose(said | {"found": "{}"}, [Wanted(row, column, True) for row, column in random])
+            rng = Clock(self.plan.seed).epoch_rng("first questions")
+            random = drawn(known, max(1, round(self.plan.random * self.plan.count)), rng)
+            able = drawn(known, WIDER * self.plan.count, rng, random)
+            chosen = early(able, self.opened.items, self.plan.count - len(random))
+            wanted = [Wanted(row, column, True) for row, column in random]
+            said = {"answers": 0, "known": int(known.known_per_item().sum()), "seconds": 0.0, "query": FIRST}
+            self.desk.pose(said | {"found": "{}"}, mixed(chosen, wanted, [], rng))
 
     def round(self) -> int:
         """Train, measure, pose; how many questions were posed."""
@@ -148,12 +155,16 @@ class Trainer:
         again = self._again(answers, round(plan.repeat * plan.count), rng)
         shadow = round(plan.random * plan.count) if fitted is not None else plan.count - len(again)
         random = drawn(known, shadow, rng, asked)
-        best = self._best(fitted, known, plan.count - len(random) - len(again), clock, asked | set(random))
+        audits = due(filled(desk, plan.seed), figures.answers(desk, answers), round(plan.audit * plan.count))
+        audits = [entry for entry in audits if entry not in random]
+        rest = plan.count - len(random) - len(again) - len(audits)
+        best = self._best(fitted, known, max(rest, 0), clock, asked | {*random, *audits})
         chosen = [
             Wanted(int(row), int(column), False, float(score), float(chance))
             for row, column, score, chance in zip(best.rows, best.columns, best.score, best.probability, strict=True)
         ]
         guests = [Wanted(row, column, True) for row, column in random]
+        again += [Wanted(row, column, False) for row, column in audits]
         return mixed(chosen, self._foreseen(fitted, guests), self._foreseen(fitted, again), rng)
 
     def _best(
@@ -162,7 +173,8 @@ class Trainer:
         lines, plan = lines_of(self.opened.hierarchy, known), self.plan
         if fitted is None or count < 1:
             return NONE
-        items = fitted.seen(self.opened.items)
+        items, answers = fitted.seen(self.opened.items), figures.answered(self.desk)
+        takes = {view: figures.seconds(self.desk, answers, view) for view in VIEWS}
         found = candidates(
             plan.query,
             fitted.method,
@@ -171,13 +183,14 @@ class Trainer:
             WIDER * count,
             clock,
             lines=lines,
-            seconds=figures.seconds(self.desk, figures.answered(self.desk)),
+            seconds=takes["label"],
             asked=asked,
             settings=plan.settings,
         )
         if not len(found):
             return found
-        several = bundles(found, round(IN_BUNDLES * count), lines)
+        by_item = found.value * (takes["label"] / takes["item"])[found.columns]  # who looks at items has another pace
+        several = bundles(replace(found, value=by_item), round(IN_BUNDLES * count), lines)
         spread = unlike(found, vectors(fitted, items, found.rows), count, lines)
         return joined(several, spread)[:count]
 
@@ -262,13 +275,10 @@ def coherent(labels: Labels, hierarchy: Hierarchy | None) -> Labels:
 def vectors(fitted: run.Fitted, items: Items, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Where items lie, for telling which are alike: their features, each at its scale; of others what the model makes
     of them, the probabilities of all labels."""
+    if items.kind == "features":
+        return scaled(items, rows)
     at, back = np.unique(rows, return_inverse=True)
-    if items.kind != "features":
-        return fitted.predict(items[at]).astype(np.float64)[back]
-    usual = items.statistics
-    scale = torch.where(usual.scale > 0, usual.scale, 1.0)
-    found = (items.take(torch.from_numpy(at)).double() - usual.mean) / scale
-    return found.numpy()[back]
+    return fitted.predict(items[at]).astype(np.float64)[back]
 
 
 def doubts(fitted: run.Fitted, known: Labels) -> list[dict[str, Any]]:

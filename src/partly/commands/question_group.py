@@ -145,6 +145,7 @@ def annotate(
     every: Annotated[int, typer.Option(help="Answers after which a model is trained.")] = 50,
     random: Annotated[float, typer.Option(help="Share of random questions, which say what choosing is worth.")] = 0.1,
     repeat: Annotated[float, typer.Option(help="Share of questions that come again, to measure agreement.")] = 0.05,
+    audit: Annotated[float, typer.Option(help="Share of questions about what models have filled in.")] = 0.05,
     show: Annotated[
         str | None,
         typer.Option(help="What people see of the items, by id, where it is not DATA: a folder of pictures."),
@@ -179,6 +180,7 @@ def annotate(
         "every": every,
         "random": random,
         "repeat": repeat,
+        "audit": audit,
         "seed": seed,
     }
     served = {"host": host, "port": port, "accounts": accounts, "public_url": public_url, "show": show, "name": name}

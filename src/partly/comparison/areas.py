@@ -15,6 +15,7 @@ from partly.comparison import lines as result_lines
 from partly.comparison import papers
 from partly.comparison.blocks import named
 from partly.comparison.lines import Line
+from partly.comparison.plan import SIMULATED
 from partly.comparison.score_tables import PAPERS, Draw, number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
 from partly.report import plots
@@ -35,8 +36,9 @@ def groups(lines: Sequence[Line]) -> dict[str, Group]:
         asks = line["asks"]
         method = named(line["method"], line["settings"], methods.find(line["method"]).defaults())
         size = f"{asks['rounds']} rounds of {asks['questions']}"
-        others = {name: asks[name] for name in ("epochs", "restart", "last_child") if name in asks}
-        title = ", ".join([line["data"], line["scenario"], method, line["head"], named(size, others, vars(Plan()))])
+        others = {name: asks[name] for name in ("errors", "epochs", "restart", "last_child") if name in asks}
+        size = named(size, others, SIMULATED | vars(Plan()))
+        title = ", ".join([line["data"], line["scenario"], method, line["head"], size])
         query = named(asks["query"], asks.get("settings", {}), find(asks["query"]).defaults())
         found.setdefault(title, {}).setdefault(query, []).append(line)
     return found
@@ -61,6 +63,7 @@ def markdown(lines: Sequence[Line], level: int = 3, draw: Draw | None = None) ->
             text += [_row(name, _ours(group, name))]
             text += [_row(f"{name}, {by}", [f"{one.share:.3f}" if one else "" for one in theirs]) for by in papers_of]
             cited |= set(papers_of.values())
+        text += [_row(name, cells) for name, cells in _at_the_end(group).items()]
         text.append("")
     text += [NOTES, ""]
     text += [PAPERS + " ".join(f"{name}: {papers.CITATIONS[name]}" for name in sorted(cited)), ""] * bool(cited)
@@ -72,6 +75,17 @@ def _ours(group: Group, name: str) -> list[str]:
     scores = {query: _by_seed(found, name) for query, found in group.items()}
     best, level = not_worse(scores) or ("", set())
     return [_cell(mean(by_seed.values()), q == best, q in level) for q, by_seed in scores.items()]
+
+
+def _at_the_end(group: Group) -> dict[str, list[str]]:
+    """After the last round: mAP, and the minutes that people took to answer, where lines say so."""
+    last = [[line["rounds"][-1] for line in found] for found in group.values()]
+    rows: dict[str, list[str]] = {}
+    if all(one["scores"].get("mAP") is not None for ends in last for one in ends):
+        rows["mAP at the end"] = [number(mean([one["scores"]["mAP"] for one in ends])) for ends in last]
+    if all("seconds" in one for ends in last for one in ends):
+        rows["minutes of answering"] = [f"{np.mean([one['seconds'] for one in ends]) / 60:.0f}" for ends in last]
+    return rows
 
 
 def _row(name: str, cells: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from partly import methods, scenarios
 from partly.active import Plan
 from partly.catalogue import parse_settings
 from partly.data import digits, scenes
-from partly.errors import SettingError, did_you_mean
+from partly.errors import SettingError, did_you_mean, within
 
 AUTO = "auto"  # the method, and its head
 SCIKIT = "per-label[estimator=tuned-logistic-regression]"
@@ -22,6 +22,7 @@ YARDSTICKS = (AUTO, SCIKIT)  # rows that every method can be measured by: they c
 FULL = "full"  # the scenario in which nothing is hidden: of somebody's own data, what is known as it is
 NAIVE = ("assume-negative", "bce")  # rows that run along
 VALIDATIONS = ("complete", "partial")
+SIMULATED: dict[str, Any] = {"rounds": 10, "errors": 0.0}  # of questions, and the share of the answers that is wrong
 # What an experiment may fix for all its cells.
 RECIPE = (
     *("epochs", "batch_size", "lr", "weight_decay", "schedule", "schedule_settings"),
@@ -43,7 +44,7 @@ class Cell:
     recipe: dict[str, Any] = field(default_factory=dict)
     validation: str = "complete"
     tune: int = 0
-    asks: dict[str, Any] = field(default_factory=dict)  # rounds, and a plan of questions; empty: none are asked
+    asks: dict[str, Any] = field(default_factory=dict)  # SIMULATED, and a plan of questions; empty: none are asked
     size: int | None = None  # of pictures in files; None: what the backbone wants
     known_only: bool = False  # learn from items of which something is known, and no others
 
@@ -77,7 +78,7 @@ class Experiment:
     yardsticks: bool = False  # whether `auto` and tuned scikit-learn run along
     known_only: bool = False  # learn from items of which something is known, and no others
     queries: tuple[str, ...] = ()  # if any, each cell asks questions by one of them, in rounds
-    asks: dict[str, Any] = field(default_factory=dict)  # rounds, questions, epochs, restart: see partly.active.Plan
+    asks: dict[str, Any] = field(default_factory=dict)  # rounds, errors, and what partly.active.Plan has
     over: str = ""  # a method; the report then says what the others add to it, by scenario and by groups of labels
     parts: tuple[dict[str, Any], ...] = ()  # each overrules some of the above; the cells of all of them are run
     name: str = "compare"
@@ -160,19 +161,20 @@ class Experiment:
             yield Cell(data, scenario, method, AUTO, "adamw", seed, settings, {}, kind, size=self.size)
 
     def _asks(self, query: str) -> dict[str, Any]:
-        asks = {"rounds": 10} | self.asks | {"query": query}
-        return {"rounds": asks["rounds"]} | asdict(plan_of(asks))  # with all that was left open
+        asks = SIMULATED | self.asks | {"query": query}
+        return {name: asks[name] for name in SIMULATED} | asdict(plan_of(asks))  # with all that was left open
 
 
 def plan_of(asks: dict[str, Any]) -> Plan:
     """How the questions of a cell are chosen; refuses what cannot be."""
-    known = ["rounds", *(one.name for one in fields(Plan))]
+    known = [*SIMULATED, *(one.name for one in fields(Plan))]
     for name in asks:
         if name not in known:
             raise SettingError(f"asks has no entry {name!r}.{did_you_mean(name, known)}")
     if not isinstance(asks["rounds"], int) or asks["rounds"] < 1:
         raise SettingError(f"rounds = {asks['rounds']!r} must be a whole number, 1 or more.")
-    return Plan(**{name: value for name, value in asks.items() if name != "rounds"})
+    within(0, 0.5, errors=asks["errors"])
+    return Plan(**{name: value for name, value in asks.items() if name not in SIMULATED})
 
 
 def cut_of(data: str) -> tuple[str, int | None]:

@@ -169,8 +169,8 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
 
 
 def _asked(cell: Cell, data: Dataset) -> dict[str, Any]:
-    """Rounds of questions that the truth answers. Nothing is chosen, so nothing is held out, and the scores of every
-    round are on the test part."""
+    """Rounds of questions that the truth answers, or people who err about it. Nothing is chosen, so nothing is held
+    out, and the scores of every round are on the test part."""
     observed = mask(cell, data)
     model = Classifier(**_parameters(cell), progress=False, device="cpu")
     measure = simulation.against(replace(data, labels=observed, truth=data.labels))
@@ -178,7 +178,9 @@ def _asked(cell: Cell, data: Dataset) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         where = (model, data.items, observed, folder, plan_of(cell.asks))
         loop = Loop(*where, hierarchy=data.hierarchy, measure=measure)
-        rounds = loop.run(simulation.from_truth(data.labels), cell.asks["rounds"])
+        answer = simulation.from_people(data.labels, cell.asks["errors"], cell.seed)
+        rounds = loop.run(answer, cell.asks["rounds"])
+        rounds = simulation.with_seconds(rounds, (questions for _, questions, _ in loop.answers()))
     seconds = time.perf_counter() - begun  # of all rounds
     areas = {name: simulation.area(rounds, name) for name in simulation.RANKS}
     test = TestPart(data, loop.labels.counts()[0])

@@ -1,6 +1,7 @@
 """Questions for people, and their answers: a row per entry, with the columns item, label, score and answer.
 
-The file that is written is the one that comes back: 1 (yes), 0 (no) or nothing in the column `answer`.
+The file that is written is the one that comes back, with 1 (yes), 0 (no), `cannot tell` or nothing in the column
+`answer`: who cannot tell was asked and has said so; what is blank nobody has looked at.
 """
 
 from __future__ import annotations
@@ -16,23 +17,26 @@ import pyarrow as pa
 
 from partly.data.matching import refuse_unwritable
 from partly.data.paths import plain_file, suffix_of
-from partly.data.tables import SPELLINGS, SUFFIXES, WRONG, Faults, Table, open_table, ternary, text, write_table
+from partly.data.tables import SUFFIXES, UNSURE, WRONG, Faults, Table, open_table, ternary, text, write_table
 from partly.errors import DataError, did_you_mean
 from partly.files import PathLike
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
 
 COLUMNS = ("item", "label", "answer")
+CANNOT_TELL = "cannot tell"  # as the ledger and the pages say it
 Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What people said: rows and columns [n] of the labels they were asked about, and z [n] (+1 yes, -1 no)."""
+    """What people said: rows and columns [n] of the labels they were asked about, and z [n] (+1 yes, -1 no); and how
+    often they could not tell."""
 
     rows: Positions
     columns: Positions
     z: npt.NDArray[np.int8]
+    unsure: int = 0
 
     def told(self, labels: Labels) -> Labels:
         """These labels, and the answers."""
@@ -60,15 +64,15 @@ def read_answers(
     hierarchy: Hierarchy | None = None,
     asked: tuple[Positions, Positions] | None = None,
 ) -> Answers:
-    """The answers in a file, to questions about these labels; what nobody answered is left out.
+    """The answers in a file, to questions about these labels; what nobody answered or could tell is left out.
 
-    Refused, with the lines: items and labels that are not there, other values than 1 and 0, an entry that is both yes
-    and no, what contradicts the labels or the hierarchy, and what is not among the entries `asked`.
+    Refused, with the lines: items and labels that are not there, other values, an entry that is both yes and no, what
+    contradicts the labels or the hierarchy, and what is not among the entries `asked`.
     """
     table = _opened(path)
     item, label, z = _cells(table)
     rows, columns = _rows(table, item, labels, asked), _positions(table, 1, label, labels.names)
-    said = np.flatnonzero(z)  # lines with an answer
+    said = np.flatnonzero((z == 1) | (z == -1))  # lines with a yes or a no
     given = Answers(rows[said], columns[said], z[said])
     flat = given.rows * labels.shape[1] + given.columns
     if asked is not None:
@@ -78,16 +82,18 @@ def read_answers(
         faults.refuse("Is this the file of another round? Leave these lines out.")
     _refuse_both(table, said, flat, given.z)
     first = np.unique(flat, return_index=True)[1]  # the same answer twice is one
-    said, given = said[first], Answers(given.rows[first], given.columns[first], given.z[first])
+    unsure = int((z == UNSURE).sum())
+    said, given = said[first], Answers(given.rows[first], given.columns[first], given.z[first], unsure)
     _refuse_contradictions(table, said, given, labels, hierarchy)
     return given
 
 
-def read_statements(path: PathLike) -> tuple[list[str], list[str], list[int]]:
-    """Items, labels and answers (1 yes, 0 no) of a file as they stand there, for who has no labels to compare with."""
+def read_statements(path: PathLike) -> tuple[list[str], list[str], list[int | None]]:
+    """Items, labels and answers (1 yes, 0 no, None cannot tell) of a file as they stand there, for who has no labels to
+    compare with."""
     item, label, z = _cells(_opened(path))
     said = np.flatnonzero(z).tolist()
-    return [item[i] for i in said], [label[i] for i in said], [int(z[i] == 1) for i in said]
+    return [item[i] for i in said], [label[i] for i in said], [None if z[i] == UNSURE else int(z[i] == 1) for i in said]
 
 
 def _opened(path: PathLike) -> Table:
@@ -102,14 +108,14 @@ def _opened(path: PathLike) -> Table:
 
 
 def _cells(table: Table) -> tuple[list[str], list[str], npt.NDArray[np.int8]]:
-    """Item, label and answer of every line."""
+    """Item, label and answer of every line: +1, -1, UNSURE where somebody could not tell, 0 where it is blank."""
     items: list[str] = []
     labels: list[str] = []
     answers = [np.empty(0, np.int8)]
-    wrong = Faults(table, f"answers that are not {SPELLINGS}")
+    wrong = Faults(table, f"answers that are not 1 (yes), 0 (no), {CANNOT_TELL!r} or blank (nobody said)")
     for batch in table.batches(COLUMNS):
         item, label, answer = batch.columns
-        z = ternary(answer)
+        z = ternary(answer, unsure=lambda cell: cell == CANNOT_TELL)
         bad = np.flatnonzero(z == WRONG)
         wrong.add(bad + len(items), (repr(answer[i].as_py()) for i in bad.tolist()))
         items += text(item, COLUMNS[0], table.path).to_pylist()

@@ -44,6 +44,20 @@ if (invite) {
     field.select();
   });
 }
+for (const button of document.querySelectorAll("button[data-act]")) {
+  button.addEventListener("click", async () => {
+    const told = find("#acted");
+    try {
+      const { path } = await call(button.dataset.act, { person: Number(button.dataset.person) });
+      if (!path) { location.reload(); return; }
+      const field = find("#invitation");
+      field.value = location.origin + path;
+      field.focus();
+      field.select();
+      told.textContent = "The address is below. Give it to nobody else.";
+    } catch (wrong) { told.textContent = wrong.message; }
+  });
+}
 const taken = find("#import");
 if (taken) {
   onSubmit(taken, async (given) => {
