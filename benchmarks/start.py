@@ -2,8 +2,8 @@
 
     python benchmarks/start.py [--turns 20]
 
-The three take turns, each in a process of its own, and the median counts. `import partly` is to stay under 0.1 s more than
-Python itself: it imports no torch, no NumPy and nothing of the package until a name is asked for.
+The three take turns, each in a process of its own, and the median counts. `import partly` is to take less than 0.1 s
+more than Python itself: it imports no torch, no NumPy and nothing of the package until a name is asked for.
 """
 
 from __future__ import annotations

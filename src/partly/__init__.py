@@ -16,7 +16,6 @@ if TYPE_CHECKING:
         items,
         lookahead,
         losses,
-        methods,
         metrics,
         model_selection,
         networks,
@@ -35,7 +34,20 @@ if TYPE_CHECKING:
     from partly.estimator import Classifier, calibrate
     from partly.labels import Hierarchy, Labels
     from partly.ledger import Ledger
+    from partly.methods import discover, find
     from partly.per_label import PerLabel
+
+    class _Methods:
+        """The module, which can be called: checkers know no such modules."""
+
+        discover = staticmethod(discover)
+        find = staticmethod(find)
+
+        def __call__(self) -> dict[str, dict[str, Any]]: ...
+
+        methods = __call__
+
+    methods = _Methods()
 
 __all__ = [
     "Classifier",
