@@ -32,6 +32,7 @@ FIRST = {
     "partial-bce": 2,
     "cls": 4,
     "imcl": 4,
+    "imcl-many-labels": 2,
     "annotation": 2,
     "annotation-dense": 4,
     "refine": 1,
