@@ -52,3 +52,8 @@ def test_links_between_the_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", (ROOT / page).read_text("utf-8")):
             assert (ROOT / page).parent.joinpath(target).exists(), f"{page} -> {target}"
+
+
+def test_every_kind_of_reader_has_a_start() -> None:
+    text = (ROOT / "docs" / "start.md").read_text("utf-8")
+    assert len(re.findall(r"^## I ", text, re.M)) == 7
