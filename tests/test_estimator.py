@@ -684,9 +684,9 @@ def test_what_a_method_keeps_for_each_entry_is_said_before_the_start(monkeypatch
 @pytest.mark.parametrize("calibrate", [None, "platt"])
 def test_blocks_are_what_the_whole_is(calibrate: str | None) -> None:
     fitted = model(calibrate=calibrate, folds=2 if calibrate else None).fit(X, Y)
-    many = items(seed=1, count=2500)
+    many = items(seed=1, count=9000)
     blocks = list(fitted.predict_proba_blocks(many))
-    assert [len(block) for block in blocks] == [1024, 1024, 452]
+    assert [len(block) for block in blocks] == [4096, 4096, 808]
     np.testing.assert_array_equal(np.concatenate(blocks), fitted.predict_proba(many))
     np.testing.assert_array_equal(fitted.predict(many), fitted.predict_proba(many) >= 0.5)
     whole = metrics.evaluate(fitted.predict_proba(many), truth(many))

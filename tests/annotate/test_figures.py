@@ -66,16 +66,17 @@ def test_seconds_of_a_label_are_drawn_to_the_usual_pace_of_the_view(tmp_path: Pa
 
 
 def test_arms(tmp_path: Path) -> None:
-    """Settled random ones count, repeats and cannot tell do not."""
+    """Settled random ones count, repeats and cannot tell do not, nor what nobody has chosen, which has no score."""
     made = project(tmp_path, hierarchy=ABOVE)
-    made.desk.pose(
-        FOUND, [Wanted(0, 0, False), Wanted(0, 1, True), Wanted(1, 3, True), Wanted(2, 3, True), Wanted(3, 3, False)]
-    )
+    chosen_ones = [Wanted(0, 0, False, score=0.5), Wanted(3, 3, False, score=0.5)]
+    random_ones = [Wanted(0, 1, True), Wanted(1, 3, True), Wanted(2, 3, True)]
+    made.desk.pose(FOUND, [*chosen_ones, *random_ones, Wanted(4, 3, False)])
     said = {
         ("item 0", "animal"): "no",
         ("item 1", "boat"): "yes",
         ("item 2", "boat"): "cannot tell",
         ("item 3", "boat"): "no",
+        ("item 4", "boat"): "no",
     }
     while held := made.desk.lease(made.person(), "item", 5):
         for question in held:
@@ -86,7 +87,7 @@ def test_arms(tmp_path: Path) -> None:
         sorted(zip(one.rows.tolist(), one.columns.tolist(), one.z.tolist(), strict=True)) for one in (random, chosen)
     ]
     assert told == [[(0, 1, -1), (1, 3, 1)], [(0, 0, -1), (3, 3, -1)]]
-    assert figures.asked_before(made.desk) == {(0, 0), (0, 1), (1, 3), (2, 3), (3, 3)}
+    assert figures.asked_before(made.desk) == {(0, 0), (0, 1), (1, 3), (2, 3), (3, 3), (4, 3)}
 
 
 def test_a_model_is_judged_by_answers_it_could_not_know(tmp_path: Path) -> None:

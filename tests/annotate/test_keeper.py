@@ -32,7 +32,7 @@ def test_a_trainer_that_is_killed_comes_back_and_goes_on(tmp_path: Path) -> None
         first.kill()
         until(lambda: keeper.process is not first and len(figures.rounds(desk)) == 2)
         until(lambda: keeper.words() == "The trainer waits for answers.")
-        assert [one["query"] for one in figures.rounds(desk)] == ["random", "uncertainty"]
+        assert [one["query"] for one in figures.rounds(desk)] == ["before any model", "uncertainty"]
     finally:
         keeper.end()
     assert keeper.process is not None

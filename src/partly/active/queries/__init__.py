@@ -155,7 +155,7 @@ def queries() -> dict[str, dict[str, Any]]:
     --------
     >>> import partly
     >>> sorted(partly.queries())
-    ['look-ahead', 'random', 'uncertainty']
+    ['diverse', 'look-ahead', 'random', 'uncertainty']
     >>> partly.queries()["uncertainty"]["summary"]
     'The unknown entries whose prediction is closest to a toss-up: highest entropy first.'
     """
