@@ -132,6 +132,8 @@ def _meet(distributed: Any, place: Place, wait: timedelta) -> None:
         store.set_timeout(wait)
         named = distributed.PrefixStore(f"partly {attempt}", store)
         distributed.init_process_group(backend, store=named, rank=place.rank, world_size=place.count, timeout=wait)
+        # Until all have joined: the first one holds the store, and may end at once, with something that it refuses.
+        distributed.all_reduce(torch.zeros(1))
 
 
 def _distributed() -> Any:
