@@ -36,7 +36,7 @@ def means(found: list[Line]) -> dict[str, dict[str, tuple[float, int]]]:
             if (line["method"], line["head"], line["scenario"]) == wanted
             and line["data"] == DATA
             and line["validation"] == "complete"
-            and not line["tune"]
+            and not (line["tune"] or line["recipe"])
         ]
         for name in SCORES:
             made[name][title] = (float(np.mean([test[name] for test in ours])), len(ours))

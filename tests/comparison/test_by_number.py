@@ -35,3 +35,5 @@ def test_a_panel_for_each_set() -> None:
     picture = by_number.draw(by_number.series([*LINES, *other], "mAP"), "mAP").decode()
     assert picture.count("items of which all labels are known") == 2
     assert "coco:3000" in picture
+    assert all(f">{number}<" in picture for number in (125, 500, 750, 1500))
+    assert "mathdefault" not in picture

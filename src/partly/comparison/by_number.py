@@ -54,6 +54,9 @@ def draw(found: Sequence[Series], metric: str) -> bytes:
                 margins = [point.margin or 0.0 for point in one.points.values()]
                 style = {"color": look.colour, "marker": look.marker, "label": one.method}
                 axes.errorbar(list(one.points), values, margins, ms=4, capsize=2, **style)
+            numbers = sorted({number for one in found if one.data == data for number in one.points})
             axes.set(title=data, xscale="log", xlabel="items of which all labels are known", ylabel=f"test {metric}")
+            axes.set_xticks(numbers, [f"{number:.0f}" for number in numbers])
+            axes.set_xticks([], minor=True)
             axes.legend(frameon=False, fontsize=8)
         return plots.svg(figure)
