@@ -19,7 +19,7 @@ MEMBERS = [
     for member, what in members(found(name))
 ]
 UNDERSTOOD = {"shape", "known", "positive", "negative", "sparse"}  # say by their names what they are
-SKIPPED = {"compare", "export.to_onnx"}  # take long; docs/compare.md and docs/export.md have such that run
+SKIPPED = {"compare", "export.to_onnx"}  # take long; tests/comparison and docs/export.md run such
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -50,6 +50,17 @@ def test_the_papers_own_figures_are_as_claimed() -> None:
         assert all(as_claimed) != (claim.id in CONTRARY), (claim.id, theirs)
 
 
+def test_a_recipe_is_for_both_sides_unless_the_other_has_its_own() -> None:
+    """Spelled as result lines have it, in the order of the alphabet."""
+    about = {"id": "?", "paper": "?", "where": "?", "says": "?", "data": ("voc",), "scenarios": ("full",)}
+    made = {"a": ("em",), "b": ("bce",), "recipe": {"lr": 0.1, "epochs": 2}}
+    written = '{"epochs": 2, "lr": 0.1}'
+    for against, other in (({}, written), ({"recipe": {}}, "{}")):
+        (comparison,) = claims.Claim(**about, **made, against=against).comparisons()
+        (own,), (theirs,) = comparison.sides[0]
+        assert (own.recipe, theirs.recipe) == (written, other)
+
+
 def test_experiments_have_the_cells() -> None:
     """A cell that no experiment plans would stay undecided for ever."""
     planned = {path.stem: _planned(path) for path in EXPERIMENTS.glob("*.toml")}
