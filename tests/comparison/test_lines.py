@@ -109,8 +109,7 @@ def test_lines_that_belong_together():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"partly": "0.0.1"}, "another version"),
-        ({"protocol": PROTOCOL + 1}, "another version"),
+        ({"protocol": PROTOCOL + 1}, "another protocol"),
         ({"data_digest": "other"}, "other data under the same name"),
         ({"mask_sha256": "other"}, r"another mask: \('tiny', 'uniform:0.5', 0\)"),
         ({}, "the same cell twice"),

@@ -110,24 +110,21 @@ def test_other_data_of_the_same_name_is_not_taken_for_the_same(experiment, here,
     assert len(lines.read(tmp_path / "out" / "small.jsonl")) == 6
 
 
-@pytest.mark.parametrize(
-    ("change", "words"), [({"partly": "0.0.0"}, "another version"), ({"protocol": 0}, "another version")]
-)
-def test_a_line_of_another_version_is_refused_before_anything_runs(experiment, here, tmp_path, change, words):
+def test_a_line_of_another_protocol_is_refused_before_anything_runs(experiment, here, tmp_path):
     path = tmp_path / "out" / "small.jsonl"
     runner.run(experiment, tmp_path / "out", progress=False)
     first, *others = lines.read(path)
-    lines.settle(path, [first | change, *others])
-    with pytest.raises(ProtocolError, match=words):
+    lines.settle(path, [first | {"protocol": 0}, *others])
+    with pytest.raises(ProtocolError, match="another protocol"):
         runner.run(replace(experiment, seeds=9), tmp_path / "out", progress=False)
     assert len(here) == 6
 
 
-def test_lines_of_an_earlier_version_alone_are_not_gone_on_from(experiment, here, tmp_path, monkeypatch):
+def test_lines_of_an_earlier_version_of_the_same_protocol_are_gone_on_from(experiment, here, tmp_path, monkeypatch):
     runner.run(experiment, tmp_path / "out", progress=False)
     monkeypatch.setattr(partly, "__version__", "9.9")
-    with pytest.raises(ProtocolError, match="another version"):
-        runner.run(replace(experiment, seeds=3), tmp_path / "out", progress=False)
+    found = runner.run(replace(experiment, seeds=3), tmp_path / "out", progress=False)
+    assert [one["partly"] for one in found].count("9.9") == len(found) - 6
 
 
 def test_a_mask_that_differs_between_methods_is_refused(experiment, here, tmp_path, monkeypatch):

@@ -96,10 +96,11 @@ def check_present(lines: list[Line]) -> None:
 
 
 def check(lines: list[Line]) -> None:
-    """Refuse lines that must not stand side by side: another protocol or version, data or mask; a cell twice."""
+    """Refuse lines that must not stand side by side: another protocol, data or mask; a cell twice. Versions of one
+    protocol give the same numbers, so that an upgrade does not throw away what was run."""
     problems = []
     for what, names, within in (
-        ("another version", ("partly", "protocol"), ()),
+        ("another protocol", ("protocol",), ()),
         ("other data under the same name", ("data_digest",), ("data",)),
         ("another mask", ("mask_sha256",), ("data", "scenario", "seed")),
     ):
