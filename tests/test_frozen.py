@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from typer.testing import CliRunner
 
 from partly import Classifier, Labels
 from partly.commands.cli import app
+from partly.comparison import protocol
+from partly.comparison.plan import Cell
 from partly.data import Dataset, read
 from partly.errors import CheckpointError, DataError, SettingError
 from partly.items import MadeFeatures, features, origin_of, texts
@@ -113,6 +116,20 @@ def test_pictures_of_an_array_at_another_size_are_refused() -> None:
         model.predict_proba(np.zeros((2, 20, 20, 3), np.uint8))
     with pytest.raises(DataError):
         model.predict_proba(np.zeros((2, 5)))
+
+
+def test_a_cell_of_a_comparison_learns_from_features_that_are_made_once(data: Dataset) -> None:
+    z = np.where(data.labels.ternary() == 0, -1, data.labels.ternary())  # a truth has nothing unknown
+    whole = replace(data, labels=Labels.from_ternary(z, ids=data.labels.ids), test=data[np.arange(10)])
+    cell = Cell("made", "uniform:0.9", "bce", "linear", "adamw", 0, {}, FROZEN)
+    line = protocol.run_cell(cell, whole)
+    assert line["data_digest"] == whole.digest
+    assert line["ran"]["backbone"] is None
+    assert line["ran"]["epochs"] == 1  # solved, as a head on features is
+    by_itself = protocol.first_stage(cell, whole)
+    np.testing.assert_array_equal(by_itself.items.take(slice(None)), by_hand(data))
+    plain = protocol.run_cell(replace(cell, recipe={}), by_itself)
+    assert plain["predictions_sha256"] == line["predictions_sha256"]
 
 
 def test_some_of_them(data: Dataset) -> None:

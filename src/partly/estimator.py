@@ -248,11 +248,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise LabelError(
                 f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
             )
-        asked = self._asked()
-        origin = items.origin_of(x)
-        if origin is not None and self.backbone in (None, origin.backbone):  # it has done its work
-            asked |= {"backbone": None, "backbone_settings": None, "augment": None}
-        recipe, self.reason_ = run.complete(asked, x, labels)
+        recipe, self.reason_ = run.complete(self._asked(), x, labels)
         x = recipe.shown(x)
         self._remember(x)
         if self.budget is not None:

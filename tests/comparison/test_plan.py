@@ -75,6 +75,14 @@ def test_the_yardsticks_are_told_neither_head_nor_optimiser_nor_recipe():
     assert {cell.settings.get("estimator") for cell in along} == {None, "tuned-logistic-regression"}
 
 
+def test_yardsticks_of_pictures_learn_from_the_features_of_the_backbone_as_it_comes():
+    recipe = {"epochs": 3, "backbone": "small-conv", "backbone_settings": {"freeze": 1, "widths": [4]}}
+    cells = experiment(yardsticks=True, recipe=recipe).cells()
+    along = [cell.recipe for cell in cells if cell.method in ("auto", "per-label")]
+    assert along == [{"backbone": "small-conv", "backbone_settings": {"freeze": "all", "widths": [4]}}] * len(along) != []
+    assert all(cell.recipe == recipe for cell in cells if cell.method == "bce")
+
+
 def test_parts_overrule_what_they_say_and_share_the_rest():
     parts = ({"methods": ["em"]}, {"heads": "linear", "methods": ["em", "role"]}, {"methods": ["em"]})
     whole = experiment(naive=False, parts=parts)

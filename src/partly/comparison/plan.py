@@ -27,6 +27,7 @@ SIMULATED: dict[str, Any] = {"rounds": 10, "errors": 0.0}  # of questions, and t
 RECIPE = (
     *("epochs", "batch_size", "lr", "weight_decay", "schedule", "schedule_settings"),
     *("accumulate", "average", "precision", "compile"),
+    *("backbone", "backbone_settings"),
 )
 
 
@@ -154,11 +155,19 @@ class Experiment:
             kind = "complete" if scenario == FULL else kind
             head = AUTO if method == AUTO else head  # a portfolio has its own
             yield Cell(data, scenario, method, head, optimizer, seed, settings, self.recipe, kind, tune, **more)
-        # They have neither head nor optimiser nor epochs to be told, and serve all races on the same known entries.
+        # They have neither head nor optimiser nor epochs to be told, and serve all races on the same known entries;
+        # of pictures and texts they learn from the features of the backbone as it comes.
         along = product(range(self.seeds), self.data, self.validation, self.scenarios, YARDSTICKS * self.yardsticks)
         for seed, data, kind, scenario, text in along:
             method, settings = method_and_settings(text)
-            yield Cell(data, scenario, method, AUTO, "adamw", seed, settings, {}, kind, size=self.size)
+            yield Cell(data, scenario, method, AUTO, "adamw", seed, settings, self._frozen(), kind, size=self.size)
+
+    def _frozen(self) -> dict[str, Any]:
+        """The backbone of its recipe, if it has one, with nothing left to learn."""
+        if "backbone" not in self.recipe:
+            return {}
+        settings = self.recipe.get("backbone_settings", {}) | {"freeze": "all"}
+        return {"backbone": self.recipe["backbone"], "backbone_settings": settings}
 
     def _asks(self, query: str) -> dict[str, Any]:
         asks = SIMULATED | self.asks | {"query": query}

@@ -37,6 +37,7 @@ from partly.estimator import Classifier
 from partly.items import Arrays, Items
 from partly.labels import Labels
 from partly.run import Fitted, Recipe
+from partly.run.recipe import FIRST_STAGE
 from partly.training import Validation
 
 PROTOCOL = 4  # raised whenever the same cell would give other numbers
@@ -117,7 +118,7 @@ def run_cell(cell: Cell, data: Dataset) -> dict[str, Any]:
     """Train, choose, test once: the result line of a cell, with its whole origin."""
     begun = time.perf_counter()
     _reset_peak()
-    found = (_asked if cell.asks else _trained)(cell, data)
+    found = (_asked if cell.asks else _trained)(cell, first_stage(cell, data))
     return {
         **cell.key(),
         "data_digest": data.digest,
@@ -130,6 +131,14 @@ def run_cell(cell: Cell, data: Dataset) -> dict[str, Any]:
         "seconds": round(time.perf_counter() - begun, 3),
         "memory_mb": round(_peak_mb(), 1),
     }
+
+
+def first_stage(cell: Cell, data: Dataset) -> Dataset:
+    """What a cell learns from: these data, or the features that its backbone makes of them once, where it is frozen."""
+    asked = dict.fromkeys(FIRST_STAGE) | _parameters(cell)
+    assert data.test is not None  # `open_data` sees to it
+    parts = [replace(part, items=run.made_once(part.items, asked)) for part in (data, data.test)]
+    return replace(parts[0], test=parts[1])
 
 
 def failed_cell(cell: Cell, data: Dataset, reason: str) -> dict[str, Any]:

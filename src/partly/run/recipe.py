@@ -13,7 +13,7 @@ from partly import auto, methods, networks
 from partly.catalogue import Info
 from partly.clock import Clock
 from partly.errors import SettingError, within
-from partly.items import Items, SparseRows, is_decoded
+from partly.items import Items, SparseRows, is_decoded, origin_of
 from partly.labels import Hierarchy, Labels
 from partly.labels.hierarchy import as_hierarchy
 from partly.method import Method, Task
@@ -30,6 +30,7 @@ SETTINGS = ("settings", "head_settings", "backbone_settings", "schedule_settings
 MOST_LR = 100.0  # a step beyond this teaches nothing, and ends in NaN
 MOST_STEPS = 1 << 17  # of a run of which nobody says how long it is to be: 40 epochs of 200,000 items
 OPEN = (*NUMERIC, *SETTINGS, "backbone", "augment", "optimizer", "schedule", "recipe")
+FIRST_STAGE = ("backbone", "backbone_settings", "augment")  # from items to features
 NUMBERS: dict[str, tuple[Any, float, str]] = {  # what the numbers of a recipe may be: type, least, in words
     "epochs": (Integral, 1, "a whole number, 1 or more"),
     "batch_size": (Integral, 1, "a whole number, 1 or more"),
@@ -163,6 +164,9 @@ class Recipe:
 def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Recipe, str]:
     """A recipe from what a caller asked for, and why it is that method. What may be left open is None."""
     asked = {name: value for name, value in asked.items() if value is not None or name not in OPEN}
+    origin = origin_of(items)
+    if origin is not None and asked.get("backbone") in (None, origin.backbone):  # it has done its work
+        asked = {name: value for name, value in asked.items() if name not in FIRST_STAGE}
     told = ""
     if "recipe" in asked:
         asked, told = presets.find(asked["recipe"]).filled(asked, items.kind, is_decoded(items))
