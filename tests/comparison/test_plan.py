@@ -79,7 +79,9 @@ def test_yardsticks_of_pictures_learn_from_the_features_of_the_backbone_as_it_co
     recipe = {"epochs": 3, "backbone": "small-conv", "backbone_settings": {"freeze": 1, "widths": [4]}}
     cells = experiment(yardsticks=True, recipe=recipe).cells()
     along = [cell.recipe for cell in cells if cell.method in ("auto", "per-label")]
-    assert along == [{"backbone": "small-conv", "backbone_settings": {"freeze": "all", "widths": [4]}}] * len(along) != []
+    assert (
+        along == [{"backbone": "small-conv", "backbone_settings": {"freeze": "all", "widths": [4]}}] * len(along) != []
+    )
     assert all(cell.recipe == recipe for cell in cells if cell.method == "bce")
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from partly import Labels, methods
-from partly.errors import SettingError
+from partly import Classifier, Labels, methods
 from partly.items import as_items
 from partly.method import Task
 from partly.networks import Network
@@ -29,8 +28,6 @@ def scores(name: str, where: Task) -> torch.Tensor:
 
 def solved() -> torch.Tensor:
     """By the method that solves, which has nothing of the start."""
-    from partly import Classifier
-
     model = Classifier("bce", head="linear", progress=False).fit(X, Labels.from_ternary(KNOWN))
     return torch.logit(torch.from_numpy(model.predict_proba(X)))
 
@@ -61,12 +58,19 @@ def test_only_to_predict_nothing_is_solved() -> None:
     assert not made.network.head.weight.any()
 
 
-def test_pictures_are_refused() -> None:
+def test_behind_a_backbone_it_starts_at_what_is_solved_on_its_features() -> None:
     pictures = as_items(RNG.integers(0, 255, (120, 16, 16, 3)).astype(np.uint8))
-    with pytest.raises(SettingError, match="Take the head 'linear'"):
-        methods.find("lsep").build(
-            Task(pictures, 3, "warm-linear", observed=Labels.from_ternary(KNOWN)), methods.find("lsep").complete({})
-        )
+    where = Task(pictures, 3, "warm-linear", observed=Labels.from_ternary(KNOWN), backbone="small-conv")
+    info = methods.find("lsep")
+    method = info.build(where, info.complete({})).eval()
+    with torch.no_grad():
+        seen = method.network.features(pictures.take(slice(None))).numpy()
+        logits = method(pictures.take(slice(None)))
+    usual = (seen - seen.mean(axis=0)) / np.maximum(seen.std(axis=0), 1e-6)  # some are 0 throughout
+    model = Classifier("bce", head="linear", progress=False).fit(usual, Labels.from_ternary(KNOWN))
+    expected = torch.logit(torch.from_numpy(model.predict_proba(usual)))
+    torch.testing.assert_close(logits, expected, atol=1e-3, rtol=1e-3)
+    assert method.training is False
 
 
 @pytest.mark.parametrize("name", ["wsabie", "fast0tag", "cnn-rnn", "leml"])
