@@ -18,9 +18,9 @@ RULES = """\
 **Holds**: the difference, paired over seeds, is more than chance in the claimed direction (Student's t at 5 %) in
 every comparison of the claim. Of several settings of a method, validation chooses the one that is tested. **Does not
 hold**: in one comparison or more (Holm's correction for their number), every setting, the paper's own and ours, is
-shown to gain nothing that counts: less than a tenth of what the paper reports, less than half a point where it
-reports more, less than nothing where it gives no figures. How, is said: *the other way round* where the whole
-interval is below 0; *no difference* where it is within half a point of 0; *far less than the paper's* otherwise.
+shown to gain nothing that counts: less than a tenth of what the paper reports, or less than half a point where it
+reports more or gives no figures. How, is said: *the other way round* where the whole interval is below 0; *no
+difference* where it is within half a point of 0; *far less than the paper's* otherwise.
 **Undecided**: all else, with the reason. Neither verdict is given with fewer than 3 seeds (5 where two rows are
 within a point), nor where the baseline of the race is more than 0.5 points of mAP below tuned scikit-learn on the
 same entries. Claims that two rows are near each other hold where the whole interval is inside of the stated
@@ -35,8 +35,9 @@ distance.
 nearly all undecided, "clear only by itself". A page of verdicts needs that few of them are wrong, and a claim that
 needs all of its comparisons is harder to pass the more it has, and not easier. So the comparisons of a claim are no
 longer corrected for where they must all hold, and claims are corrected by the false discovery rate. New is, too,
-that a gain that is shown to be below half a point counts as none where the paper has more. Seeds, intervals and the
-rule about baselines are as they were. Claims about partial-BCE and curriculum labelling are now decided from the
+that a gain that is shown to be below half a point counts as none where the paper has more, or has pictures in the
+place of figures (such as -0.00 ± 0.05, which used to be called undecided). Seeds, intervals and the rule about
+baselines are as they were. Claims about partial-BCE and curriculum labelling are now decided from the
 solved regression (`warm-linear`), under SGD and AdamW, since by steps from nothing their baselines were up to 33
 points below scikit-learn; claims about one yes per item at learning rates that validation chose on a seed that is
 not used here, since at the usual ones `em` was best after an epoch or two on COCO. Both after lines of the earlier

@@ -29,7 +29,7 @@ from partly.comparison.statistics import LEVEL, Mean, Scores, holm, mean, paired
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 SEEDS, MANY_SEEDS, NEAR = 3, 5, 0.01  # at least so many; so many where two rows are this near each other
 TENTH = 0.1  # of what the paper reports: less is no gain
-NOTHING = 0.005  # nor is less than this, where the paper reports more
+NOTHING = 0.005  # nor is less than this, where the paper reports more, or no figure
 
 Differences = npt.NDArray[np.float64]  # [seeds]
 
@@ -148,12 +148,13 @@ def _measure(claim: Claim, comparison: Comparison, cells: Cells) -> Decision:
 
 
 def limit(claim: Claim, theirs: float | None) -> float:
-    """What less than is no gain: a tenth of the paper's, or half a point where the paper has more; 0 where it gives no
-    figures. Of a claim that there is none, how far apart the rows may be."""
+    """What less than is no gain: a tenth of the paper's, or half a point where the paper has more or gives no figures.
+    Of a claim that there is none, how far apart the rows may be."""
     if claim.kind == "near":
         return claim.within / 100
-    reported = theirs or 0.0
-    return max(0.0, TENTH * reported, NOTHING if reported > NOTHING else 0.0)
+    if theirs is None:
+        return NOTHING
+    return max(0.0, TENTH * theirs, NOTHING if theirs > NOTHING else 0.0)
 
 
 def _hindered(one: Decision, cells: Cells) -> str:
