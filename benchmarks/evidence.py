@@ -37,6 +37,7 @@ FIRST = {
     "annotation-dense": 4,
     "refine": 1,
     "active": 1,
+    "pictures": 2,
 }
 
 
@@ -100,6 +101,8 @@ def small(part: Experiment, data: str) -> Experiment:
     return replace(
         part,
         data=(data,),
+        labels=None,
+        size=None,
         scenarios=part.scenarios[:1],
         seeds=1,
         recipe={"epochs": 2},
