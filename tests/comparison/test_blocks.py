@@ -161,6 +161,21 @@ def test_who_is_told_no_head_runs_in_every_race_on_the_same_known_entries():
     assert block.title == "tiny, auto"
 
 
+def test_of_pictures_they_run_along_with_the_features_of_the_backbone_as_it_comes():
+    tuned = {"backbone": "small-conv", "backbone_settings": {"freeze": 1}, "epochs": 5}
+    frozen = {"backbone": "small-conv", "backbone_settings": {"freeze": "all"}}
+    (block,) = gather([line("bce", recipe=tuned), line("auto", head="auto", score=0.6, recipe=frozen)])
+    assert [row.name for row in block.rows] == ["auto", "bce"]
+    titles = {one.title for one in gather([line("bce", recipe=tuned), line("bce", recipe=frozen)])}
+    shared = "tiny, linear, backbone small-conv"
+    assert titles == {f"{shared}, freeze all", f"{shared}, freeze 1, epochs 5"}
+
+
+def test_versions_of_one_protocol_are_one_race():
+    (block,) = gather([line("bce", 0, partly="0.1.0"), line("bce", 1, partly="0.2.0")])
+    assert [len(row.lines) for row in block.rows] == [2]
+
+
 def test_races_that_leave_out_items_without_labels_are_their_own():
     blocks = gather([*lines(RACE), *lines({"bce": [0.7, 0.7]}, known_only=True)])
     assert sorted(block.title for block in blocks) == [

@@ -129,7 +129,7 @@ def test_nothing_to_report_is_refused():
 
 def test_lines_that_do_not_belong_together_are_refused(tmp_path):
     with pytest.raises(ProtocolError):
-        page.write([line("bce"), line("assume-negative", partly="0.0.1")], tmp_path / "page.html")
+        page.write([line("bce"), line("assume-negative", protocol=0)], tmp_path / "page.html")
     assert not list(tmp_path.iterdir())
 
 

@@ -15,11 +15,12 @@ from partly.comparison.lines import Line
 from partly.comparison.plan import AUTO, FULL, NAIVE, YARDSTICKS
 from partly.comparison.protocol import ProtocolError
 from partly.comparison.statistics import Mean, Scores, gap_closed, mean, not_worse
+from partly.run.recipe import FIRST_STAGE
 
 RACE = ("scenario", "data", "head", "validation", "data_digest", "optimizer", "recipe", "known_only")
 SHARED = ("scenario", "data", "validation", "data_digest")  # what a race has in common with who is told no more
 OWN_HEAD = tuple(text.partition("[")[0] for text in YARDSTICKS)
-ORIGIN = ("partly", "protocol", "torch", "machine")
+ORIGIN = ("protocol", "torch", "machine")  # not the version: of one protocol all give the same numbers
 SCORES = ("mAP", "CF1", "OF1")
 
 
@@ -102,12 +103,12 @@ def gather(lines: Sequence[Line]) -> list[Block]:
 
 
 def _groups(lines: Sequence[Line]) -> list[list[Line]]:
-    """The lines of each race. Who is told neither head nor optimiser nor recipe (`auto`, tuned scikit-learn) runs in
-    every race on the same known entries, after those that were told."""
+    """The lines of each race. Who is told neither head nor optimiser nor recipe (`auto`, tuned scikit-learn), but for
+    what makes features of pictures, runs in every race on the same known entries, after those that were told."""
     found: dict[str, list[Line]] = {}
     alone: dict[str, list[Line]] = {}
     for line in lines:
-        own = line["method"] in OWN_HEAD and line["head"] == AUTO and not line["recipe"]
+        own = line["method"] in OWN_HEAD and line["head"] == AUTO and line["recipe"].keys() <= set(FIRST_STAGE)
         where = alone.setdefault(_text(line, (*SHARED, *ORIGIN)), []) if own else _race(found, line)
         where.append(line)
     for key, same in alone.items():
@@ -195,7 +196,8 @@ def _words(name: str, value: Any) -> str:
     if name == "known_only":
         return "items with labels only" if value else "all items"
     if isinstance(value, dict):
-        return ", ".join(f"{k} {v}" for k, v in value.items()) or f"usual {name}"
+        told = (_words(k, v) if isinstance(v, dict) else f"{k} {v}" for k, v in value.items())
+        return ", ".join(told) or f"usual {name}"
     return value if name in ("optimizer", "machine") else f"{name} {value}"
 
 

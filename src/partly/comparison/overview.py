@@ -118,7 +118,7 @@ def _origin(lines: Sequence[Line]) -> dict[str, Any]:
     """Where the numbers come from: versions, data and masks, each once."""
     masks = {(line["data"], line["scenario"], line["seed"]): line["mask_sha256"] for line in lines}
     return {
-        "common": {name: sorted({str(line[name]) for line in lines}) for name in ORIGIN},
+        "common": {name: sorted({str(line[name]) for line in lines}) for name in ("partly", *ORIGIN)},
         "data": sorted({(line["data"], line["data_digest"]) for line in lines}),
         "recipes": sorted({_recipe(line) for line in lines if not line["tune"]}),
         "masks": sorted(masks.items()),
