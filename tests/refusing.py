@@ -2,13 +2,13 @@
 
     python tests/refusing.py [--only report,compare] [--every 5] [--seconds 3600] [--seed 0]
 
-Jobs are all commands that write (`writers.py`). Each is first done without harm, while its calls that write are counted (open, write,
-fsync, ftruncate, rename, mkdir, unlink, msync; `faulty_disk.c`, for which there must be a C compiler). Then it is done
-again and again, in a new folder each time, and one call fails: with EIO; with ENOSPC, as do all that write after it;
-with EROFS, as do all after it; or it writes half and says so. What must come of it is a message of ours that names the
-place, or all that should; all that is there must be readable, an older file or ledger be as it was or new, and the same
-job must then go on to the bits of the unharmed one, with nothing left beside. This process has done every job once, and
-forks them.
+Jobs are all commands that write (`writers.py`). Each is first done without harm, while its calls that write are
+counted (open, write, fsync, ftruncate, rename, mkdir, unlink, msync; `faulty_disk.c`, for which there must be a C
+compiler). Then it is done again and again, in a new folder each time, and one call fails: with EIO; with ENOSPC, as
+do all that write after it; with EROFS, as do all after it; or it writes half and says so. What must come of it is a
+message of ours that names the place, or all that should; all that is there must be readable, an older file or ledger
+be as it was or new, and the same job must then go on to the bits of the unharmed one, with nothing left beside. This
+process has done every job once, and forks them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 

@@ -11,8 +11,8 @@ import pytest
 
 from partly import Ledger
 from partly.errors import PartlyError
-from partly.ledger.store import NothingThere
 from partly.ledger import exchange, store
+from partly.ledger.store import NothingThere
 
 
 @pytest.fixture
