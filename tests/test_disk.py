@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -126,6 +130,17 @@ def test_a_disk_that_refuses_at_any_call(
         assert job.left(folder) is not None  # readable
         job.work(folder)
         assert job.left(folder) == unharmed, place
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_disk_that_refuses_below_python() -> None:
+    """Some of what `refusing.py` does at every call: of databases, which write by themselves, and of Parquet."""
+    names = "ledger init,ledger import,vocabulary merge,annotate,complete:ledger,predict:parquet"
+    script = Path(__file__).with_name("refusing.py")
+    command = [sys.executable, script, "--only", names, "--every", "9"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["faults"] >= 60
 
 
 @pytest.fixture(scope="module")
