@@ -24,9 +24,9 @@ void faulty_arm(const char *where, long at, int number, int stays) {
 
 long faulty_seen(void) { return seen; }
 
-static int hit(int writes) {
+static int hit(int writes) { /* lasting 1: what writes fails from then on; 2: what removes and renames does too */
     long now = __atomic_add_fetch(&seen, 1, __ATOMIC_SEQ_CST);
-    if (now == place || (place && now > place && lasting && writes)) {
+    if (now == place || (place && now > place && (lasting > 1 || (lasting && writes)))) {
         if (!code) return writes > 1 ? SHORT : NONE;
         errno = code;
         return REFUSED;
@@ -70,27 +70,36 @@ OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
 
-ssize_t write(int file, const void *bytes, size_t count) {
-    NEXT(ssize_t, write, int, const void *, size_t);
-    int what = ours(file) ? hit(2) : NONE;
-    if (what == REFUSED) {
-        int number = errno;
-        if (count > 1) next(file, bytes, count / 2); /* a part of it may be there all the same */
-        errno = number;
-        return -1;
+#define WRITE(name, types, ...) /* of a write that is refused, a part may be there all the same */ \
+    ssize_t name types {                                                           \
+        NEXT(ssize_t, name, int, const void *, size_t, off_t);                     \
+        int what = ours(file) ? hit(2) : NONE, number = errno;                     \
+        if (what != NONE && count > 1) count /= 2;                                 \
+        if (what == REFUSED && count < 2) return -1;                               \
+        ssize_t done = next(file, bytes, count, ##__VA_ARGS__);                    \
+        if (what != REFUSED) return done;                                          \
+        errno = number;                                                            \
+        return -1;                                                                 \
     }
-    return next(file, bytes, what == SHORT && count > 1 ? count / 2 : count);
-}
+WRITE(write, (int file, const void *bytes, size_t count), 0)
+WRITE(pwrite, (int file, const void *bytes, size_t count, off_t at), at)
+WRITE(pwrite64, (int file, const void *bytes, size_t count, off_t at), at)
 
-#define ONE(type, name, test, ...) /* a call whose one argument says which file */ \
+#define ONE(type, name, test, writes) /* a call whose one argument says which file */ \
     int name(type it) {                                                            \
         NEXT(int, name, type);                                                     \
-        return test(it) && hit(__VA_ARGS__) ? -1 : next(it);                       \
+        return test(it) && hit(writes) ? -1 : next(it);                            \
     }
-ONE(int, fsync, ours, 1)
-ONE(int, fdatasync, ours, 1)
 ONE(const char *, unlink, below, 0)
 ONE(const char *, rmdir, below, 0)
+
+#define SYNC(name) /* of ours, not done: there is no power cut here, and disks are slow */ \
+    int name(int file) {                                                           \
+        NEXT(int, name, int);                                                      \
+        return !ours(file) ? next(file) : hit(1) ? -1 : 0;                         \
+    }
+SYNC(fsync)
+SYNC(fdatasync)
 
 int ftruncate(int file, off_t length) {
     NEXT(int, ftruncate, int, off_t);

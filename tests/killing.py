@@ -53,11 +53,13 @@ FEW = 4  # kills of one job in one folder, at most
 @dataclass
 class Job:
     """Something that writes into a folder: how it is done, and what it leaves, as one text. `left` fails where what is
-    there cannot be read."""
+    there cannot be read. `before`: what is put into the folder first; then all that is done is done or not, and
+    nothing between. A name begins with that of the command."""
 
     name: str
     work: Callable[[Path], Any]
     left: Callable[[Path], str]
+    before: Callable[[Path], Any] | None = None
     unharmed: str = ""
     seconds: float = 0.0
 
@@ -204,7 +206,7 @@ def harmed(job: Job, folder: Path, rng: random.Random) -> int:
     if let_alone(job, folder) != job.unharmed:
         raise RuntimeError("ended in other bits than the unharmed one")
     rest = [path.name for path in files.leftovers(folder)]
-    if rest and job.name.startswith("train"):
+    if rest:
         raise RuntimeError(f"left behind: {rest}")
     return kills
 

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 import killing
+import writers
 from partly import files
+from partly.commands.cli import app
 from partly.commands.export import export
 from partly.commands.simulate import simulate
 from partly.commands.train import train
@@ -122,3 +130,51 @@ def test_a_disk_that_refuses_at_any_call(
         assert job.left(folder) is not None  # readable
         job.work(folder)
         assert job.left(folder) == unharmed, place
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_disk_that_refuses_below_python() -> None:
+    """Some of what `refusing.py` does at every call: of databases, which write by themselves, and of Parquet."""
+    names = "ledger init,ledger import,vocabulary merge,annotate,complete:ledger,predict:parquet"
+    script = Path(__file__).with_name("refusing.py")
+    command = [sys.executable, script, "--only", names, "--every", "9"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["faults"] >= 60
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[killing.Job]]:
+    """Data, models and a ledger, and all that can be done with them."""
+    where = tmp_path_factory.mktemp("all")
+    return where, writers.jobs(where)
+
+
+def commands(group: Any, before: str = "") -> Iterator[str]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, f"{name} ")
+        else:
+            yield before + name
+
+
+def test_no_command_is_forgotten(given: tuple[Path, list[killing.Job]]) -> None:
+    """Every command that there is either only reads, or is refused the disk by `refusing.py`."""
+    where, jobs = given
+    writing = {job.name.partition(":")[0] for job in jobs}
+    reading = set(writers.reading(where))
+    assert not writing & reading
+    assert writing | reading == set(commands(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("name", sorted(writers.reading(Path())))
+def test_commands_that_only_read(
+    given: tuple[Path, list[killing.Job]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    where, _ = given
+    monkeypatch.chdir(tmp_path)
+    before = writers.all_files(where)
+    done = CliRunner().invoke(app, [*name.split(), *writers.reading(where)[name]], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert writers.all_files(where) == before
+    assert not list(tmp_path.iterdir())

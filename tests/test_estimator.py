@@ -30,6 +30,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from partly import Classifier, Labels, PartlyError, estimator, metrics
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, Stopped
+from partly.items import as_items
 from scikit_learn_checks import EXPECTED_FAILURES, SHAPE
 
 Floats = npt.NDArray[np.float64]
@@ -318,6 +319,11 @@ def test_columns_of_words_are_named() -> None:
     table = pd.DataFrame(X, columns=list("abcde")).assign(colour="red", b=["1.5"] * (N - 1) + ["big"])
     with pytest.raises(DataError, match=r"X: columns that are not numbers: 2\n  'b': 'big'\n  'colour': 'red'\nLeave"):
         model().fit(table, Y)
+
+
+def test_items_without_features_are_refused() -> None:
+    with pytest.raises(DataError, match="without features"):
+        model().fit(as_items(X[:, :0]), Y)
 
 
 def test_features_that_are_not_finite_are_listed() -> None:

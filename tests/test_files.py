@@ -119,8 +119,13 @@ def test_after_a_crash_the_old_file_is_there_and_what_was_left_is_found(tmp_path
     (left,) = files.leftovers(tmp_path)
     assert left.read_bytes() == b"half of it"
     assert sorted(os.listdir(tmp_path)) == sorted([".other", "a", left.name])
-    files.write_file(path, b"new")  # what was left is in nobody's way
-    assert path.read_bytes() == b"new"
+    with files.replacing(path) as file:  # of one that is alive nothing is dropped, of the other all
+        (mine,) = set(files.leftovers(tmp_path)) - {left}
+        files.write_file(path, b"new")
+        assert list(files.leftovers(tmp_path)) == [mine]
+        file.write(b"newer")
+    assert path.read_bytes() == b"newer"
+    assert sorted(os.listdir(tmp_path)) == [".other", "a"]
 
 
 def test_what_a_user_asked_for_fails_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

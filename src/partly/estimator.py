@@ -440,6 +440,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             x = items.texts(list(X))
         else:
             x = self._features(X, reset)
+        if reset and 0 in x.shape:
+            raise DataError("X has items without features: there is nothing to learn from.")
         if reset:
             self._remember(x)
         elif self._origin is not None and x.kind == self._origin.kind:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -30,8 +31,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     one. Its first name is drawn by chance and must be free (mode x), so that a link that somebody has put there is
     never written through; a link under its last name is replaced, and not what it points to."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{BESIDE}")
+    _drop_abandoned(path)
     try:
         with open(beside, "xb") as file:
+            with suppress(OSError):  # where there are no locks, nothing is dropped
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -59,9 +63,17 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         raise DataError(f"{path}: cannot be written ({error.strerror or error}).") from error
 
 
-def leftovers(folder: Path) -> Iterator[Path]:
-    """What interrupted writing left behind in a folder."""
-    return folder.glob(f".*{BESIDE}")
+def _drop_abandoned(path: Path) -> None:
+    """What killed processes left of writing a file: that which nobody holds any more."""
+    for left in leftovers(path.parent, path.name):
+        with suppress(OSError), open(left, "rb", opener=no_link) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
+
+
+def leftovers(folder: Path, name: str = "") -> Iterator[Path]:
+    """What interrupted writing left behind in a folder, of one file or of all."""
+    return folder.glob(f".{glob.escape(name)}*{BESIDE}")
 
 
 def drop(path: Path) -> None:

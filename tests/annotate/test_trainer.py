@@ -17,6 +17,7 @@ from partly.annotate.project import Plan, among, open_project
 from partly.annotate.trainer import FIRST, Trainer, coherent, doubts
 from partly.errors import DataError, LabelError, SettingError
 from partly.labels import Hierarchy, Labels
+from partly.ledger import Ledger
 
 NAMES = ("big", "small", "left")
 
@@ -138,6 +139,21 @@ def test_what_is_given_is_taken_from_the_data_once(played: tuple[Plan, Trainer])
     assert opened.labels.names == NAMES
     with pytest.raises(DataError, match="no ledger yet"):
         open_project(replace(without_labels, ledger=plan.ledger + ".other"))
+
+
+def test_a_ledger_is_made_with_what_is_known_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would be there after a crash, and what is known forgotten, since only what it says itself is taken."""
+    plan = written(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "append_labels", _crashing)
+        with pytest.raises(RuntimeError, match="crash"):
+            open_project(plan)
+    opened, _ = open_project(plan)
+    assert opened.labels.known_per_item().sum() > 0
+
+
+def _crashing(*_: object, **__: object) -> None:
+    raise RuntimeError("a crash")
 
 
 def test_a_plan_that_cannot_be() -> None:

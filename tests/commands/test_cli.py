@@ -153,6 +153,17 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tables: Path) -> None:
     assert len(json.loads((tables / "run/history.json").read_text())) == 1500
 
 
+def test_ctrl_c_before_a_command_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "app", interrupted)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # this process keeps its own
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 130
+
+
 def test_errors_are_one_message(tables: Path) -> None:
     done = partly_command("train", "features.csv", "--run", "run", cwd=tables)
     assert done.returncode == 2

@@ -98,3 +98,10 @@ def test_what_cannot_be_done_is_refused_before_the_work(truth: Labels) -> None:
         partly("--labels", "labels.csv", "--form", "long")
     with pytest.raises(PartlyError, match=r"none\.db"):
         partly("--labels", "labels.csv", "--ledger", "none.db")
+
+
+def test_by_folds_that_are_asked_for(truth: Labels) -> None:
+    """Models of their own for held-out scores, of items from a file."""
+    told = partly("--labels", "labels.csv", "--precision", "0.9", "--folds", "3", "--out", "done.csv")
+    assert told["certified"]
+    assert told["filled"] > 0

@@ -12,6 +12,7 @@ import pytest
 from partly import Ledger
 from partly.errors import PartlyError
 from partly.ledger import exchange, store
+from partly.ledger.store import NothingThere
 
 
 @pytest.fixture
@@ -60,7 +61,10 @@ def test_a_file_that_was_changed_is_refused(told: Ledger, tmp_path: Path) -> Non
         pq.write_table(wrong, path)
         with pytest.raises(PartlyError):
             exchange.restore(tmp_path / f"{number}.db", path)
-        assert Ledger(tmp_path / f"{number}.db").log() == []
+        with pytest.raises(NothingThere):
+            Ledger(tmp_path / f"{number}.db")
+        whole = exchange.restore(tmp_path / f"{number}.db", tmp_path / "all.parquet")  # it is in nobody's way
+        assert whole.log() == told.log()
     with pytest.raises(PartlyError, match="is not what"):
         exchange.restore(tmp_path / "x.db", told.store.place.file or "")
     assert not (tmp_path / "x.db").exists()

@@ -85,9 +85,13 @@ def writing(store: Store) -> Iterator[Connection]:
     group = turns.take(store)
     try:
         with group.connection.begin_nested():
-            yield group.connection
+            try:
+                yield group.connection
+            except SQLAlchemyError as fault:
+                group.fault = fault  # what SQLite says of its savepoint after that is no reason
+                raise
     except SQLAlchemyError as fault:
-        group.fault = fault
+        group.fault = group.fault or fault
     finally:
         turns.give(group)
     group.over.wait()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection
@@ -13,7 +12,7 @@ from partly.annotate import commits
 from partly.errors import LabelError, listing
 from partly.labels import Hierarchy, Labels
 from partly.ledger import Ledger
-from partly.ledger.store import Store
+from partly.ledger.store import Joined
 
 Answer = tuple[int, int, int]  # row, column, z
 
@@ -62,21 +61,5 @@ def together(ledger: Ledger) -> Iterator[tuple[Ledger, Connection]]:
     along with all else that goes through the connection."""
     with commits.writing(ledger.store) as connection:
         joined = object.__new__(Ledger)
-        joined.store = _Joined(ledger.store, connection)  # type: ignore[assignment]
+        joined.store = Joined(ledger.store, connection)  # type: ignore[assignment]
         yield joined, connection
-
-
-class _Joined:
-    """A store in the middle of a transaction, which others begin and end."""
-
-    def __init__(self, store: Store, connection: Connection) -> None:
-        self._store, self._connection = store, connection
-
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        yield self._connection
-
-    reading = writing
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from partly.errors import DataError, SettingError, within
 from partly.labels import Hierarchy, Labels
 from partly.labels.names import Names
 from partly.ledger import Ledger, place_of
+from partly.ledger.store import NothingThere
 
 
 @dataclass(frozen=True)
@@ -88,16 +88,15 @@ def among(hierarchy: Hierarchy | None, names: Names) -> Hierarchy | None:
 
 def _ledger(url: str, found: Dataset, source: str, author: str) -> Ledger:
     place = place_of(url)
-    if place.file is not None and place.file.exists():
+    try:
         return Ledger(place)
-    if place.file is None:
-        with suppress(DataError):  # then there is none on the server yet, or `create` says what is wrong
-            return Ledger(place)
-    if not found.labels.names:
-        raise DataError(
-            f"{place.shown}: there is no ledger yet, and {source} has no labels. Give --labels with the observed "
-            "labels, or make a ledger that names them: partly ledger init."
-        )
-    made = Ledger.create(place, found.labels.names, among(found.hierarchy, found.labels.names), author=author)
-    made.append_labels(found.labels, author=source, note="known at the start")
+    except NothingThere as error:
+        if not found.labels.names:
+            raise DataError(
+                f"{place.shown}: there is no ledger yet, and {source} has no labels. Give --labels with the observed "
+                "labels, or make a ledger that names them: partly ledger init."
+            ) from error
+    with Ledger.making(place) as made:
+        made.add(found.labels.names, among(found.hierarchy, found.labels.names), author=author)
+        made.append_labels(found.labels, author=source, note="known at the start")
     return made

@@ -111,6 +111,8 @@ def main() -> None:
     except Stopped as stopped:
         print(f"partly: {stopped} Start the same command again to go on.", file=sys.stderr)
         sys.exit(stopped.code)
+    except KeyboardInterrupt:  # before typer has begun
+        sys.exit(128 + signal.SIGINT)
     except SystemExit as left:
         if type(left.__context__).__name__ == "Abort":  # what typer makes of Ctrl-C
             sys.exit(128 + signal.SIGINT)

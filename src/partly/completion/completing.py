@@ -12,7 +12,6 @@ from partly.completion.certificate import Side
 from partly.completion.missing_by_chance import told_apart
 from partly.completion.promise import Completion, Found, Terms, filling
 from partly.errors import LabelError, SettingError, did_you_mean, listing
-from partly.items import is_items
 from partly.labels import Hierarchy, Labels
 from partly.labels.hierarchy import as_hierarchy
 from partly.labels.pairing import paired
@@ -87,7 +86,7 @@ def complete(
     if missing not in MISSING:
         raise SettingError(f"missing = {missing!r}.{did_you_mean(str(missing), MISSING)}")
     check_model(model)
-    said = paired(len(X) if is_items(X) else count_of(X), labels, beside=X)
+    said = paired(count_of(X), labels, beside=X)
     tree = _tree(model, hierarchy)
     known = said if tree is None else tree.deduce(said)
     if not said.known_per_item().any():

@@ -28,12 +28,17 @@ def top_keys(path: Path) -> Iterator[str | None]:
     import ijson
 
     with _opened(path) as file:
-        for prefix, event, value in ijson.parse(file):
-            if prefix == "" and event == "start_array":
+        depth = within = 0  # `within`: how deep the keys are that are asked for
+        for event, value in ijson.basic_parse(file):  # not `parse`, whose prefixes grow with what is nested
+            if depth == 0 and event == "start_array":
+                within = 1
                 yield None
-            elif event == "map_key" and prefix in ("", "item"):
+            elif event == "map_key" and depth == within + 1:
                 yield value
-            elif prefix in ("", "item") and event in ("end_map", "end_array", "null", "string", "number", "boolean"):
+            elif depth == 1 and within and event == "start_array":
+                return  # an element without keys, however deep it is
+            depth += event.startswith("start_") - event.startswith("end_")
+            if depth <= within and event != "start_array":
                 return
 
 

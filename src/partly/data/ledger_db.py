@@ -37,7 +37,9 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
 def write(labels: Labels, path: Path) -> None:
     """A new ledger, in which they are an import; one that is there already is not replaced, since it forgets nothing:
     `partly ledger import` appends."""
-    Ledger.create(without_password(path), labels.names).append_labels(labels, author="labels")
+    with Ledger.making(without_password(path)) as made:
+        made.add(labels.names)
+        made.append_labels(labels, author="labels")
 
 
 def hierarchy(path: Path) -> Hierarchy | None:

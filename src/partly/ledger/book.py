@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ from partly.ledger.folding import POLICIES, Ints
 from partly.ledger.history import At, Batch, History, Taken, check_source, cut, plain_text, replayed
 from partly.ledger.places import Place, place_of, policy_of
 from partly.ledger.recording import Draft
-from partly.ledger.store import Store
+from partly.ledger.store import Joined, Store
 from partly.ledger.vocabulary import Change, Vocabulary, refuse_taken
 
 Said = tuple[Ints, Ints, npt.NDArray[np.int8]]  # rows, columns and z
@@ -84,11 +85,21 @@ class Ledger:
     ) -> Self:
         """A new one, with these labels, if any."""
         names = checked_names(names)
-        made = object.__new__(cls)
-        made.store = Store(place_of(url), create=True)
-        if names or hierarchy is not None:
-            made.add(names, hierarchy, author=author)
+        with cls.making(url) as made:
+            if names or hierarchy is not None:
+                made.add(names, hierarchy, author=author)
         return made
+
+    @classmethod
+    @contextmanager
+    def making(cls, url: PathLike | Place) -> Iterator[Self]:
+        """A new one that is there with all it is told within this, or not at all."""
+        made = object.__new__(cls)
+        store = Store(place_of(url), create=True)
+        with store.creating() as connection:
+            made.store = Joined(store, connection)  # type: ignore[assignment]
+            yield made
+        made.store = store
 
     def __repr__(self) -> str:
         return f"Ledger({self.store.place.shown!r})"

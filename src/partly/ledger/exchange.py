@@ -105,15 +105,14 @@ def restore(url: PathLike | Place, path: PathLike) -> Ledger:
     """A new ledger that says what the file says, batch by batch, with its numbers and times."""
     if not is_statements(path):
         raise DataError(f"{path}: is not what `partly ledger export --statements` writes.")
-    ledger = Ledger.create(url)
-    store = ledger.store
-    try:
-        with store.writing() as connection:
+    with Ledger.making(url) as ledger, ledger.store.writing() as connection:
+        store = ledger.store
+        try:
             for number, (head, body) in enumerate(_groups(path), 1):
                 _restored(store, connection, number, head, body)
             replayed(fetching.batches(store, connection))  # what cannot be is refused before it is there
-    except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path}: damaged, or changed by hand ({error}). The new ledger is empty.") from None
+        except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{path}: damaged, or changed by hand ({error}). No ledger was made of it.") from None
     return ledger
 
 

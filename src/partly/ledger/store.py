@@ -93,6 +93,10 @@ def library() -> Any:
     return sqlalchemy
 
 
+class NothingThere(DataError):
+    """Where a ledger should be there is neither one nor anything else: one could be made."""
+
+
 class Store:
     """A database that holds one ledger. What goes wrong with it is a DataError that says where, never with what."""
 
@@ -101,9 +105,8 @@ class Store:
         self.tables = tables().tables
         self.known_items: dict[str, int] = {}  # names -> numbers, of some
         self.engine: Engine = _file(self.sa, place, create) if place.file else _server(self.sa, place)
-        if create:
-            self._create()
-        self._check()
+        if not create:
+            self._check()
 
     # ---------------------------------------------------------------- transactions
 
@@ -133,7 +136,9 @@ class Store:
 
     # ---------------------------------------------------------------- is it one of ours?
 
-    def _create(self) -> None:
+    @contextmanager
+    def creating(self) -> Iterator[Connection]:
+        """The tables of a new ledger, and all that is written within this: there as a whole or not at all."""
         about = {"kind": "partly ledger", "format": str(FORMAT)}
         with self.writing() as connection:
             if self.sa.inspect(connection).get_table_names():
@@ -144,16 +149,19 @@ class Store:
             )
             if self.place.file is not None:
                 connection.exec_driver_sql(f"PRAGMA application_id = {int.from_bytes(MARK)}")
+            yield connection
 
     def _check(self) -> None:
         """Refuse a database that holds something else, or what a newer version wrote."""
         refusal = f"{self.place.shown}: is a database, but no ledger"
         with self.reading() as connection:
+            there = set(self.sa.inspect(connection).get_table_names())
+            if not there:
+                raise NothingThere(f"{self.place.shown}: is empty. Make a ledger of it: partly ledger init.")
             if self.place.file is not None:
                 mark = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
                 if mark != int.from_bytes(MARK):
                     raise DataError(f"{refusal} (its application id is {mark}). Make one: partly ledger init.")
-            there = set(self.sa.inspect(connection).get_table_names())
             if "about" not in there:
                 raise DataError(f"{refusal} (it has no table 'about'). Make one: partly ledger init.")
             about = self.tables["about"]
@@ -168,6 +176,22 @@ class Store:
         lost = sorted(set(self.tables) - there)
         if lost:
             raise DataError(f"{self.place.shown}: damaged, tables are missing: {', '.join(lost)}. Restore a copy.")
+
+
+class Joined:
+    """A store in the middle of a transaction, which others begin and end."""
+
+    def __init__(self, store: Store, connection: Connection) -> None:
+        self._store, self._connection = store, connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        yield self._connection
+
+    reading = writing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
 
 
 def digest_of(batch: int, part: int, blobs: Sequence[bytes]) -> bytes:
@@ -198,8 +222,9 @@ def _file(sa: Any, place: Place, create: bool) -> Engine:
             begins = file.read(100)
     except (OSError, ValueError) as error:
         told = f"{path}: cannot be opened ({getattr(error, 'strerror', None) or error})."
-        missing = isinstance(error, FileNotFoundError) and not create
-        raise DataError(f"{told} Make one: partly ledger init {path}" if missing else told) from None
+        if isinstance(error, FileNotFoundError) and not create:
+            raise NothingThere(f"{told} Make one: partly ledger init {path}") from None
+        raise DataError(told) from None
     if begins and not begins.startswith(MAGIC):
         raise DataError(f"{path}: is no SQLite database, or its beginning is damaged; nothing was changed.")
     name = f"file:{quote(os.path.abspath(path))}?mode=rw"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from partly.errors import DataError, LabelError, SettingError, did_you_mean, listing
+from partly.items import is_items
 from partly.labels import Labels
 from partly.labels.weights import Weights
 from partly.one_label.binary import Take
@@ -100,7 +101,8 @@ def rows_of(x: Any, rows: Positions) -> Any:
 
 
 def count_of(x: Any) -> int:
-    return int(x.shape[0]) if hasattr(x, "shape") else len(x)
+    """How many rows; of items (`partly.items`), the shape is that of one."""
+    return int(x.shape[0]) if hasattr(x, "shape") and not is_items(x) else len(x)
 
 
 def numbers_wanted(x: Any) -> bool:

@@ -51,7 +51,7 @@ def _control_groups(root: Path) -> Iterator[int]:
         return
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        if controllers not in ("", "memory"):
+        if controllers and "memory" not in controllers.split(","):
             continue
         top, name = ("memory", "memory.limit_in_bytes") if controllers else (".", "memory.max")
         group = root / "sys/fs/cgroup" / top / path.lstrip("/")

@@ -1,0 +1,234 @@
+"""All commands, as jobs that write into a folder (`killing.Job`), or as words of a command line that only reads.
+
+`test_disk.py` compares these with the commands that there are, so that none is forgotten.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import killing
+from partly import data
+from partly.annotate.project import Plan
+from partly.annotate.serving import Served, link, make_site
+from partly.commands import ledger as ledgers
+from partly.commands.compare import compare
+from partly.commands.complete import Places, complete
+from partly.commands.convert import convert
+from partly.commands.demo import demo
+from partly.commands.export import export
+from partly.commands.predict import beliefs, predict
+from partly.commands.predict_files import predict_files
+from partly.commands.simulate import simulate
+from partly.commands.study import study
+from partly.commands.train import train
+from partly.completion import Terms
+from partly.files import sha256_of
+from partly.ledger import Ledger
+from partly.ledger.store import NothingThere
+from partly.run import Recipe, fit
+
+OLD = "what was there before"
+BOOK = "labels.db"
+HOW = {"method": "bce", "head": "linear", "epochs": 1, "seed": 0, "device": "cpu", "progress": False}
+
+
+def quiet(_: str) -> None:
+    """Nobody listens."""
+
+
+def jobs(where: Path) -> list[killing.Job]:
+    """All that write, each once where methods write alike."""
+    some = {"compare", "refine", "features", "query", "predict", "train:bce", "train:role", "train:per-label"}
+    every = [job for job in killing.jobs(where) if job.name in some]
+    data.write_scores(where / "x.parquet", killing.X, killing.TRUTH.ids, [f"f{j}" for j in range(6)])
+    fit(Recipe("role", "linear", epochs=1), data.read(where / "x.csv").items, killing.KNOWN, folder=where / "role")
+    Ledger.create(where / BOOK, killing.KNOWN.names).append_labels(killing.KNOWN, author="known")
+    return [*every, *_files(where), *_folders(where), *_ledgers(where), *_vocabularies(where)]
+
+
+def reading(where: Path) -> dict[str, list[str]]:
+    """Commands that write nothing -> words after them."""
+    x, truth, book = str(where / "x.csv"), str(where / "truth.csv"), str(where / BOOK)
+    model = str(where / "model")
+    return {
+        "evaluate": [model, x, "--labels", truth],
+        "verify": [model],
+        "explain": [model, "0", "a", "--data", x, "--labels", truth],
+        "methods": [],
+        "doctor": [truth, x, "--method", "bce"],
+        "claims": [],
+        "ledger log": [book],
+        "ledger show": [book, "0"],
+        "ledger diff": [book, "1"],
+        "ledger disagreements": [book],
+        "vocabulary list": [book],
+    }
+
+
+# ---------------------------------------------------------------- a file
+
+
+def all_files(folder: Path, kinds: tuple[str, ...] = ("*",)) -> str:
+    """What is there, by its digest; names that begin with a dot are ours to clean up."""
+    there = [path for kind in kinds for path in sorted(folder.rglob(kind)) if path.is_file()]
+    found = {str(p.relative_to(folder)): sha256_of(p) for p in there if not p.name.startswith(".")}
+    return json.dumps(found) if found else ""
+
+
+def _files(where: Path) -> list[killing.Job]:
+    def one(name: str, target: str, work: Callable[[Path], Any]) -> killing.Job:
+        return killing.Job(
+            name, lambda folder: work(folder / target), all_files, lambda folder: (folder / target).write_text(OLD)
+        )
+
+    def exported(statements: bool, out: Path) -> None:
+        ledgers.export(str(where / BOOK), out, statements, None, None, "latest", False, None, quiet)
+
+    x, truth, model = str(where / "x.csv"), str(where / "truth.csv"), where / "model"
+    return [
+        one("simulate", "out.csv", lambda out: simulate(truth, "uniform:0.5", out)),
+        one("export:card", "out.md", lambda out: export(model, None, out, overwrite=True, say=quiet)),
+        one("export:onnx", "out.onnx", lambda out: export(model, out, None, overwrite=True, say=quiet)),
+        one("predict:parquet", "out.parquet", lambda out: predict(model, x, out)),
+        one("predict:top", "out.csv", lambda out: predict(model, x, out, top=2)),
+        one("predict:beliefs", "out.csv", lambda out: beliefs(where / "role", out)),
+        *(
+            one(f"convert:{name}", name, lambda out: convert(truth, out, say=quiet))
+            for name in ("out.npz", "out.parquet", "out.csv.gz", "out.jsonl")
+        ),
+        one("convert:items", "out.npz", lambda out: convert(x, out, "feature-arrays", labels=Path(truth), say=quiet)),
+        one("ledger export", "out.csv", partial(exported, False)),
+        one("ledger export:statements", "out.parquet", partial(exported, True)),
+    ]
+
+
+# ---------------------------------------------------------------- a folder
+
+
+def _folders(where: Path) -> list[killing.Job]:
+    x = str(where / "x.csv")
+    given: dict[str, Any] = {"labels": where / "known.csv", "scenario": None, "hold_out": 0.2, "say": quiet}
+    cells = {"methods": ["bce"], "scenarios": ["uniform:0.5"], "heads": ["linear"], "seeds": 1}
+    cells |= {"validation": ["complete"], "recipe": {"epochs": 1}}
+    shares = {"shares": [0.5, 1.0], "scenarios": ["uniform"], "head": "linear", "seeds": 1, "recipe": {"epochs": 1}}
+    (where / "parts").mkdir()
+    for name in ("a", "b"):
+        shutil.copy(where / "x.parquet", where / "parts" / f"{name}.parquet")
+
+    def here(jobs: Any, work: Callable[[Any], Any]) -> Iterator[tuple[Any, Any]]:
+        return ((job, work(job)) for job in jobs)
+
+    return [
+        killing.Job(
+            "predict:files",
+            lambda folder: predict_files(where / "model", sorted((where / "parts").iterdir()), folder, here),
+            lambda folder: all_files(folder, ("*.parquet",)),
+        ),
+        killing.Job("train:report", lambda folder: train(x, folder, **given, parameters=HOW), _left_of_training),
+        killing.Job(
+            "compare:page",
+            lambda folder: compare(str(where / "tiny.npz"), folder, asked=cells, say=quiet),
+            _left_of_cells,
+        ),
+        killing.Job(
+            "study", lambda folder: study(str(where / "tiny.npz"), folder, asked=shares, say=quiet), _left_of_cells
+        ),
+        killing.Job("demo", lambda folder: demo(folder, items=60, say=quiet), _left_of_demo),
+    ]
+
+
+def _left_of_training(folder: Path) -> str:
+    return killing.model_left(folder) + str((folder / "report.html").exists())
+
+
+def _left_of_cells(folder: Path) -> str:
+    read = [killing.lines.read(path) for path in sorted(folder.glob("*.jsonl"))]
+    plain = [[{k: v for k, v in line.items() if k not in killing.lines.TIMING} for line in part] for part in read]
+    return json.dumps([plain, sorted(path.name for path in folder.glob("[!.]*"))])
+
+
+def _left_of_demo(folder: Path) -> str:
+    models = [killing.model_left(path) for path in sorted(folder.iterdir()) if path.is_dir()]
+    return json.dumps([models, (folder / "report.html").exists(), (folder / "report.png").exists()])
+
+
+# ---------------------------------------------------------------- a ledger
+
+
+def told(folder: Path) -> str:
+    """What a ledger says, without times; nothing where there is none, nor anything else."""
+    try:
+        ledger = Ledger(folder / BOOK)
+    except NothingThere:
+        return ""
+    labels = ledger.labels(models=True)
+    entries = [[one.tolist() for one in labels.entries()], list(labels.ids), list(labels.names)]
+    return json.dumps([entries, [[one.kind, one.count, one.undone_by] for one in ledger.log()]])
+
+
+def _ledgers(where: Path) -> list[killing.Job]:
+    def put(folder: Path) -> None:
+        shutil.copy(where / BOOK, folder / BOOK)
+
+    def book(folder: Path) -> str:
+        return str(folder / BOOK)
+
+    def imported(folder: Path) -> None:
+        nobody = dict.fromkeys(("person", "model", "rule"))
+        ledgers.take(book(folder), str(where / "truth.csv"), nobody, "", False, data.Meaning(), "", None, quiet)
+
+    def completed(places: Places, run: Path | None) -> None:
+        given: dict[str, Any] = {"labels": where / "known.csv", "missing": "at-random", "force": True, "folds": 2}
+        given |= {"parameters": {**HOW, "run_dir": run}, "compare": False, "say": quiet}
+        complete(str(where / "x.csv"), places, Terms(0.6), **given)
+
+    def asked(folder: Path) -> None:
+        site = make_site(Plan(str(where / "x.csv"), book(folder), str(where / "known.csv")), Served())
+        link(site, Served())
+
+    def taken_back(folder: Path) -> None:
+        ledgers.undo(book(folder), 2, None, None, {}, None, "", quiet)
+
+    def made(folder: Path) -> None:
+        ledgers.init(book(folder), "a,b,c", None, None, None, quiet)
+
+    return [
+        killing.Job("ledger init", made, told, lambda _: None),
+        killing.Job("ledger import", imported, told, put),
+        killing.Job("ledger undo", taken_back, told, put),
+        killing.Job("annotate", asked, told),
+        killing.Job("complete:ledger", lambda folder: completed(Places(ledger=book(folder)), None), told, put),
+        killing.Job(
+            "complete",
+            lambda folder: completed(Places(folder / "out.csv"), folder / "run"),
+            lambda folder: all_files(folder, ("out.csv",)),
+        ),
+    ]
+
+
+def _vocabularies(where: Path) -> list[killing.Job]:
+    def changed(what: str, names: list[str], other: str | None, folder: Path) -> None:
+        ledgers.change(str(folder / BOOK), what, names, other, None, quiet)
+
+    changes: dict[str, tuple[list[str], str | None]] = {
+        "add": (["d"], None),
+        "split": (["d", "e"], "a"),
+        "merge": (["a", "b"], "d"),
+        "rename": (["a"], "d"),
+        "retire": (["a"], None),
+    }
+    return [
+        killing.Job(
+            f"vocabulary {what}",
+            partial(changed, what, names, other),
+            told,
+            lambda folder: shutil.copy(where / BOOK, folder / BOOK),
+        )
+        for what, (names, other) in changes.items()
+    ]
