@@ -2,13 +2,13 @@
 
     python benchmarks/annotate.py --people 50 --seconds 60 [--ledger labels.db]
 
-The pages are served as `partly annotate` serves them, in a process of their own, with their own trainer beside them: after
-every 500 answers it trains on 2,000 items x 20 labels and poses 2,000 questions, so that it is hardly ever idle. Each
-simulated annotator leases a screen of 12 questions, and thinks between two answers for a time that is drawn (its mean is
-`--pace`, 3 seconds; who is quick with the keyboard takes 1.5). Each has a browser of his own, so that what they need
-of the processor is among what is measured. Printed: how many answers there were, and how long they took, in
-milliseconds; the same of screens of questions; what the server needed of the processor for each; how many rounds were
-trained; and, since all of it depends on who else uses the machine, its load and how long a single forced write takes.
+The pages are served as `partly annotate` serves them, in a process of their own, with their own trainer beside them:
+after every 200 answers it trains on 2,000 items x 20 labels and poses 1,000 questions, so that it is hardly ever idle.
+Each simulated annotator leases a screen of 12 questions, and thinks between two answers for a time that is drawn (its
+mean is `--pace`, 3 seconds; who is quick with the keyboard takes 1.5). What they need of the processor is among what
+is measured. Printed: how many answers there were, and how long they took, in milliseconds; the same of screens of
+questions; what the server needed of the processor for an answer; how many rounds were trained meanwhile; and, since all
+of it depends on who else uses the machine, its load and how long a single forced write takes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def made(folder: Path, ledger: str) -> Plan:
     ids, names = [f"item {i}" for i in range(ITEMS)], [f"label {j}" for j in range(LABELS)]
     np.savez(folder / "features.npz", features=x, ids=ids)
     data.write_labels(Labels.from_ternary(z, names=names, ids=ids), folder / "labels.csv")
-    return Plan(str(folder / "features.npz"), ledger, str(folder / "labels.csv"), method="bce", count=2000, every=500)
+    return Plan(str(folder / "features.npz"), ledger, str(folder / "labels.csv"), method="bce", count=1000, every=200)
 
 
 def forced(folder: str) -> dict[str, float]:
@@ -105,8 +105,8 @@ def used(process: int) -> float:
 
 
 def waited_for(site: Site) -> None:
-    """Until the first model has posed its questions."""
-    while len(figures.rounds(site.desk)) < 2:
+    """Until there are questions; then the first model is being trained."""
+    while not figures.rounds(site.desk):
         time.sleep(0.5)
 
 
@@ -114,7 +114,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--people", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--pace", type=float, default=3.0, help="Seconds between two answers of one person, on average.")
+    parser.add_argument(
+        "--pace", type=float, default=3.0, help="Seconds between two answers of one person, on average."
+    )
     parser.add_argument("--ledger", help="Where; a file that goes afterwards, if not given.")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

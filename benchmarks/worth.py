@@ -3,12 +3,12 @@
     python benchmarks/worth.py ../shared/data/voc2012.npz:2000 --known 0.03 --answers 400 [--givens 2] [--seeds 10]
 
 A few entries are known. Random questions and questions of a query are answered, one answer in twenty wrong; nobody is
-asked what was asked before. The verdict is that of the pages (`annotate.worth`): the share of random answers that choosing
-makes needless, with its interval. The truth is what the pages cannot see: the same share by the errors on the test part,
-all of it and right, as the mean over all seeds with the same known entries, so that hardly any luck is left in it.
-`random` in the place of a query must be worth nothing, and `surest`, which asks what the model is most sure of, must
-lose. Features are cut to their first principal components, and asked and judged by a plain logistic regression with a
-fixed ridge, so that a model takes milliseconds: the verdict takes any.
+asked what was asked before. The verdict is that of the pages (`annotate.worth`): the share of random answers that
+choosing makes needless, with its interval. The truth is what the pages cannot see: the same share by the errors on the
+test part, all of it and right, as the mean over all seeds with the same known entries, so that hardly any luck is left
+in it. `random` in the place of a query must be worth nothing, and `surest`, which asks what the model is most sure of,
+must lose. Features are cut to their first principal components, and asked and judged by a plain logistic regression
+with a fixed ridge, so that a model takes milliseconds: the verdict takes any.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def main() -> None:
             found = [world.judged(given, query, how.answers, 1000 * number + seed) for seed in range(how.seeds)]
             ahead = np.mean([one for _, one in found], axis=0)
             # Without an error the interval is a point: -inf where choosing loses, 1 where a quarter is enough.
-            truth = 0.0 if query == "random" else saved(list(SIZES), ahead, np.zeros(len(SIZES)))[1]
+            truth = 0.0 if query == "random" else saved(ahead, np.zeros(len(SIZES)))[1]
             truths.append(f"{truth:.0%}")
             for said, _ in found:
                 print(json.dumps({"query": query, "truth": truths[-1]} | said.plain()), flush=True)

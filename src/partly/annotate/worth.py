@@ -8,10 +8,10 @@ many, and as many; nobody is judged by who has seen the item. Then the halves ch
 of the random answers bring.
 
 It is done again and again with other halves. What two halves that change places differ by says how much luck there
-is in which questions were asked, in what was answered, and in who judges: for means it is exact (a jackknife that leaves
-out a half), for all else too much rather than too little. That gives an interval to each difference, and where it
-leaves out zero one arm is ahead for certain. Choosing saves at least what can be left out of the chosen answers so that
-they still are ahead for certain, and at most what can be left out so that they are not behind for certain.
+is in which questions were asked, in what was answered, and in who judges: for means it is exact (a jackknife that
+leaves out a half), for all else too much rather than too little. That gives an interval to each difference, and where
+it leaves out zero one arm is ahead for certain. Choosing saves at least what can be left out of the chosen answers so
+that they still are ahead for certain, and at most what can be left out so that they are not behind for certain.
 
 It says when choosing does not win, and when nobody can tell yet.
 """
@@ -60,7 +60,7 @@ class Given:
 @dataclass(frozen=True)
 class Worth:
     """saved: of the random answers, the share that choosing makes needless, with its interval. NaN where there are too
-    few answers. An end of the interval that the answers do not tell is -inf, or 1; both are -inf where choosing loses."""
+    few answers. An end of the interval that nobody can tell is -inf, or 1; both are -inf where choosing loses."""
 
     random: int  # answers
     chosen: int
@@ -81,7 +81,7 @@ class Worth:
         if self.high <= 0:
             return f"Choosing does not win: as many random answers teach a model more ({arms}, 95 % certain)."
         if math.isnan(self.saved):
-            needs = f"it takes {LEAST} random ones and a quarter as many chosen ones"
+            needs = f"it takes {LEAST} random ones and as many chosen ones"
             return f"Too early to say what choosing is worth: {arms}; {needs}."
         return f"Too early to say whether choosing wins: {arms} do not tell yet."
 
@@ -93,20 +93,19 @@ class Worth:
 
 def worth(given: Labels, random: Given, chosen: Given, learn: Learn, seed: int) -> Worth:
     """given: what was known before anybody was asked. chosen: in the order of the answers."""
-    sizes = [size for size in SIZES if size * len(random) <= len(chosen)]
-    if len(random) < LEAST or not sizes:
+    if len(random) < LEAST or len(chosen) < len(random):
         return Worth(len(random), len(chosen))
     rng = np.random.default_rng(seed)
-    ahead = np.array([_ahead(given, random, chosen, sizes, learn, rng) for _ in range(PAIRS)])  # [pairs, 2, K]
+    ahead = np.array([_ahead(given, random, chosen, learn, rng) for _ in range(PAIRS)])  # [pairs, 2, K]
     luck = np.sqrt(np.mean(((ahead[:, 0] - ahead[:, 1]) / 2) ** 2, axis=0))
-    return Worth(len(random), len(chosen), *saved(sizes, ahead.mean(axis=(0, 1)), t.ppf(CERTAIN, PAIRS) * luck))
+    return Worth(len(random), len(chosen), *saved(ahead.mean(axis=(0, 1)), t.ppf(CERTAIN, PAIRS) * luck))
 
 
-def saved(sizes: list[float], ahead: Floats, error: Floats) -> tuple[float, float, float]:
+def saved(ahead: Floats, error: Floats) -> tuple[float, float, float]:
     """The share of answers that is saved, and its interval. ahead: by how much so many chosen answers are, [K]. More
     answers should be no worse, so what is certain of a number must be certain of all greater ones, and where it is
     certainly behind, of all smaller ones."""
-    places, most = np.log(sizes), np.maximum.accumulate
+    places, most = np.log(SIZES), np.maximum.accumulate
 
     def least(rising: Floats) -> Floats:
         return -most(-rising[::-1])[::-1]
@@ -118,9 +117,7 @@ def saved(sizes: list[float], ahead: Floats, error: Floats) -> tuple[float, floa
     return float(found[0]), float(found[1]), float(found[2])
 
 
-def _ahead(
-    given: Labels, random: Given, chosen: Given, sizes: list[float], learn: Learn, rng: np.random.Generator
-) -> Floats:
+def _ahead(given: Labels, random: Given, chosen: Given, learn: Learn, rng: np.random.Generator) -> Floats:
     """By how much lower the error is after so many chosen answers than after the random ones, [2, K]: by two halves,
     and when they have changed places."""
     items, first = np.unique(random.rows), rng.random(len(chosen))
@@ -130,7 +127,7 @@ def _ahead(
         judges, teaching = random[judging], random[~judging]
         able = np.flatnonzero(~np.isin(chosen.rows, judges.rows))
         by_random = _error(learn(teaching.told(given)), judges)
-        counts = [round(size * len(teaching)) for size in sizes]
+        counts = [round(size * len(teaching)) for size in SIZES]
         drawn = [able[: 2 * count][np.argsort(order[able[: 2 * count]])[:count]] for count in counts]
         found.append([by_random - _error(learn(chosen[np.sort(some)].told(given)), judges) for some in drawn])
     return np.array(found)
