@@ -134,6 +134,19 @@ def test_the_whole_loop_by_keyboard(tmp_path: Path, chromium: Any, width: int, s
         page.context.close()
 
 
+def test_on_a_phone_the_bar_covers_no_question(tmp_path: Path, chromium: Any) -> None:
+    made = project(tmp_path)
+    pose(made, [(i, BOAT) for i in range(8)])
+    with served(made) as address:
+        page = opened(chromium, made, address, viewport={"width": 400, "height": 500}, reduced_motion="reduce")
+        ready(page, 8)
+        for _ in range(3):
+            page.keyboard.press("ArrowDown")
+            card, bar = (page.locator(one).bounding_box() for one in (".question[aria-current]", "#questions .bar"))
+            assert card["y"] + card["height"] <= bar["y"] + 1
+        page.context.close()
+
+
 def test_nobody_is_shown_what_the_model_thinks_unless_they_ask(tmp_path: Path, chromium: Any) -> None:
     made = project(tmp_path)
     pose(made, [(0, BOAT), (1, BOAT)])

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from partly import Hierarchy, Labels, Ledger
 from partly.errors import LabelError, SettingError
+from partly.ledger.fetching import structure
+from partly.ledger.vocabulary import Vocabulary
 
 Place = Callable[[], str]
 NAMES = ("cat", "dog", "Animal")
@@ -169,6 +171,41 @@ def test_a_change_on_which_others_build_is_not_taken_back_before_them(ledger: Le
     ledger.undo(rename)
     ledger.undo(split)
     assert ledger.labels().names == NAMES
+
+
+def test_a_writer_knows_what_others_have_changed_meanwhile(place: Place) -> None:
+    """What he has seen is remembered: also that a change, or its undo, is taken back by somebody else."""
+    one = Ledger.create(url := place(), names=NAMES)
+    two = Ledger(url)
+
+    def seen() -> tuple[str, ...]:
+        one.append(["a"], ["cat"], [1], author="anna")
+        with one.store.reading() as connection:
+            new = structure(Ledger(url).store, connection)
+        assert one.store.known_structure is not None
+        assert one.store.known_structure[1] == new
+        return new.vocabulary.names
+
+    assert seen() == NAMES
+    bird = two.add(["Bird"])
+    assert seen() == (*NAMES, "Bird")
+    undo = two.undo(bird)
+    assert seen() == NAMES
+    two.undo(undo)
+    assert seen() == (*NAMES, "Bird")
+    with pytest.raises(LabelError, match="named twice"):
+        one.append(["a", "a"], ["new", "new"], [1, 0], author="anna", add_labels=True)  # was added in vain
+    assert seen() == (*NAMES, "Bird")
+    two.rename("Bird", "Birds")
+    one.append(["a"], ["Birds"], [1], author="anna")
+
+
+def test_many_labels_do_not_hold_up_an_answer(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger.add([f"label {i}" for i in range(500)])
+    assert len(ledger.labels().names) == 503
+    ledger.append(["a"], ["cat"], [1], author="anna")
+    monkeypatch.setattr(Vocabulary, "changed", None)
+    ledger.append(["b"], ["cat"], [1], author="anna")  # the vocabulary is not made again
 
 
 steps = st.lists(

@@ -112,7 +112,7 @@ def test_no_model_import_or_rule_changes_what_people_decide(
 def vocabulary(*changes: Change) -> Vocabulary:
     made = Vocabulary()
     for number, change in enumerate(changes, 1):
-        made = made.changed(change, number)
+        made = made.changed([change], number)
     return made
 
 

@@ -40,13 +40,13 @@ def is_in(request: Request) -> None:
     request.state.person, request.state.session = person, token
 
 
-def acts(request: Request, _: Annotated[None, Depends(is_in)]) -> None:
+async def acts(request: Request, _: Annotated[None, Depends(is_in)]) -> None:
     """Who is in, from a page of ours."""
     if request.headers.getlist(TOKEN) != [page_token(request.state.session)]:
         raise Refused("This was not sent by a page of ours, or by one of an earlier session. Load the page again.")
 
 
-def is_admin(request: Request, _: Annotated[None, Depends(is_in)]) -> None:
+async def is_admin(request: Request, _: Annotated[None, Depends(is_in)]) -> None:
     if not request.state.person.admin:
         raise Refused("Only admins may see this.")
 

@@ -24,7 +24,7 @@ class _Group:
     """A transaction that several share."""
 
     def __init__(self, store: Store) -> None:
-        self._store, self._stack = store, ExitStack()
+        self._stack = ExitStack()
         self.connection = self._stack.enter_context(store.writing())
         self.over = threading.Event()
         self.members = 0
@@ -37,8 +37,6 @@ class _Group:
             self._stack.__exit__(type(fault) if fault else None, fault, fault.__traceback__ if fault else None)
         except Exception as told:
             self.fault = told
-        if self.fault is not None:  # one may have seen numbers of items that another has added in vain
-            self._store.known_items.clear()
         self.over.set()
 
 
@@ -92,6 +90,9 @@ def writing(store: Store) -> Iterator[Connection]:
                 raise
     except SQLAlchemyError as fault:
         group.fault = group.fault or fault
+    except BaseException:
+        store.forget()  # who follows may have seen what this one has written in vain
+        raise
     finally:
         turns.give(group)
     group.over.wait()

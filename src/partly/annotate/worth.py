@@ -1,10 +1,17 @@
 """What choosing questions is worth: how many chosen answers bring what random ones bring.
 
-The random arm is a fair sample of the entries that were unknown, so it is what both are judged on, by the log loss of a
-model's probabilities. A model learns from what was given and the random answers, cross-fitted: each of them is judged
-by a model that has not seen any answer about its item. Others learn from what was given and the first chosen answers,
-of four numbers around that of the random ones, and of none of the random. Where the losses meet, so many chosen answers
-are worth the random ones. Its interval is from a bootstrap over items, the same draw for all models.
+The random arm is a fair sample of the entries that were unknown, so it is what both are judged on, by the squared error
+of a model's probabilities, which a few wrong answers do not drown. The random answers are split in two halves, by item,
+and the chosen ones, in the order in which they were given, in two as well. One half of the random ones teaches a model,
+the other half judges it, beside models that learn from a half of the first chosen ones, a quarter as many, half as
+many, and as many; nobody is judged by who has seen the item. Then the halves change places. So it is measured what half
+of the random answers bring.
+
+It is done again and again with other halves. What two halves that change places differ by says how much luck there
+is in which questions were asked, in what was answered, and in who judges: for means it is exact (a jackknife that
+leaves out a half), for all else too much rather than too little. That gives an interval to each difference, and where
+it leaves out zero one arm is ahead for certain. Choosing saves at least what can be left out of the chosen answers so
+that they still are ahead for certain, and at most what can be left out so that they are not behind for certain.
 
 It says when choosing does not win, and when nobody can tell yet.
 """
@@ -18,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import t
 
 from partly.labels import Labels
 
@@ -25,10 +33,10 @@ Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 Learn = Callable[[Labels], Callable[[Positions], npt.NDArray[Any]]]  # labels -> (rows -> probabilities [n, L])
 LEAST = 20  # random answers, before anything is said
-FOLDS = 5
-SIZES = (0.25, 0.5, 1.0, 2.0)  # of the number of random answers that a model learns from
-DRAWS = 1000
-FLOOR = 1e-3  # of a probability: one bold mistake is not to decide
+PAIRS = 10  # of halves
+SIZES = (0.25, 0.5, 1.0)  # of the number of random answers that a model learns from
+CERTAIN = 0.975  # at either end
+FLOOR = 1e-3  # of a probability in a log loss: one bold mistake is not to decide
 
 
 @dataclass(frozen=True)
@@ -51,8 +59,8 @@ class Given:
 
 @dataclass(frozen=True)
 class Worth:
-    """saved: of the random answers, the share that choosing makes needless; below 0 where it needs more. NaN where
-    nobody can tell."""
+    """saved: of the random answers, the share that choosing makes needless, with its interval. NaN where there are too
+    few answers. An end of the interval that nobody can tell is -inf, or 1; both are -inf where choosing loses."""
 
     random: int  # answers
     chosen: int
@@ -62,79 +70,69 @@ class Worth:
 
     @property
     def words(self) -> str:
-        if math.isnan(self.saved):
-            return (
-                f"Too early to say what choosing is worth: {self.random} random and {self.chosen} chosen answers; "
-                f"it takes at least {LEAST} random ones, a quarter as many chosen ones, and a model that they have "
-                "made better."
-            )
-        span = f"(95 % interval {self.low:.0%} to {self.high:.0%})"
         if self.low > 0:
             ends = "at least " if self.saved >= 1 - SIZES[0] else ""
             return (
                 f"100 random answers bring what about {100 * (1 - self.saved):.0f} chosen ones bring: {ends}"
-                f"{self.saved:.0%} of the answers saved {span}."
+                f"{100 * self.saved:.0f} % of the answers saved "
+                f"(95 % interval {100 * self.low:.0f} % to {100 * self.high:.0f} %)."
             )
-        if self.high < 0:
-            return (
-                f"Choosing does not win: it needs more answers than random questions do, {-self.saved:.0%} more {span}."
-            )
-        return f"Too early to say whether choosing wins: {self.saved:.0%} saved so far {span}."
+        arms = f"{self.random} random and {self.chosen} chosen answers"
+        if self.high <= 0:
+            return f"Choosing does not win: as many random answers teach a model more ({arms}, 95 % certain)."
+        if math.isnan(self.saved):
+            needs = f"it takes {LEAST} random ones and as many chosen ones"
+            return f"Too early to say what choosing is worth: {arms}; {needs}."
+        return f"Too early to say whether choosing wins: {arms} do not tell yet."
 
     def plain(self) -> dict[str, Any]:
-        """For JSON, which has no NaN."""
-        numbers = {name: None if part != part else part for name, part in asdict(self).items()}
+        """For JSON, which has neither NaN nor infinity."""
+        numbers = {name: part if math.isfinite(part) else None for name, part in asdict(self).items()}
         return numbers | {"words": self.words}
 
 
-def worth(given: Labels, random: Given, chosen: Given, learn: Learn, seed: int, draws: int = DRAWS) -> Worth:
+def worth(given: Labels, random: Given, chosen: Given, learn: Learn, seed: int) -> Worth:
     """given: what was known before anybody was asked. chosen: in the order of the answers."""
-    seen = round(len(random) * (1 - 1 / FOLDS))  # random answers that a model learns from
-    sizes = [size for size in (round(share * seen) for share in SIZES) if 0 < size <= len(chosen)]
-    if len(random) < LEAST or not sizes:
+    if len(random) < LEAST or len(chosen) < len(random):
         return Worth(len(random), len(chosen))
     rng = np.random.default_rng(seed)
-    before = _losses(learn(given), random)
-    by_random = _cross_fitted(given, random, learn, rng)
-    by_chosen = [_losses(learn(chosen[:size].told(given)), random) for size in sizes]
-    if by_random.mean() >= before.mean():
-        return Worth(len(random), len(chosen))
-    losses = np.stack([by_random, *by_chosen])
-    items, at = np.unique(random.rows, return_inverse=True)
-    counts = rng.multinomial(len(items), np.full(len(items), 1 / len(items)), draws)[:, at]  # [draws, n]
-    means = counts @ losses.T / counts.sum(axis=1, keepdims=True)
-    saved = [1 - needed(sizes, row[1:], row[0]) / seen for row in means]
-    here = 1 - needed(sizes, losses[1:].mean(axis=1), float(losses[0].mean())) / seen
-    low, high = np.quantile(saved, [0.025, 0.975])
-    return Worth(len(random), len(chosen), float(here), float(low), float(high))
+    ahead = np.array([_ahead(given, random, chosen, learn, rng) for _ in range(PAIRS)])  # [pairs, 2, K]
+    luck = np.sqrt(np.mean(((ahead[:, 0] - ahead[:, 1]) / 2) ** 2, axis=0))
+    return Worth(len(random), len(chosen), *saved(ahead.mean(axis=(0, 1)), t.ppf(CERTAIN, PAIRS) * luck))
 
 
-def needed(sizes: list[int], losses: Floats, goal: float) -> float:
-    """How many chosen answers make the loss as low as the goal: between two sizes along the logarithm of their number.
-    Never fewer than the first size; twice the last where none is as good."""
-    lowest = np.minimum.accumulate(losses)  # more answers that are worse are no reason to need more
-    if lowest[0] <= goal:
-        return float(sizes[0])
-    if lowest[-1] > goal:
-        return 2.0 * sizes[-1]
-    k = int(np.argmax(lowest <= goal))
-    share = (lowest[k - 1] - goal) / (lowest[k - 1] - lowest[k])
-    return float(sizes[k - 1] * (sizes[k] / sizes[k - 1]) ** share)
+def saved(ahead: Floats, error: Floats) -> tuple[float, float, float]:
+    """The share of answers that is saved, and its interval. ahead: by how much so many chosen answers are, [K]. More
+    answers should be no worse, so what is certain of a number must be certain of all greater ones, and where it is
+    certainly behind, of all smaller ones."""
+    places, most = np.log(SIZES), np.maximum.accumulate
+
+    def least(rising: Floats) -> Floats:
+        return -most(-rising[::-1])[::-1]
+
+    here = np.interp(0, (most(ahead) + least(ahead)) / 2, places)
+    low = np.interp(0, least(ahead - error), places, left=-math.inf, right=math.inf)
+    high = np.interp(0, most(ahead + error), places, left=-math.inf, right=math.inf)
+    found = 1 - np.exp([here, low, high])
+    return float(found[0]), float(found[1]), float(found[2])
 
 
-def _cross_fitted(given: Labels, random: Given, learn: Learn, rng: np.random.Generator) -> Floats:
-    """The loss of each random answer by a model that has seen none about its item."""
-    items, at = np.unique(random.rows, return_inverse=True)
-    fold = rng.permutation(np.arange(len(items)) % FOLDS)[at]
-    losses = np.empty(len(random))
-    for k in range(FOLDS):
-        out = fold == k
-        if out.any():
-            losses[out] = _losses(learn(random[~out].told(given)), random[out])
-    return losses
+def _ahead(given: Labels, random: Given, chosen: Given, learn: Learn, rng: np.random.Generator) -> Floats:
+    """By how much lower the error is after so many chosen answers than after the random ones, [2, K]: by two halves,
+    and when they have changed places."""
+    items, first = np.unique(random.rows), rng.random(len(chosen))
+    half = np.isin(random.rows, rng.permutation(items)[: len(items) // 2])
+    found = []
+    for judging, order in ((half, first), (~half, -first)):
+        judges, teaching = random[judging], random[~judging]
+        able = np.flatnonzero(~np.isin(chosen.rows, judges.rows))
+        by_random = _error(learn(teaching.told(given)), judges)
+        counts = [round(size * len(teaching)) for size in SIZES]
+        drawn = [able[: 2 * count][np.argsort(order[able[: 2 * count]])[:count]] for count in counts]
+        found.append([by_random - _error(learn(chosen[np.sort(some)].told(given)), judges) for some in drawn])
+    return np.array(found)
 
 
-def _losses(predict: Callable[[Positions], npt.NDArray[Any]], answers: Given) -> Floats:
-    p = np.asarray(predict(answers.rows), np.float64)[np.arange(len(answers)), answers.columns].clip(FLOOR, 1 - FLOOR)
-    found: Floats = -np.log(np.where(answers.z == 1, p, 1 - p))
-    return found
+def _error(predict: Callable[[Positions], npt.NDArray[Any]], answers: Given) -> float:
+    p = np.asarray(predict(answers.rows), np.float64)[np.arange(len(answers)), answers.columns]
+    return float(np.mean((p - (answers.z == 1)) ** 2))

@@ -50,25 +50,39 @@ class Folded:
 # ---------------------------------------------------------------- batches
 
 
-def batches(store: Store, connection: Connection, structural: bool = False) -> list[Batch]:
-    """In order; `structural`: only those that change the vocabulary or take something back, which is all that an
-    appending writer needs to know, and not a million answers."""
-    table, undos = store.tables["batches"], store.tables["taken_back"]
-    taken: dict[int, list[Taken]] = {}
-    for batch, *what in connection.execute(store.sa.select(undos).order_by(*undos.primary_key)):
-        taken.setdefault(batch, []).append(tuple(what))
-    query = store.sa.select(table).order_by(table.c.number)
-    if structural:
-        some = store.sa.select(undos.c.batch)
-        query = query.where((table.c.changes != "") | table.c.number.in_(some))
-    found = [batch_of(row, taken) for row in connection.execute(query)]
-    if not structural and [one.number for one in found] != list(range(1, len(found) + 1)):
+def batches(store: Store, connection: Connection) -> list[Batch]:
+    """All, in order."""
+    table = store.tables["batches"]
+    found = _batches(store, connection, store.sa.select(table))
+    if [one.number for one in found] != list(range(1, len(found) + 1)):
         raise DataError(f"{store.place.shown}: damaged, batches are missing. Restore a copy.")
     return found
 
 
 def structure(store: Store, connection: Connection) -> History:
-    return replayed(batches(store, connection, structural=True))
+    """Only batches that change the vocabulary or take something back, which is all that an appending writer needs to
+    know, and not a million answers. What is there never changes, so he looks at what has come since he last did."""
+    table, undos = store.tables["batches"], store.tables["taken_back"]
+    seen, history = store.known_structure or (0, replayed([]))
+    last = connection.execute(store.sa.select(store.sa.func.max(table.c.number))).scalar() or 0
+    if last > seen:
+        some = store.sa.select(undos.c.batch).where(undos.c.batch > seen)
+        counts = (table.c.changes != "") | table.c.number.in_(some)
+        new = _batches(store, connection, store.sa.select(table).where(table.c.number > seen, counts), seen)
+        history = replayed([*history.batches, *new]) if new else history
+        store.known_structure = last, history
+    return history
+
+
+def _batches(store: Store, connection: Connection, query: Any, after: int = 0) -> list[Batch]:
+    """Those of a query, in order, with what they take back."""
+    table, undos = store.tables["batches"], store.tables["taken_back"]
+    found = connection.execute(query.order_by(table.c.number)).all()
+    taken: dict[int, list[Taken]] = {}
+    which = store.sa.select(undos).where(undos.c.batch > after).order_by(*undos.primary_key)
+    for batch, *what in connection.execute(which) if found else ():
+        taken.setdefault(batch, []).append(tuple(what))
+    return [batch_of(row, taken) for row in found]
 
 
 # ---------------------------------------------------------------- statements

@@ -75,11 +75,12 @@ def replayed(batches: Sequence[Batch]) -> History:
 def vocabulary_of(batches: Iterable[Batch]) -> Vocabulary:
     vocabulary = Vocabulary()
     for batch in batches:
-        for change in batch.changes:
-            try:
-                vocabulary = vocabulary.changed(change, batch.number)
-            except PartlyError as error:
-                raise LabelError(f"batch {batch.number}: {error}") from None
+        if not batch.changes:
+            continue
+        try:
+            vocabulary = vocabulary.changed(batch.changes, batch.number)
+        except PartlyError as error:
+            raise LabelError(f"batch {batch.number}: {error}") from None
     return vocabulary
 
 
@@ -166,4 +167,4 @@ def batch_of(row: Any, taken: dict[int, list[Taken]]) -> Batch:
 
 
 def _undone(batch: Batch, by: int) -> Batch:
-    return replace(batch, undone_by=by) if by else batch
+    return batch if batch.undone_by == by else replace(batch, undone_by=by)

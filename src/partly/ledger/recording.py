@@ -105,9 +105,8 @@ def free_label(history: History) -> int:
 
 def _check_vocabulary(history: History, draft: Draft, changes: tuple[Change, ...], number: int) -> None:
     """Refuse a change that cannot be, and to take back one on which others build."""
-    after: Vocabulary = history.vocabulary
-    for change in changes:
-        after = after.changed(change, number)
+    if changes:
+        history.vocabulary.changed(changes, number)
     structural = {one.number for one in history.batches}
     if any(taken in structural for taken, item, _ in draft.taken if item < 0):
         undo = Batch(number, moment(0), draft.kind, draft.author, "", "", 0, (), 0, None, draft.taken)

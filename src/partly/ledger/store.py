@@ -103,7 +103,7 @@ class Store:
     def __init__(self, place: Place, create: bool = False) -> None:
         self.place, self.sa = place, library()
         self.tables = tables().tables
-        self.known_items: dict[str, int] = {}  # names -> numbers, of some
+        self.forget()
         self.engine: Engine = _file(self.sa, place, create) if place.file else _server(self.sa, place)
         if not create:
             self._check()
@@ -123,8 +123,17 @@ class Store:
             # A server's writer must see what came while he waited, so he keeps no state from before.
             level = {} if self.place.file else {"isolation_level": "READ COMMITTED"}
             connection = connection.execution_options(partly_writes=True, **level)
-            with connection.begin():
-                yield connection
+            try:
+                with connection.begin():
+                    yield connection
+            except BaseException:
+                self.forget()
+                raise
+
+    def forget(self) -> None:
+        """What is remembered of the tables: of a transaction that came to nothing it may be untrue."""
+        self.known_items: dict[str, int] = {}  # names -> numbers, of some
+        self.known_structure: tuple[int, Any] | None = None  # the last batch that was seen, and its history
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -127,23 +127,11 @@ class Vocabulary:
 
     # ---------------------------------------------------------------- changes
 
-    def changed(self, change: Change, version: int) -> Vocabulary:
-        """After this change; refused where it cannot be."""
+    def changed(self, changes: Iterable[Change], version: int) -> Vocabulary:
+        """After these changes, of one batch; refused where they cannot be."""
         labels = dict(self.labels)
-        if strange := [number for number in change.of if number not in labels]:
-            raise LabelError(f"{change.what}: builds on labels that are not there ({', '.join(map(str, strange))}).")
-        if change.what == "rename":
-            number, name = change.new[0]
-            if change.of != (number,):
-                raise LabelError("rename: of one label, under its own number.")
-            labels[number] = replace(labels[number], called=(*labels[number].called, name))
-        elif change.what == "retire":
-            for number in change.of:
-                labels[number] = replace(labels[number], hidden="was retired")
-        else:
-            if taken := [number for number, _ in change.new if number in labels]:
-                raise LabelError(f"{change.what}: numbers that are taken ({', '.join(map(str, taken))}).")
-            (_merge if change.what == "merge" else _add)(labels, change)
+        for change in changes:
+            _apply(labels, change)
         after = Vocabulary(MappingProxyType(labels), version)
         checked_names(after.names)
         return after
@@ -169,6 +157,23 @@ class Vocabulary:
                         f"merge: {high!r} is above {low!r}, which says all there is to say. Retire one of them instead."
                     )
         return Change("merge", tuple(parts), ((number, name),))
+
+
+def _apply(labels: dict[int, Label], change: Change) -> None:
+    if strange := [number for number in change.of if number not in labels]:
+        raise LabelError(f"{change.what}: builds on labels that are not there ({', '.join(map(str, strange))}).")
+    if change.what == "rename":
+        number, name = change.new[0]
+        if change.of != (number,):
+            raise LabelError("rename: of one label, under its own number.")
+        labels[number] = replace(labels[number], called=(*labels[number].called, name))
+    elif change.what == "retire":
+        for number in change.of:
+            labels[number] = replace(labels[number], hidden="was retired")
+    else:
+        if taken := [number for number, _ in change.new if number in labels]:
+            raise LabelError(f"{change.what}: numbers that are taken ({', '.join(map(str, taken))}).")
+        (_merge if change.what == "merge" else _add)(labels, change)
 
 
 def _add(labels: dict[int, Label], change: Change) -> None:
