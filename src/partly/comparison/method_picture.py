@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
         return plots.svg(figure)
 
 
+@cache  # words and picture ask
 def slopes(name: str) -> dict[str, Floats]:
     """Of yes, no and unknown entries; nothing for what is no loss of single entries, nor of pairs of them."""
     if name not in INSIDE and not hasattr(methods.find(name).module, "loss"):
@@ -66,6 +68,7 @@ def slopes(name: str) -> dict[str, Floats]:
     return {kind: regime(name, POINTS, KINDS[kind][0], LABELS, others=-KINDS[kind][0]) for kind in ("yes", "no")}
 
 
+@cache
 def plan(name: str) -> dict[str, list[float]]:
     """What the method plans with its default settings, epoch after epoch."""
     info, observed = methods.find(name), Labels.from_ternary(np.array([[1, -1], [-1, 1], [1, 1]], np.int8))
