@@ -13,29 +13,17 @@ import re
 import sys
 from pathlib import Path
 from statistics import median
-from typing import Any
-
-import numpy as np
 
 from partly import methods
-from partly.comparison import baselines, blocks, gap_map, lines, regimes
+from partly.comparison import baselines, blocks, gap_map, lines, method_picture
 from partly.comparison.blocks import Block, Row
 from partly.comparison.plan import read_experiment
 from partly.comparison.protocol import PROTOCOL
 from partly.methods import MethodInfo
-from partly.report import plots
 from partly.run import presets
 from partly.two_networks import TwoNetworks
 
 ROOT = Path(__file__).resolve().parent.parent
-LABELS = 20  # of the item whose entry the pictures of losses show
-POINTS = np.linspace(0.01, 0.99, 50)
-PICTURE = """\
-Left, where the method is a loss of single entries: its slope by the logit of an entry over the probability that it is
-given (above 0 it pushes towards no; an item of 20 labels, the others unknown; a schedule at its end). Right: of the
-unknown entries of 600 digits with the highest scores, as many as there are hidden yes, how many are hidden yes, epoch
-by epoch; grey is `assume-negative`. One short training of a small network, one seed (`benchmarks/watched.py`): a shape,
-and no ranking."""
 INDEX = """\
 # Methods
 
@@ -82,7 +70,7 @@ def pages(root: Path = ROOT) -> dict[str, bytes]:
     for name, info in methods.discover().items():
         ours = _of(name, races)
         made[f"methods/{name}.md"] = page(info, ours).encode()
-        made[f"methods/{name}.svg"] = picture(name, watched[name], watched["assume-negative"])
+        made[f"methods/{name}.svg"] = method_picture.picture(name, watched[name], watched["assume-negative"])
         rows.append(f"| [`{name}`](methods/{name}.md) | {info.summary} | {_above(ours)} | {_time(ours)} |\n")
     made["methods.md"] = (INDEX + "".join(rows)).encode()
     return made
@@ -133,10 +121,10 @@ def page(info: MethodInfo, races: list[Race]) -> str:
     words = [re.sub(r"^(Take it|Formula|Paper|Known no|Differs|Defaults):", r"**\1:**", text) for text in paragraphs]
     after = 1 + next(place for place, text in enumerate(words) if text.startswith("    "))  # the formula
     parts = [f"# {info.name}", summary, *words[:after]]
-    parts += [f"![Slope of the loss, and hidden yes found over the epochs]({info.name}.svg)"]
+    parts += [f"![What it learns from an entry, or plans, and hidden yes found over the epochs]({info.name}.svg)"]
     parts += [f"```\npartly train features.csv --labels labels.csv --method {info.name} --run runs/mine\n```"]
     parts += [*words[after:], "## Cost", _cost(info, races), *_settings(info), "## Evidence", _evidence(races)]
-    parts += ["## The picture", PICTURE, "All methods: [methods](../methods.md)."]
+    parts += ["## The picture", method_picture.words(info.name), "All methods: [methods](../methods.md)."]
     return "\n\n".join(parts) + "\n"
 
 
@@ -175,44 +163,6 @@ def _line(page: str, block: Block, row: Row) -> str:
 def _map(row: Row | None) -> str:
     found = row.mean() if row else None
     return f"{found.value:.3f}" if found else ""
-
-
-def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
-    """SVG: the slopes of a loss of entries, and what was found of the hidden yes."""
-    slopes = _slopes(name)
-    with plots.canvas(7.4 if slopes else 4.0, 2.6) as figure:
-        panels = np.atleast_1d(figure.subplots(1, 2 if slopes else 1))
-        looks = {"yes": (plots.YES, "-"), "no": (plots.NO, "--"), "unknown": (plots.COLOURS[0], ":")}
-        for kind, slope in slopes.items():
-            colour, dashes = looks[kind]
-            panels[0].plot(POINTS, slope, color=colour, ls=dashes, lw=2 if kind == "unknown" else 1.4, label=kind)
-        if slopes:
-            panels[0].set(xlabel="probability", ylabel="slope by the logit")
-            panels[0].legend(frameon=False)
-        for scenario, dashes in (("single-positive", "-"), ("uniform:0.2", "--")):
-            _found(panels[-1], naive[scenario], plots.PRIVILEGED, dashes, "")
-            _found(panels[-1], own[scenario], plots.COLOURS[3], dashes, scenario)
-        panels[-1].set(xlabel="epoch", ylabel="hidden yes found, %", ylim=(0, 100))
-        panels[-1].legend(frameon=False, loc="lower right")
-        panels[-1].xaxis.get_major_locator().set_params(integer=True)
-        return plots.svg(figure)
-
-
-def _slopes(name: str) -> dict[str, Any]:
-    """Of yes, no and unknown entries; nothing for what is no loss of single entries."""
-    if not hasattr(methods.find(name).module, "loss"):
-        return {}
-    found = {k: regimes.regime(name, POINTS, z, LABELS) for k, z in (("yes", 1), ("no", -1), ("unknown", 0))}
-    return found if any(np.abs(slope).max() > 0 for slope in found.values()) else {}
-
-
-def _found(axes: Any, shares: list[float], colour: str, dashes: str, label: str) -> None:
-    """A line over the epochs; a level for a method that has one."""
-    if len(shares) == 1:
-        axes.axhline(100 * shares[0], color=colour, ls=dashes, lw=1.5, label=label)
-    else:
-        epochs = range(1, len(shares) + 1)
-        axes.plot(epochs, [100 * one for one in shares], color=colour, ls=dashes, lw=1.5, label=label)
 
 
 # ---------------------------------------------------------------- recipes

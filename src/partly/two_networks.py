@@ -76,6 +76,11 @@ def disagree(f: Tensor, g: Tensor) -> Tensor:
     return ((f > 0) != (g > 0)).any(dim=1)
 
 
+def kept(clock: Clock, forget: float, ramp: float) -> float:
+    """The share of the items that is learned from, where the share `forget` is left out in the end."""
+    return 1 - forget * ramp_up(clock, ramp)
+
+
 def ramp_up(clock: Clock, ramp: float) -> float:
     """0 in the first epoch, and in equal steps up to 1, which is reached after the share `ramp` of all epochs."""
     end = ramp * clock.epochs

@@ -85,7 +85,7 @@ def test_told_keeps_what_is_known_and_takes_sparse_labels() -> None:
     [
         (["x,cat,1", "w,cat,"], r"q.csv:3: 'w'"),
         (["x,cat,1", "x,Cat,0"], r"q.csv:3: 'Cat' Did you mean 'cat'\?"),
-        (["x,cat,yes"], r"q.csv:2: 'yes'"),
+        (["x,cat,sure"], r"q.csv:2: 'sure'"),
         (["x,cat,1", "x,boat,1", "x,cat,0"], r"q.csv:4: no, but yes in .*q.csv:2"),
         (["x,boat,1"], r"q.csv:2: yes, but known to be no"),
         (["x,cat,1", "x,animal,0"], r"(?s)q.csv:2: 'cat' is yes and 'animal' is no.*q.csv:3"),

@@ -33,13 +33,24 @@ def test_what_is_written(file):
 
 
 @pytest.mark.parametrize(
-    "cell", ["yes", "no", "2", "-100", "NaN", "nan", "NA", "null", "None", "True", "1.00", "+1", " 1", "0.5", "?"]
+    "cell", ["y", "N", "2", "-100", "NaN", "nan", "NA", "null", "None", "yes!", "1.00", "+1", " 1", "0.5", "?"]
 )
 def test_other_spellings_are_refused(file, cell):
     told = refusal(file, f"item,cat,dog\nx,1,0\ny,,{cell}\n")
-    assert told.startswith(f"{file}: cells that are not 1 (yes), 0 (no) or blank (nobody said): 1\n")
+    assert told.startswith(f"{file}: cells that are not 1 or yes, 0 or no, or blank (nobody said): 1\n")
     assert f"\n  {file}:3: label 'dog': {cell!r}\n" in told
     assert "Labels.from_ternary" in told
+
+
+@pytest.mark.parametrize(("yes", "no"), [("yes", "no"), ("Yes", "NO"), ("True", "False"), ("TRUE", "false")])
+def test_words_that_leave_nothing_to_guess(file, yes, no):
+    file.write_text(f"item,cat,dog\nx,{yes},{no}\ny,,{yes}\n")
+    assert read_labels(file).ternary().tolist() == [[1, -1], [0, 1]]
+
+
+def test_a_column_of_names_is_told_how_names_are_written(file):
+    assert "a table of two columns: item,label" in refusal(file, 'item,tags\nx,"cat, dog"\ny,cat\n')
+    assert "two columns" not in refusal(file, "item,tags,cat\nx,cat,1\n")
 
 
 def test_all_wrong_cells_are_counted_over_all_blocks_and_the_lines_are_right(file, monkeypatch):

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from partly import methods
+from partly import losses, methods
 from partly.clock import Clock
 from partly.comparison.plan import method_and_settings
 from partly.errors import SettingError
@@ -21,19 +21,25 @@ from partly.report import plots
 
 Floats = npt.NDArray[np.float64]
 POINTS = np.linspace(0.005, 0.995, 199)
+INSIDE = {  # of methods that are more than a loss of entries, the one that is inside
+    "fully-supervised": losses.bce,
+    "l1r": losses.assume_negative,
+    "l2r": losses.assume_negative,
+    "p-asl": losses.partial_asymmetric,
+}
 
 
-def regime(method: str, p: Floats = POINTS, entry: int = 0, labels: int = 1) -> Floats:
+def regime(method: str, p: Floats = POINTS, entry: int = 0, labels: int = 1, others: int = 0) -> Floats:
     """d loss / d logit of an entry (+1 yes, -1 no, 0 unknown) with probability p [P], for a method that is a loss, with
     settings as in 'em[alpha=0.2]': above 0 it pushes towards no. Each entry is in an item of its own, whose other
-    labels are unknown, with probability one half. A loss with a schedule is taken at its end."""
+    labels are `others`, with probability one half. A loss with a schedule is taken at its end."""
     name, settings = method_and_settings(method)
-    loss = getattr(methods.find(name).module, "loss", None)
+    loss = getattr(methods.find(name).module, "loss", INSIDE.get(name))
     if loss is None:
         raise SettingError(f"{name} is not a loss of an entry: it has no gradient regime.")
     logits = torch.zeros(len(p), labels, dtype=torch.float64)
     logits[:, 0] = torch.logit(torch.from_numpy(p))
-    z = torch.zeros(logits.shape, dtype=torch.int8)
+    z = torch.full(logits.shape, others, dtype=torch.int8)
     z[:, 0] = entry
     end = [Clock(0, epoch=1)] if "clock" in inspect.signature(loss).parameters else []
     (found,) = torch.autograd.grad(loss(logits.requires_grad_(), z, *end, **settings).sum(), logits)

@@ -112,7 +112,7 @@ def _cells(table: Table) -> tuple[list[str], list[str], npt.NDArray[np.int8]]:
     items: list[str] = []
     labels: list[str] = []
     answers = [np.empty(0, np.int8)]
-    wrong = Faults(table, f"answers that are not 1 (yes), 0 (no), {CANNOT_TELL!r} or blank (nobody said)")
+    wrong = Faults(table, f"answers that are not 1 or yes, 0 or no, {CANNOT_TELL!r} or blank (nobody said)")
     for batch in table.batches(COLUMNS):
         item, label, answer = batch.columns
         z = ternary(answer, unsure=lambda cell: cell == CANNOT_TELL)

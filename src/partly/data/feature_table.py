@@ -21,6 +21,7 @@ from partly.data.tables import SUFFIXES, Table, is_table, open_table, text, writ
 from partly.data.wide import label_columns, refuse_bad_ids
 from partly.errors import DataError, listing
 from partly.items import Arrays, features
+from partly.items.columns import OF_WORDS
 
 HOLDS = "items"
 BLOCK = 1 << 14  # rows taken or written at a time, at most
@@ -116,6 +117,7 @@ def number_blocks(table: Table, columns: Sequence[str]) -> Iterator[tuple[list[s
         raise DataError(
             f"{table.path}: columns that are not numbers: {len(text_columns)}"
             + listing(text_columns.values(), len(text_columns))
+            + f"\n{OF_WORDS}"
         )
 
 

@@ -39,12 +39,13 @@ TAB = ".tsv"  # a table with tabs in the place of commas
 BLOCK_BYTES = 1 << 23  # of a CSV file, held at a time; a row must fit
 BLOCK_CELLS = 1 << 22  # of a Parquet file, held at a time
 GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes per column
-SPELLINGS = "1 (yes), 0 (no) or blank (nobody said)"
+SPELLINGS = "1 or yes, 0 or no, or blank (nobody said)"
 MOST = 5  # faults told in full
 WRONG = 2  # an entry that is not spelled in one of these ways
 UNSURE = 3  # one of which it is said that nobody is sure
 # Numbers that are equal are one key here: 1.0, True and Decimal(1) are found under 1.
 MEANING: dict[object, int] = {1: 1, 0: -1, "1": 1, "0": -1, "1.0": 1, "0.0": -1, "": 0, None: 0}
+WORDS = {"yes": 1, "true": 1, "no": -1, "false": -1}  # in capitals too
 
 
 class CsvTable:
@@ -260,9 +261,15 @@ def ternary(column: Any, unsure: Callable[[object], bool] = lambda _: False) -> 
     except pa.ArrowNotImplementedError:  # lists and the like
         return np.full(len(column), WRONG, np.int8)
     cells = encoded.dictionary.to_pylist()
-    meaning = [MEANING.get(cell, UNSURE if unsure(cell) else WRONG) for cell in cells]
+    meaning = [meant(cell, UNSURE if unsure(cell) else WRONG) for cell in cells]
     codes: npt.NDArray[np.int32] = encoded.indices.fill_null(len(meaning)).to_numpy(zero_copy_only=False)
     return np.array([*meaning, 0], np.int8)[codes]
+
+
+def meant(cell: object, otherwise: int) -> int:
+    """+1, -1 or 0, or else what is said for a cell that is none of `SPELLINGS`."""
+    word = cell.lower() if isinstance(cell, str) else ""
+    return WORDS.get(word, MEANING.get(cell, otherwise))
 
 
 def text(column: Any, name: str, path: Path) -> Any:

@@ -1,5 +1,5 @@
-"""Wide form: a row per item, a column per label; a cell is 1 (yes), 0 (no) or blank (nobody said). A column `split` may
-say which items are to test on."""
+"""Wide form: a row per item, a column per label; a cell is 1 or yes, 0 or no, or blank (nobody said). A column `split`
+may say which items are to test on."""
 
 from __future__ import annotations
 
@@ -74,8 +74,12 @@ def read_cells(
             faults.add([i + len(ids) for i, _ in places], cells)
         ids += text(batch.column(0), called, table.path).to_pylist()
         blocks.append(_smaller(meaning.settled(z)))
+    names_inside = (
+        " Names of labels have a row each, in a table of two columns: item,label." if len(labels) == 1 else ""
+    )
     wrong.refuse(
         "Write 1, 0 or nothing; for other encodings make Labels in Python (see Labels.from_ternary and others)."
+        + names_inside
     )
     open_ones.refuse(how_to_say("uncertain"))
     refuse_bad_ids(table, ids)
@@ -113,9 +117,9 @@ def label_columns(table: Table) -> list[str]:
     """All columns but the one that holds the ids."""
     if ID not in table.header:
         raise DataError(
-            f"{table.place(-1)}: there is no column {ID!r}. A wide file has one, for the ids; a long file has the "
-            f"columns {', '.join(LONG)}, or the first two where every row is a yes. This one begins "
-            f"{', '.join(table.header[:5])}."
+            f"{table.place(-1)}: there is no column {ID!r}. Give the column with the ids this name, or add one. "
+            f"(Labels may have the columns {', '.join(LONG)}, or the first two where every row is a yes.) "
+            f"This one begins {', '.join(table.header[:5])}."
         )
     return [name for name in table.header if name != ID]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from partly.data.tables import open_table
+from partly.data.tables import WORDS, open_table
 from partly.data.wide import label_columns
 from partly.diagnosis.finding import Finding
 
@@ -24,12 +24,12 @@ MEANINGS = {
 
 
 def of_table(path: Path) -> Counter[str]:
-    """How often which cell occurs in a wide table."""
+    """How often which cell occurs in a wide table, but for the words that are read as they are."""
     table = open_table(path)
     found: Counter[str] = Counter()
     for batch in table.batches(label_columns(table)):
         for column in batch.columns:
-            found.update(map(str, column.to_pylist()))
+            found.update(cell for cell in map(str, column.to_pylist()) if cell.lower() not in WORDS)
     return found
 
 

@@ -15,6 +15,8 @@ from partly.items.contract import Items
 from partly.items.sparse_rows import SparseRows
 from partly.labels.names import Names
 
+OF_WORDS = "Leave them out, or make numbers of them (pandas.get_dummies, scikit-learn's OneHotEncoder)."  # columns
+
 
 def in_order(items: Items, names: Names | None) -> Items:
     """These items with their features in the order of `names`; as they are where either side has none, since then
@@ -78,11 +80,7 @@ def words_in(table: Any) -> str:
             found.append(f"{name!r}: {next(cell for cell in column if not _is_number(cell))!r}")
     if not found:
         return ""
-    return (
-        f"X: columns that are not numbers: {len(found)}"
-        + listing(found, len(found))
-        + "\nLeave them out, or make numbers of them (pandas.get_dummies, scikit-learn's OneHotEncoder)."
-    )
+    return f"X: columns that are not numbers: {len(found)}" + listing(found, len(found)) + f"\n{OF_WORDS}"
 
 
 def _is_number(cell: Any) -> bool:

@@ -86,6 +86,11 @@ class Method(nn.Module):
         the steps of an epoch are over, and the clock is still in it. Settings, clock and state decide."""
         return True
 
+    def plan(self, clock: Clock) -> dict[str, float]:
+        """What changes with the epochs whatever is learned, in words: a share that grows, or a phase, 1 once it has
+        begun. From settings and clock alone; the method's page shows it."""
+        return {}
+
     def weighs(self) -> str:
         """Whose losses it weighs, where they count differently: "entries", "items", or "" where it cannot."""
         return ""

@@ -101,9 +101,12 @@ class Cls(TwoNetworks):
         """Once entries are left out: before, all that is unknown is taken for no."""
         return ramp_up(clock, self.ramp) > 0
 
-    def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor:
+    def plan(self, clock: Clock) -> dict[str, float]:
         reached = ramp_up(clock, self.ramp)
-        high, low = reached * self.tau_h, reached * self.tau_l
+        return {"largest losses left out": reached * self.tau_h, "smallest losses left out": reached * self.tau_l}
+
+    def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor:
+        high, low = self.plan(clock).values()
         return self._side(f, g, z, high, low) + self._side(g, f, z, high, low)
 
     def _side(self, own: Tensor, peer: Tensor, z: Tensor, high: float, low: float) -> Tensor:

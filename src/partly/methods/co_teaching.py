@@ -29,7 +29,7 @@ from torch import Tensor
 from partly.clock import Clock
 from partly.errors import within
 from partly.method import Task
-from partly.two_networks import Predict, TwoNetworks, co_teaching_loss, ramp_up
+from partly.two_networks import Predict, TwoNetworks, co_teaching_loss, kept, ramp_up
 
 SEARCH = {"forget": (0.0, 0.5), "ramp": (0.0, 1.0)}
 IN_PAPERS = ("Co-teaching",)
@@ -45,5 +45,8 @@ class CoTeaching(TwoNetworks):
         """Once items are left out."""
         return ramp_up(clock, self.ramp) > 0
 
+    def plan(self, clock: Clock) -> dict[str, float]:
+        return {"items left out": 1 - kept(clock, self.forget, self.ramp)}
+
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        return co_teaching_loss(f, g, z, 1 - self.forget * ramp_up(clock, self.ramp))
+        return co_teaching_loss(f, g, z, kept(clock, self.forget, self.ramp))

@@ -28,7 +28,7 @@ from torch import Tensor
 from partly.clock import Clock
 from partly.errors import within
 from partly.method import Task
-from partly.two_networks import Predict, TwoNetworks, co_teaching_loss, disagree, ramp_up
+from partly.two_networks import Predict, TwoNetworks, co_teaching_loss, disagree, kept
 
 SEARCH = {"forget": (0.0, 0.5), "ramp": (0.0, 1.0), "warmup": (0.0, 0.9)}
 IN_PAPERS = ("Co-teaching+",)
@@ -52,6 +52,9 @@ class CoTeachingPlus(TwoNetworks):
         """Once those on which both agree are left out."""
         return clock.epoch >= self.warmup * clock.epochs
 
+    def plan(self, clock: Clock) -> dict[str, float]:
+        return {"items on which both agree are left out": self.settled(clock)}
+
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         among = disagree(f, g) if self.settled(clock) else None
-        return co_teaching_loss(f, g, z, 1 - self.forget * ramp_up(clock, self.ramp), among)
+        return co_teaching_loss(f, g, z, kept(clock, self.forget, self.ramp), among)

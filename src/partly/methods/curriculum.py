@@ -110,6 +110,9 @@ class Curriculum(Method):
         starts = [min(math.ceil(share * epochs - 1e-9), epochs - 1) for share in ROUNDS]
         return starts[:1] if self.strategy == "two-steps" else starts
 
+    def plan(self, clock: Clock) -> dict[str, float]:
+        return {"rounds of labelling": sum(0 < start <= clock.epoch for start in self.rounds(clock.epochs))}
+
     @torch.no_grad()
     def _relabel(self, pool: Pool, clock: Clock) -> None:
         if self.recompute:

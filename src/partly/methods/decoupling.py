@@ -45,6 +45,9 @@ class Decoupling(TwoNetworks):
         """Once those on which both agree are left out."""
         return clock.epoch >= self.warmup * clock.epochs
 
+    def plan(self, clock: Clock) -> dict[str, float]:
+        return {"items on which both agree are left out": self.settled(clock)}
+
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         items = disagree(f, g) if self.settled(clock) else torch.ones_like(z[:, 0], dtype=torch.bool)
         return mean_of(losses.assume_negative(f, z) + losses.assume_negative(g, z), items)

@@ -88,6 +88,9 @@ class EMAPL(Method):
             return 0.0
         return self.share * (clock.epoch - first + 1) / (clock.epochs - first)
 
+    def plan(self, clock: Clock) -> dict[str, float]:
+        return {"unknown entries with a belief": self.share_at(clock)}
+
     @torch.no_grad()
     def _relabel(self, pool: Pool, share: float) -> None:
         scores = self._scores(pool)

@@ -63,9 +63,16 @@ class Fast0Tag(Method):
                 weight.copy_(label_vectors(vectors, task.observed.names, size))
         self.optimiser = task.optimiser(self.network.parameters())
 
+    def _ranks(self, clock: Clock) -> bool:
+        """Whether the order of labels is learned by now, and no longer each by itself."""
+        return clock.progress >= self.warmup
+
+    def plan(self, clock: Clock) -> dict[str, float]:
+        return {"the order of labels is learned": self._ranks(clock)}
+
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x)
-        if clock.progress < self.warmup:
+        if not self._ranks(clock):
             loss = bce(logits, batch.z).mean()
         else:
             loss = rank_net(logits, batch.z, unknown_as_no=self.unknown_as_no).mean()

@@ -176,6 +176,9 @@ class Imcl(Method):
         """Once similar items are looked at."""
         return clock.epoch >= self._first(clock)
 
+    def plan(self, clock: Clock) -> dict[str, float]:
+        return {"similar items are looked at": self.settled(clock)}
+
     def _of(self, pool: Pool, index: Tensor, classes: Tensor) -> Candidates:
         """Items of a pool; classes [N] of all that are in it."""
         return Candidates.joined(self._seen(pool.take(part), classes)[1] for part in index.split(ENCODED))

@@ -29,7 +29,7 @@ from partly import losses, selection
 from partly.clock import Clock
 from partly.errors import within
 from partly.method import Task
-from partly.two_networks import Predict, TwoNetworks, mean_of, ramp_up
+from partly.two_networks import Predict, TwoNetworks, kept, mean_of, ramp_up
 
 SEARCH = {"forget": (0.0, 0.5), "agreement": (0.05, 0.9), "ramp": (0.0, 1.0)}
 IN_PAPERS = ("JoCoR",)
@@ -53,11 +53,14 @@ class Jocor(TwoNetworks):
         """Once items are left out."""
         return ramp_up(clock, self.ramp) > 0
 
+    def plan(self, clock: Clock) -> dict[str, float]:
+        return {"items left out": 1 - kept(clock, self.forget, self.ramp)}
+
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         own = losses.assume_negative(f, z) + losses.assume_negative(g, z)
         joint = (1 - self.agreement) * own + self.agreement * divergence(f, g)
         fit = joint.detach().mean(dim=1)
-        keep = 1 - self.forget * ramp_up(clock, self.ramp)
+        keep = kept(clock, self.forget, self.ramp)
         return mean_of(joint, selection.small_loss(fit, torch.ones_like(fit, dtype=torch.bool), keep))
 
 

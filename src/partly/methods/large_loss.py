@@ -72,11 +72,14 @@ class LargeLoss(Method):
         if self.scheme == "correct-permanently":
             entries = losses.assume_negative(logits, self._turned(logits, batch.index, clock))
         else:
-            share = self.share * clock.epoch / clock.epochs
+            (share,) = self.plan(clock).values()
             entries = losses.large_loss(logits, batch.z, share=share, correct=self.scheme == "correct")
         loss = entries.mean()
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
+
+    def plan(self, clock: Clock) -> dict[str, float]:
+        return {"unknown entries left out, or turned": self.share * clock.epoch / clock.epochs}
 
     def settled(self, clock: Clock) -> bool:
         """From the second epoch on; in the first it is `assume-negative`."""

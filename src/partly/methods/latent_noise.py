@@ -80,6 +80,9 @@ class LatentNoise(Method):
         """Whether what is said is trained by now, and no longer what is there by itself."""
         return clock.progress >= self.warmup
 
+    def plan(self, clock: Clock) -> dict[str, float]:
+        return {"what is said is learned": self._said(clock)}
+
     def settled(self, clock: Clock) -> bool:
         """Once a step of the second phase was made; its last step decides."""
         return self._said(replace(clock, step=clock.steps - 1))

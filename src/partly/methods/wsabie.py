@@ -69,9 +69,16 @@ class Wsabie(Method):
         self._shorten()
         self.optimiser = task.optimiser(self.network.parameters())
 
+    def _ranks(self, clock: Clock) -> bool:
+        """Whether the order of labels is learned by now, and no longer each by itself."""
+        return clock.progress >= self.warmup
+
+    def plan(self, clock: Clock) -> dict[str, float]:
+        return {"the order of labels is learned": self._ranks(clock)}
+
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x)
-        if clock.progress < self.warmup:
+        if not self._ranks(clock):
             loss = bce(logits, batch.z).mean()
         else:
             yes, no = sides(batch.z, self.unknown_as_no)
