@@ -22,7 +22,7 @@ from torch import Tensor
 
 from partly import checkpoint, metrics
 from partly.checkpoint import Home
-from partly.clock import Clock, seed_for
+from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, PartlyError, Stopped, listing
 from partly.items import Items, at_once, streamed
 from partly.labels import Labels, scored
@@ -122,11 +122,12 @@ def train(
         while clock.epoch < clock.epochs and not progress.finished:
             for logs in _epoch(method, pool, clock):
                 _add(progress.sums, logs)
-                progress.seconds = time.monotonic() - started
+                now = time.monotonic()
+                progress.seconds = now - started
                 if watch:
                     watch(clock, logs)
                 # Asked once: a signal between two questions would be heard and not saved for.
-                stopping, due = group.asked(bool(stop()), group.first and time.monotonic() - saved >= save_seconds)
+                stopping, due = group.asked(bool(stop()), now - saved >= save_seconds and group.first)
                 if home is not None and (stopping or due):
                     _save_together(home, method, clock, progress, group)
                     saved = time.monotonic()
@@ -247,12 +248,12 @@ def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float
     """The rest of the epoch under way, a safe point at every yield; the clock already stands at the next step."""
     method.train()
     if clock.step == 0:
-        _seed(clock, "begin")
+        _seed(next(clock.seeds("begin")))
         method.begin_epoch(pool, clock)
     steps = method.epoch(pool, clock)
-    while True:
+    for seed in clock.seeds("step"):
         # Dropout and the like draw from torch's global generator: it is set anew for each step, never carried over.
-        _seed(clock, "step")
+        _seed(seed)
         logs = next(steps, None)
         if logs is None:
             return
@@ -388,9 +389,8 @@ def _stop_requests(wanted: bool) -> Iterator[Callable[[], int]]:
             signal.signal(number, handler)
 
 
-def _seed(clock: Clock, purpose: str) -> None:
+def _seed(seed: int) -> None:
     # Not torch.manual_seed: where no GPU is in use it formats a stack trace at each call, half a millisecond a step.
-    seed = seed_for(clock.seed, clock.epoch, clock.step, purpose)
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)
