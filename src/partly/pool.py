@@ -88,8 +88,8 @@ class Pool:
         return Batch(there, z, index.to(self.device), weights)
 
     def _labels(self, parts: Sequence[Tensor]) -> Iterator[Tensor]:
-        """z [B, L] of part after part. Rows of many small parts are picked at once: to ask for them takes longer than to
-        copy them, of sparse labels much longer."""
+        """z [B, L] of part after part. Rows of many small parts are picked at once: to ask takes longer than to copy
+        them, of sparse labels much longer."""
         many = max(1, PICKED // max(1, self.batch_size * self.labels.shape[1]))
         for start in range(0, len(parts), many):
             some = parts[start : start + many]
