@@ -29,7 +29,10 @@ COMMANDS = {
 TRAINING = {
     "import torch": ["-c", "import torch"],
     "import of train": ["-c", "import partly.commands.train"],
-    "partly train": "-m partly train x.npy --labels y.npz --method em --epochs 2 --run run".split(),
+    "partly train": [
+        *("-m", "partly", "train", "x.npy", "--labels", "y.npz"),
+        *("--method", "em", "--epochs", "2", "--run", "run"),
+    ],
 }
 
 

@@ -122,12 +122,11 @@ def train(
         while clock.epoch < clock.epochs and not progress.finished:
             for logs in _epoch(method, pool, clock):
                 _add(progress.sums, logs)
-                now = time.monotonic()
-                progress.seconds = now - started
+                progress.seconds = time.monotonic() - started
                 if watch:
                     watch(clock, logs)
                 # Asked once: a signal between two questions would be heard and not saved for.
-                stopping, due = group.asked(bool(stop()), now - saved >= save_seconds and group.first)
+                stopping, due = group.asked(bool(stop()), time.monotonic() - saved >= save_seconds and group.first)
                 if home is not None and (stopping or due):
                     _save_together(home, method, clock, progress, group)
                     saved = time.monotonic()
@@ -188,18 +187,21 @@ def predict(
     method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Probabilities [N, L], without side effects on the method."""
-    scores = logits(method, items, batch_size, known)
-    probabilities: npt.NDArray[np.float32] = expit(scores, out=scores)
-    return probabilities
+    return _whole(expit, method, items, batch_size, known)
 
 
 def logits(
     method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Logits [N, L], without side effects on the method; `known` is what its network may be told of the items."""
+    return _whole(np.positive, method, items, batch_size, known)
+
+
+def _whole(made: np.ufunc, method: Method, items: Items, *how: Any) -> npt.NDArray[np.float32]:
+    """What is made of the logits, [N, L], block after block while they are in the cache."""
     scores = np.empty((len(items), method.task.labels), np.float32)
-    for rows, block in scored.in_order(logit_blocks(method, items, batch_size, known)):
-        scores[rows] = block
+    for rows, block in scored.in_order(logit_blocks(method, items, *how)):
+        made(block, out=scores[rows])
     return scores
 
 

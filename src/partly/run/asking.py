@@ -23,10 +23,11 @@ from partly.run.feature_cache import made_once
 from partly.run.fitting import Fitted, calibrate, fit
 from partly.run.folder import read_description
 from partly.run.memory import entry_memory
-from partly.run.recipe import Recipe, complete, within_budget
+from partly.run.recipe import OPEN, Recipe, complete, within_budget
 from partly.run.starting import sources_of, warm_start
 from partly.training import Validation
 
+LEFT_OPEN = {**dict.fromkeys(OPEN), "method": "auto", "head": "auto", "hierarchy": None}
 FOLDS = 5  # where held-out scores are needed, and nobody says how many
 
 
@@ -46,8 +47,10 @@ class Asked:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
         """By the names of the parameters; others are no matter of this."""
-        own = {name: given[name] for name in cls.__dataclass_fields__.keys() & given.keys() - {"recipe"}}
-        return cls({name: given.get(name) for name in Recipe.__dataclass_fields__}, **own)
+        recipe = LEFT_OPEN | {name: given[name] for name in Recipe.__dataclass_fields__ if name in given}
+        return cls(
+            recipe, **{name: given[name] for name in cls.__dataclass_fields__ if name in given and name != "recipe"}
+        )
 
     @cached_property
     def hierarchy(self) -> Hierarchy | None:
