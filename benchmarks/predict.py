@@ -1,11 +1,16 @@
 """What `partly predict` takes for few items and for many: memory must not follow their number.
 
     python benchmarks/predict.py [pictures] [texts] [labels]
+    python benchmarks/predict.py --by-hand
 
 A row per size: peak resident memory of the process that predicts, and seconds. `pictures`: JPEGs of 320 x 240 in a
 folder; `texts`: JSON lines of a kilobyte each; `labels`: features of 8 numbers and 5,000 labels, to `.csv` and to
 `.parquet`. The growth in the last column is bytes for each further item: what the listing needs (a path, an id), and
 not the item or its scores.
+
+`--by-hand`: instead, scores of features in memory with a linear head (`training.logits` and `training.predict`) beside
+what one would write by hand, `torch.addmm(...).sigmoid_()` on features that need no standardising: a row per size,
+the least seconds of CPU of some turns of all three, one thread.
 """
 
 from __future__ import annotations
@@ -23,17 +28,20 @@ import numpy as np
 import torch
 from PIL import Image
 
-from partly import Classifier, Labels
+from partly import Classifier, Labels, training
 from partly.commands.predict import predict
-from partly.items import texts
+from partly.items import as_items, texts
+from partly.run import Recipe
 
 Written = Callable[[Path, int], Path]
+SIZES = ((20_000, 1280, 20), (20_000, 512, 80), (100_000, 64, 20), (5_000, 512, 5_000))
 WORDS = ["partly", "known", "label", "picture", "sheep", "unknown", "yes", "no", "between", "a"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kinds", nargs="*", default=[])
+    parser.add_argument("--by-hand", action="store_true")
     parser.add_argument("--of", nargs=3, help="predict in this process: RUN DATA OUT")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -42,6 +50,10 @@ def main() -> None:
         begun = time.perf_counter()
         predict(Path(run), data, Path(out))
         print(status("VmHWM"), time.perf_counter() - begun)
+        return
+    if options.by_hand:
+        for size in SIZES:
+            beside_hand(*size)
         return
     for kind in options.kinds or KINDS:
         model, written, sizes, outs = KINDS[kind]
@@ -62,6 +74,29 @@ def rows(kind: str, folder: Path, model: Classifier, written: Written, sizes: tu
         grown = "" if before is None else f"{(peak - before[1]) * 2**20 / (count - before[0]):8.0f} B an item"
         print(f"{kind:9} {out:14} {count:7} items {peak:7.0f} MB {seconds:7.1f} s {grown}", flush=True)
         before = count, peak
+
+
+def beside_hand(items: int, features: int, labels: int, turns: int = 7) -> None:
+    """Print a row."""
+    x = np.random.default_rng(0).standard_normal((items, features), np.float32)
+    given, plain = as_items(x), torch.from_numpy(x)
+    method = Recipe("bce", "linear", head_settings={"solve": False}).build(given, labels)
+    weight, bias = torch.randn(features, labels), torch.zeros(labels)
+
+    def by_hand() -> None:
+        with torch.inference_mode():
+            torch.addmm(bias, plain, weight).sigmoid_()
+
+    jobs = (by_hand, lambda: training.logits(method, given), lambda: training.predict(method, given))
+    hand, logits, both = map(min, zip(*([seconds(job) for job in jobs] for _ in range(turns)), strict=True))
+    size = f"{items} x {features} x {labels}"
+    print(f"{size:22} by hand {hand * 1e3:6.0f} ms, logits {logits / hand:4.1f} x, probabilities {both / hand:4.1f} x")
+
+
+def seconds(job: Callable[[], object]) -> float:
+    begun = time.process_time()
+    job()
+    return time.process_time() - begun
 
 
 def of_pictures() -> Classifier:

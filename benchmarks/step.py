@@ -1,11 +1,13 @@
 """Time per step of every method, loop included, over plain hand-written torch BCE on the same network.
 
-    python benchmarks/step.py [--head mlp] [--rounds 7] [--methods bce,cls[ramp=0]]
+    python benchmarks/step.py [--head mlp] [--rounds 7] [--methods bce,cls[ramp=0]] [--parts]
 
 Both sides train the same layers with the same optimiser on 5,717 x 1,280 features and 20 labels at batch 128, step by
 step also where a head could be solved. The plain side standardises its features once, picks rows by index_select and
 asks for no number. The epochs of the two sides alternate; a row is the best epoch of each in seconds of CPU, since a
-busy machine slows some more than others, and the median of the ratios of neighbouring epochs beside it.
+busy machine slows some more than others, and the median of the ratios of neighbouring epochs beside it. The plain side
+computes what `assume-negative` does; other methods have other losses. `--parts`: beside each method, what its step
+takes without some parts of it, which the plain side has no use for.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -24,11 +27,17 @@ from partly.clock import Clock
 from partly.comparison.plan import method_and_settings
 from partly.items import as_items
 from partly.labels import Labels
-from partly.networks import find_head
+from partly.method import Task
+from partly.networks import Standardise, find_head
 from partly.pool import Pool
 from partly.run import Recipe
 
 ITEMS, WIDTH, LABELS, BATCH = 5717, 1280, 20, 128
+PARTS = {
+    "standardising": patch.object(Standardise, "forward", lambda self, x: x),
+    "the seed": patch.object(training, "_seed", lambda seed: None),
+    "the rate": patch.object(Task, "rate", lambda self, clock: self.lr),
+}
 
 
 def main() -> None:
@@ -36,6 +45,7 @@ def main() -> None:
     parser.add_argument("--head", default="mlp")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--methods", default="")
+    parser.add_argument("--parts", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     rng = np.random.default_rng(0)
@@ -47,6 +57,10 @@ def main() -> None:
     for name in options.methods.split(",") if options.methods else methods.discover():
         mine, best, median = compare(name, options.head, pool, options.rounds)
         print(f"{name:24} {mine * 1e3:10.3f} {best:11.3f} {median:8.3f}", flush=True)
+        for part, without in PARTS.items() if options.parts else ():
+            with without:
+                mine, best, median = compare(name, options.head, pool, options.rounds)
+            print(f"{'  without ' + part:24} {mine * 1e3:10.3f} {best:11.3f} {median:8.3f}", flush=True)
 
 
 def compare(name: str, head: str, pool: Pool, rounds: int) -> tuple[float, float, float]:

@@ -6,11 +6,12 @@ import hashlib
 import os
 import subprocess
 import sys
+from itertools import islice
 
 import pytest
 import torch
 
-from partly.clock import Clock, seed_for
+from partly.clock import AHEAD, Clock, seed_for
 
 DRAW = """
 from partly.clock import Clock, seed_for
@@ -91,3 +92,9 @@ def test_time_goes_on() -> None:
     assert (clock.epoch, clock.step, clock.progress) == (2, 0, 1)
     clock.tick()
     assert clock.progress == 1
+
+
+def test_seeds_go_on_from_where_the_clock_stands() -> None:
+    clock = Clock(3, epoch=2, step=5)
+    found = list(islice(clock.seeds("step"), 2 * AHEAD))
+    assert found == [seed_for(3, 2, step, "step") for step in range(5, 5 + 2 * AHEAD)]

@@ -176,3 +176,14 @@ backbones.find("hf:anything"), backbones.find("minilm")
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_training_by_the_command_line_needs_no_scikit_learn() -> None:
+    """It takes longer to import than everything else but torch, and only who uses `Classifier` has a use for it."""
+    program = """
+import sys
+import partly.commands.train
+heavy = {"sklearn", "pandas", "scipy.stats"}
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -117,3 +117,16 @@ def test_items_of_every_kind_give_the_same_batches(items: int, batch_size: int) 
     for others in (as_items(sp.csr_array(x)), as_items(torch.cat([x, x]))[items:]):
         other = dataclasses.replace(pool, items=others)
         assert all(same(*pair) for pair in zip(pool.batches(Clock(0)), other.batches(Clock(0)), strict=True))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_labels_that_are_picked_some_batches_at_a_time_are_those_of_their_items(
+    sparse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("partly.pool.PICKED", 2 * 4 * 3)  # two batches of four items x three labels
+    pool = make(30, sparse=sparse)
+    z = torch.tensor(pool.labels.rows(slice(None)))
+    for batches in (list(pool.batches(Clock(0))), list(pool.in_order())):
+        assert [len(batch.z) for batch in batches] == [4] * 7 + [2]
+        assert all(torch.equal(batch.z, z[batch.index]) for batch in batches)
+    assert all(torch.equal(given, z[index]) for index, given in pool.labels_in_order())

@@ -7,13 +7,17 @@ same numbers as one that never stopped.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     import torch
+
+AHEAD = 16  # steps
 
 
 def seed_for(*parts: int | str) -> int:
@@ -83,6 +87,12 @@ class Clock:
 
     def rng(self, purpose: str) -> np.random.Generator:
         return np.random.default_rng(seed_for(self.seed, self.epoch, self.step, purpose))
+
+    def seeds(self, purpose: str) -> Iterator[int]:
+        """One for each step of the epoch from here on; some are worked out at once, since between steps, when nothing
+        of this is in the cache, each would take five times as long."""
+        for start in count(self.step, AHEAD):
+            yield from [seed_for(self.seed, self.epoch, step, purpose) for step in range(start, start + AHEAD)]
 
     def epoch_rng(self, purpose: str) -> np.random.Generator:
         """The same for all steps of an epoch: the order of the items, for one."""

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.special import expit, logit
+from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -22,18 +22,12 @@ from partly.errors import DataError, LabelError, SettingError, did_you_mean
 from partly.items import Items
 from partly.labels import Hierarchy, Labels
 from partly.labels.frames import checked_kind, framed
-from partly.labels.hierarchy import as_hierarchy
 from partly.labels.pairing import paired
 from partly.labels.scored import in_order
 from partly.labels.weights import checked_weights
 from partly.networks.own_parts import Part
-from partly.processes.devices import device_of
-from partly.processes.launched import launched
-from partly.report.bar import watcher
 from partly.scikit_learn import NO_PARTIAL_FIT, classes_of, multi_label
 from partly.training import Validation
-
-FOLDS = 5  # where held-out scores are needed, and nobody says how many
 
 
 class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -204,70 +198,21 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x, labels, recipe = self.prepare(X, Y)
         weights = checked_weights(sample_weight, labels)
         held_out = None if validation is None else self._held_out(validation, labels.names)
-        kept = run.entry_memory(recipe, x, labels, held_out, copies=int(self.run_dir is None))
-        with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress and launched().first) as watch:
-            folder = None if self.run_dir is None else Path(self.run_dir)
-            how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
-            how |= {"weights": weights}
-            start = self._start(start_from, heirs, recipe, x, labels)
-            fitted = run.fit(recipe, x, labels, validation=held_out, start=start, **how)
-            if self._folds is not None and not fitted.crosses:
-                fitted.out_of_fold = run.cross_fit(recipe, x, labels, self._folds, **how)
-            found = None
-            if self._calls:
-                own = fitted.thresholds if fitted.chooses else None
-                found = calling.calibration_of(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
-            run.calibrate(fitted, found)
-            return self.take(fitted)
-
-    def _start(
-        self, folder: str | Path | None, heirs: Any, recipe: run.Recipe, x: Items, labels: Labels
-    ) -> dict[str, Any] | None:
-        """The weights to begin with, if not fresh ones."""
-        if folder is None:
-            return None
-        hierarchy = None if self.hierarchy is None else as_hierarchy(self.hierarchy)
-        before = run.read_description(Path(folder))["labels"]
-        return run.warm_start(Path(folder), recipe, x, labels, run.sources_of(labels.names, before, heirs, hierarchy))
-
-    @property
-    def _calls(self) -> bool:
-        """Whether probabilities or thresholds are to be found on held-out entries."""
-        return self.calibrate is not None or self.thresholds is not None
-
-    @property
-    def _folds(self) -> int | None:
-        """Into how many parts the items are cut, for further models."""
-        return FOLDS if self.folds is None and self._calls else self.folds
+        return self.take(self._asked().train(x, labels, recipe, self.reason_, held_out, weights, start_from, heirs))
 
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
-        x = self.first_stage(self._items(X, reset=True))
-        labels = self._deduced(paired(len(x), Y, beside=X))
-        if not labels.known_per_item().any():
-            raise LabelError(
-                f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
-            )
-        recipe, self.reason_ = run.complete(self._asked(), x, labels)
-        x = recipe.shown(x)
+        x = self._items(X, reset=True)
+        x, labels, recipe, self.reason_ = self._asked().complete(x, paired(len(x), Y, beside=X))
         self._remember(x)
-        if self.budget is not None:
-            recipe = run.within_budget(recipe, self.budget)
-        calling.check(self.calibrate, self.thresholds)
-        if self._folds is not None:
-            run.check_folds(self._folds, *labels.shape)
         return x, labels, recipe
 
-    def _deduced(self, labels: Labels) -> Labels:
-        """With all that follows from the hierarchy; contradictions are named."""
-        return labels if self.hierarchy is None else as_hierarchy(self.hierarchy).deduce(labels)
+    def _asked(self) -> run.Asked:
+        return run.Asked.of(vars(self))
 
     def first_stage(self, x: Items) -> Items:
         """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
-        return run.made_once(x, auto.backbone(self._asked(), x), device_of(self.device))
-
-    def _asked(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in run.Recipe.__dataclass_fields__}
+        return self._asked().first_stage(x)
 
     def take(self, fitted: run.Fitted) -> Self:
         """Become the model that a run has left behind."""
@@ -277,7 +222,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.best_epoch_ = fitted.progress.best_epoch
         self.label_names_ = fitted.names
         self.classes_ = classes_of(fitted.names)
-        self.reason_ = fitted.method.notes.get("reason", self.reason_)
+        self.reason_ = fitted.reason or fitted.method.notes.get("reason", self.reason_)
         self.thresholds_ = fitted.thresholds
         self.calibration_ = fitted.calibration
         return self
@@ -335,12 +280,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Items to be scored, and what is known of them; both checked."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
-        return x, None if known is None else self._deduced(paired(len(x), known, self.label_names_, "known", X))
+        return x, None if known is None else self._asked().deduced(paired(len(x), known, self.label_names_, "known", X))
 
     def predict_proba(self, X: Any, known: Any = None) -> Any:
         """Probability of yes [N, L]; for `known` see `decision_function`."""
-        logits = self._logits(X, known)
-        return self._shown(expit(logits, out=logits), X)
+        return self._shown(self.fitted_.predict(*self._asked_of(X, known)), X)
 
     def predict_proba_blocks(self, X: Any, known: Any = None) -> Iterator[npt.NDArray[np.float32]]:
         """What `predict_proba` gives, as arrays [B, L] of item after item: for more of them than scores can be held of.
@@ -425,7 +369,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
         x = self.first_stage(self._items(validation[0], reset=False))
         labels = paired(len(x), validation[1], names, "validation", validation[0])
-        return Validation(x, self._deduced(labels))
+        return Validation(x, self._asked().deduced(labels))
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
@@ -519,7 +463,7 @@ def calibrate(
     fitted.calibration = None  # found on the method's own logits, whatever was there before
     made: Classifier = copy.copy(model).set_params(calibrate=method, thresholds=thresholds)
     scores = made.take(fitted)._logits(X, None)
-    known = made._deduced(paired(len(scores), labels, model.label_names_, "labels", X))
+    known = made._asked().deduced(paired(len(scores), labels, model.label_names_, "labels", X))
     own = fitted.thresholds if fitted.chooses else None
     fitted.calibration = calling.calibration_of(scores, known, method, thresholds, own)
     return made.take(fitted)

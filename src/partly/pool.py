@@ -17,6 +17,8 @@ from partly.labels.weights import Weights
 from partly.processes.group import ALONE, Group
 from partly.processes.share import Share
 
+PICKED = 1 << 18  # entries whose labels are picked at a time
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -69,7 +71,7 @@ class Pool:
 
     def take(self, index: Tensor) -> Batch:
         """The items at these positions. Items and labels that are sparse become dense here, a batch at a time."""
-        return self._batch(self.items.take(self._own(index)), index)
+        return self._batch(self.items.take(self._own(index)), *self._labels([index]), index)
 
     def _own(self, index: Tensor) -> Tensor:
         """Those of them that this process reads: its share, or one that stands in, as some networks cannot do with
@@ -79,15 +81,24 @@ class Pool:
         own = index[self.group.rows(len(index))]
         return own if len(own) else index[:1]
 
-    def _batch(self, x: Tensor, index: Tensor) -> Batch:
-        z, own = torch.from_numpy(self.labels.rows(index.numpy())), x.to(self.device)
-        alone = self.group.count == 1
+    def _batch(self, x: Tensor, z: Tensor, index: Tensor) -> Batch:
+        own, alone = x.to(self.device), self.group.count == 1
         there = own if alone else Share(own, self.group.rows(len(index)), len(index), self.group)
         weights = None if self.weights is None else torch.from_numpy(self.weights[index.numpy()]).to(self.device)
-        return Batch(there, z.to(self.device), index.to(self.device), weights)
+        return Batch(there, z, index.to(self.device), weights)
+
+    def _labels(self, parts: Sequence[Tensor]) -> Iterator[Tensor]:
+        """z [B, L] of part after part. Rows of many small parts are picked at once: to ask takes longer than to copy
+        them, of sparse labels much longer."""
+        many = max(1, PICKED // max(1, self.batch_size * self.labels.shape[1]))
+        for start in range(0, len(parts), many):
+            some = parts[start : start + many]
+            z = torch.from_numpy(self.labels.rows(torch.cat(list(some)).numpy())).to(self.device)
+            yield from z.split([len(part) for part in some])
 
     def _batches(self, parts: Sequence[Tensor], draw: Draw | None = None) -> Iterator[Batch]:
-        yield from map(self._batch, streamed(self.items, list(map(self._own, parts)), draw), parts)
+        x = streamed(self.items, list(map(self._own, parts)), draw)
+        yield from map(self._batch, x, self._labels(parts), parts)
 
     def learned(self, parts: Sequence[Tensor], clock: Clock) -> Iterator[Batch]:
         """The items at these positions, part after part. They are there to learn from, so pictures may be changed at
@@ -102,10 +113,8 @@ class Pool:
     def labels_in_order(self) -> Iterator[tuple[Tensor, Tensor]]:
         """index [B] and z [B, L] of every item once: for who needs no items, which may have to be read from
         somewhere."""
-        for start in range(0, len(self), self.batch_size):
-            index = torch.arange(start, min(start + self.batch_size, len(self)))
-            z = torch.from_numpy(self.labels.rows(index.numpy()))
-            yield index.to(self.device), z.to(self.device)
+        parts = torch.arange(len(self)).split(self.batch_size)[: self.steps]
+        yield from ((index.to(self.device), z) for index, z in zip(parts, self._labels(parts), strict=True))
 
     def items_in_order(self) -> Iterator[Tensor]:
         """x [B, ...] of every item once, batch by batch: for who reads labels in its own way."""

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from partly import checkpoint, metrics
 from partly.checkpoint import Home
-from partly.clock import Clock, seed_for
+from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, PartlyError, Stopped, listing
 from partly.items import Items, at_once, streamed
 from partly.labels import Labels, scored
@@ -126,7 +126,7 @@ def train(
                 if watch:
                     watch(clock, logs)
                 # Asked once: a signal between two questions would be heard and not saved for.
-                stopping, due = group.asked(bool(stop()), group.first and time.monotonic() - saved >= save_seconds)
+                stopping, due = group.asked(bool(stop()), time.monotonic() - saved >= save_seconds and group.first)
                 if home is not None and (stopping or due):
                     _save_together(home, method, clock, progress, group)
                     saved = time.monotonic()
@@ -187,18 +187,21 @@ def predict(
     method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Probabilities [N, L], without side effects on the method."""
-    scores = logits(method, items, batch_size, known)
-    probabilities: npt.NDArray[np.float32] = expit(scores, out=scores)
-    return probabilities
+    return _whole(expit, method, items, batch_size, known)
 
 
 def logits(
     method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Logits [N, L], without side effects on the method; `known` is what its network may be told of the items."""
+    return _whole(np.positive, method, items, batch_size, known)
+
+
+def _whole(made: np.ufunc, method: Method, items: Items, *how: Any) -> npt.NDArray[np.float32]:
+    """What is made of the logits, [N, L], block after block while they are in the cache."""
     scores = np.empty((len(items), method.task.labels), np.float32)
-    for rows, block in scored.in_order(logit_blocks(method, items, batch_size, known)):
-        scores[rows] = block
+    for rows, block in scored.in_order(logit_blocks(method, items, *how)):
+        made(block, out=scores[rows])
     return scores
 
 
@@ -247,12 +250,12 @@ def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float
     """The rest of the epoch under way, a safe point at every yield; the clock already stands at the next step."""
     method.train()
     if clock.step == 0:
-        _seed(clock, "begin")
+        _seed(next(clock.seeds("begin")))
         method.begin_epoch(pool, clock)
     steps = method.epoch(pool, clock)
-    while True:
+    for seed in clock.seeds("step"):
         # Dropout and the like draw from torch's global generator: it is set anew for each step, never carried over.
-        _seed(clock, "step")
+        _seed(seed)
         logs = next(steps, None)
         if logs is None:
             return
@@ -388,9 +391,8 @@ def _stop_requests(wanted: bool) -> Iterator[Callable[[], int]]:
             signal.signal(number, handler)
 
 
-def _seed(clock: Clock, purpose: str) -> None:
+def _seed(seed: int) -> None:
     # Not torch.manual_seed: where no GPU is in use it formats a stack trace at each call, half a millisecond a step.
-    seed = seed_for(clock.seed, clock.epoch, clock.step, purpose)
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)

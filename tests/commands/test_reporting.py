@@ -23,13 +23,13 @@ def data(test: bool) -> Dataset:
 
 
 @pytest.fixture
-def model() -> Classifier:
+def model() -> run.Fitted:
     one = data(test=False)
-    return Classifier("bce", head="linear", epochs=1, progress=False).fit(one.items, one.labels)
+    return Classifier("bce", head="linear", epochs=1, progress=False).fit(one.items, one.labels).fitted_
 
 
 @pytest.mark.parametrize("test", [False, True])
-def test_items_are_predicted_and_scored_once(model: Classifier, monkeypatch: pytest.MonkeyPatch, test: bool) -> None:
+def test_items_are_predicted_and_scored_once(model: run.Fitted, monkeypatch: pytest.MonkeyPatch, test: bool) -> None:
     predicted: list[int] = []
     original = run.Fitted.seen
 
@@ -47,9 +47,9 @@ def test_items_are_predicted_and_scored_once(model: Classifier, monkeypatch: pyt
     assert scores(made)["mine"] is made.scored[0].scores
 
 
-def test_who_saw_more_is_named(model: Classifier) -> None:
+def test_who_saw_more_is_named(model: run.Fitted) -> None:
     for truth, upper, privilege in ((False, "", ""), (True, "", "the truth"), (False, "mine", "all labels")):
-        model.fitted_.method.needs_truth = truth
+        model.method.needs_truth = truth
         made = report("title", {"mine": model}, data(test=True), np.arange(18), np.arange(18, 30), upper)
         assert made.runs[0].privilege == privilege
 

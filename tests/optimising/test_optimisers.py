@@ -60,7 +60,7 @@ def test_state_goes_in_and_out(name: str) -> None:
 @pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop])
 def test_without_torchs_compiler_every_step_is_the_same(kind: type[torch.optim.Optimizer]) -> None:
     found = []
-    for made in (kind, optimisers.uncompiled(kind)):
+    for made in (kind, optimisers.bare(kind)):
         weight = torch.nn.Parameter(torch.linspace(-1, 1, 6))
         optimiser = made([{"params": [weight]}], lr=0.1, weight_decay=0.1)  # type: ignore[call-arg]
         for _ in range(3):
@@ -70,4 +70,15 @@ def test_without_torchs_compiler_every_step_is_the_same(kind: type[torch.optim.O
         assert weight.requires_grad
         found.append(weight.detach())
     assert torch.equal(*found)
-    assert not hasattr(optimisers.uncompiled(kind).zero_grad, "__wrapped__")  # nothing is left to load a compiler for
+    assert not hasattr(optimisers.bare(kind).zero_grad, "__wrapped__")  # nothing is left to load a compiler for
+
+
+def test_no_step_is_announced_to_torchs_profiler() -> None:
+    weight = nn.Parameter(torch.ones(3))
+    optimiser = optimisers.make("adamw", [{"params": [weight]}], 0.1, 0.1)
+    weight.grad = torch.ones(3)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+        optimiser.step()
+    names = [event.name for event in seen.events()]
+    assert any("fused_adamw" in name for name in names)
+    assert not any(name.startswith("Optimizer.step") for name in names)

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, logit
-from sklearn.isotonic import IsotonicRegression
 
 from partly.calling.judged import Floats, Judged
 
@@ -72,6 +71,8 @@ def platt(of: Judged) -> Line | None:
 
 def isotonic(of: Judged) -> Steps | None:
     """None where higher scores do not mean yes: then all would become equal."""
+    from sklearn.isotonic import IsotonicRegression  # over a second, of which most runs have no use
+
     scores = np.concatenate([of.yes, of.rest]).astype(np.float64)
     known = np.repeat([1.0, 0.0], [len(of.yes), len(of.rest)])
     fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, known)

@@ -13,6 +13,7 @@ from partly.data.digits import digits, pictures
 from partly.estimator import Classifier
 from partly.files import write_file
 from partly.report import page
+from partly.run import Fitted
 
 SCENARIO = "single-positive"
 
@@ -24,7 +25,7 @@ def demo(out: Path, *, items: int = 1200, seed: int = 0, say: Say = print) -> Sc
     data = replace(whole, labels=scenarios.parse(SCENARIO)(whole.labels, seed), truth=whole.labels)
     say(f"digits: {data.labels!r}")
     fit, hold = held_out(len(data.labels), 0.2, seed)
-    models: dict[str, Classifier] = {}
+    models: dict[str, Fitted] = {}
     for title, method, head, labels in (
         ("unknown taken for no", "assume-negative", "linear", data.labels),
         ("auto", "auto", "auto", data.labels),
@@ -33,7 +34,7 @@ def demo(out: Path, *, items: int = 1200, seed: int = 0, say: Say = print) -> Sc
         model = Classifier(method, head=head, seed=seed, run_dir=out / title.replace(" ", "-"))
         model.fit(data.items[fit], labels[fit], validation=(data.items[hold], labels[hold]))
         say(f"{title}: {model.method_} ({model.reason_})")
-        models[title] = model
+        models[title] = model.fitted_
     made = report("Digits, one yes known of each", models, data, fit, hold, upper="all labels known", drawn=pictures)
     page.write(made, out / "report.html")
     write_file(out / "report.png", page.picture(made))  # the README shows it

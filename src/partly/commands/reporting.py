@@ -11,12 +11,11 @@ import numpy.typing as npt
 
 from partly.commands.opening import some as named
 from partly.data import Dataset
-from partly.estimator import Classifier
 from partly.items import made_of, pictures
 from partly.labels.scored import KnownScores, at_known, in_order
 from partly.report import page
 from partly.report.examples import Examples, spread
-from partly.run import activation
+from partly.run import Fitted, activation
 
 Scores = dict[str, dict[str, float]]
 Rows = Iterator[tuple[slice, npt.NDArray[np.float32]]]
@@ -26,7 +25,7 @@ SHOWN = 200  # items to choose examples from
 
 def report(
     title: str,
-    models: Mapping[str, Classifier],
+    models: Mapping[str, Fitted],
     data: Dataset,
     fit: Index,
     hold: Index,
@@ -45,12 +44,12 @@ def report(
     runs, predicted = [], list[npt.NDArray[np.float32]]()
     for name, model in models.items():
         passed = list[npt.NDArray[np.float32]]()
-        blocks = in_order(model.fitted_.predict_blocks(evaluated.items))
+        blocks = in_order(model.predict_blocks(evaluated.items))
         known = at_known(blocks if data.test is not None else _keeping(blocks, at, passed), evaluated.labels)
         runs.append(_view(name, model, known, name == upper))
-        predicted.append(model.fitted_.predict(some.items) if data.test is not None else np.concatenate(passed))
+        predicted.append(model.predict(some.items) if data.test is not None else np.concatenate(passed))
     items = made_of(some.items) if drawn is None else pictures(drawn(some.items.take(slice(None)).numpy()))
-    found = tuple(partial(activation, model.fitted_) for model in models.values()) if evidence else ()
+    found = tuple(partial(activation, model) for model in models.values()) if evidence else ()
     among_all = (hold if len(hold) else fit)[at]  # so that who has no id is named by its place in the data
     given = named(data.labels, among_all)
     truth = None if data.truth is None else named(data.truth, among_all)
@@ -65,12 +64,11 @@ def _keeping(blocks: Rows, at: Index, found: list[npt.NDArray[np.float32]]) -> R
         yield rows, block
 
 
-def _view(name: str, model: Classifier, probabilities: KnownScores, saw_all: bool) -> page.RunView:
-    fitted = model.fitted_
-    privilege = "all labels" if saw_all else "the truth" if fitted.method.needs_truth else ""
-    own = fitted.thresholds if fitted.chooses else None
-    told = () if model.calibration_ is None else model.calibration_.told(fitted.names)
-    return page.view(name, fitted.description, fitted.progress, model.reason_, probabilities, privilege, own, told)
+def _view(name: str, model: Fitted, probabilities: KnownScores, saw_all: bool) -> page.RunView:
+    privilege = "all labels" if saw_all else "the truth" if model.method.needs_truth else ""
+    own = model.thresholds if model.chooses else None
+    told = () if model.calibration is None else model.calibration.told(model.names)
+    return page.view(name, model.description, model.progress, model.reason, probabilities, privilege, own, told)
 
 
 def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:

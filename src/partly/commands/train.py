@@ -16,13 +16,13 @@ from partly.commands.opening import Say, hidden, of_use, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
 from partly.data import Dataset, Meaning, held_out, ledger_db
 from partly.errors import SettingError
-from partly.estimator import Classifier
-from partly.items import origin_of
+from partly.items import Items, origin_of, shown_as
+from partly.labels import Labels
 from partly.processes import threads
 from partly.processes.group import here
 from partly.report import page
 from partly.report.words import LOW, learned_from_yes
-from partly.run import available, backbones_of, entry_memory, read_description, write_measured
+from partly.run import Asked, Recipe, available, backbones_of, entry_memory, read_description, write_measured
 from partly.training import Validation
 
 HOLD_OUT = 0.2
@@ -63,39 +63,42 @@ def train(
         parameters = parameters | {"hierarchy": opened.hierarchy}
     if evidence and opened.items.kind != "pictures":
         raise SettingError(f"--evidence shows where in pictures it is; the items of {data} are {opened.items.kind}.")
-    model = Classifier(**parameters, run_dir=run)
+    asked = Asked.of(parameters | {"run_dir": run})
     with here().in_turn():
-        opened = replace(opened, items=model.first_stage(opened.items))
+        opened = replace(opened, items=asked.first_stage(opened.items))
     origin = origin_of(opened.items)
     if origin is not None:
         say(f"Learned from are features of {origin.backbone}, made once.")
     if hold_out is None:
-        settled = opened.test is not None and model.prepare(opened.items, opened.labels)[2].epochs == 1
+        settled = opened.test is not None and asked.complete(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
-    fit, hold = held_out(listed, hold_out, model.seed)
+    fit, hold = held_out(listed, hold_out, parameters["seed"])
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
-    validation = (opened.items[hold], opened.labels[hold]) if len(hold) else None
-    say(_needed(model, opened, fit, hold))
+    items, known, recipe, reason = asked.complete(opened.items[fit], some(opened.labels, fit))
+    validation = None
+    if len(hold):
+        validation = Validation(shown_as(opened.items[hold], items), asked.deduced(opened.labels[hold]))
+    say(_needed(recipe, items, known, validation))
     say(_threads(opened, fit))
     heirs = None
     if start_from is not None and labels is not None and ledger_db.recognises(labels):
         heirs = ledger_db.heirs(labels, read_description(start_from)["labels"])
-    known = some(opened.labels, fit)
-    model.fit(opened.items[fit], known, validation=validation, start_from=start_from, heirs=heirs)
+    fitted = asked.train(items, known, recipe, reason, validation, start_from=start_from, heirs=heirs)
     if not here().first:
         return {}
-    remember(run, data, labels, meaning, scenario, model.seed)
-    say(f"{model.method_}: {model.reason_}")
-    for words in model.calibration_.told(model.label_names_) if model.calibration_ is not None else ():
+    remember(run, data, labels, meaning, scenario, parameters["seed"])
+    method = recipe.method
+    say(f"{method}: {fitted.reason}")
+    for words in fitted.calibration.told(fitted.names) if fitted.calibration is not None else ():
         say(words)
-    if evidence and not backbones_of(model.fitted_):
+    if evidence and not backbones_of(fitted):
         say("No evidence is shown: the backbone makes no map of where in a picture something is.")
         evidence = False
-    made = report(f"{data}: {model.method_}", {model.method_: model}, opened, fit, hold, evidence=evidence)
+    made = report(f"{data}: {method}", {method: fitted}, opened, fit, hold, evidence=evidence)
     made = replace(made, note=unlisted)
     page.write(made, run / "report.html")
     if learned_from_yes(made.runs[0]):
-        say(f"{model.method_}: {LOW}")
+        say(f"{method}: {LOW}")
     write_measured(run, measured(made, opened, hold))
     return scores(made)
 
@@ -109,9 +112,7 @@ def _threads(opened: Dataset, fit: npt.NDArray[np.int64]) -> str:
     return f"Computes with {torch.get_num_threads()} thread(s): {why}."
 
 
-def _needed(model: Classifier, opened: Dataset, fit: npt.NDArray[np.int64], hold: npt.NDArray[np.int64]) -> str:
+def _needed(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None) -> str:
     """What training will take for entries, said before it starts."""
-    items, labels, recipe = model.prepare(opened.items[fit], opened.labels[fit])
-    validation = Validation(opened.items[hold], opened.labels[hold]) if len(hold) else None
     needed, (there, who) = entry_memory(recipe, items, labels, validation), available()
     return f"Needs about {needed / 2**20:.1f} MiB for entries; there are {there / 2**30:.1f} GiB ({who})."

@@ -144,18 +144,20 @@ class Method(nn.Module):
     def step(self, loss: Tensor, clock: Clock, *optimisers: torch.optim.Optimizer) -> None:
         """The one place where gradients become changes. Where several batches make a step, they are gathered until the
         last of them, and the loss is that of all their items."""
-        for optimiser in optimisers if not self._gathering else ():
-            optimiser.zero_grad(set_to_none=True)
+        groups = [group for optimiser in optimisers for group in optimiser.param_groups]
+        for parameter in (p for group in groups for p in group["params"]) if not self._gathering else ():
+            parameter.grad = None  # what `zero_grad` does, which tells torch's profiler too
         batches = self.task.accumulate
         (loss if batches == 1 else loss * clock.share_in_group(batches)).backward()
-        self._gathering = not clock.ends_group(batches)
-        if self._gathering:
-            return
-        here().average(p.grad for optimiser in optimisers for group in optimiser.param_groups for p in group["params"])
+        if batches > 1:
+            self._gathering = not clock.ends_group(batches)
+            if self._gathering:
+                return
+        here().average(p.grad for group in groups for p in group["params"])
         rate = self.task.rate(clock)
+        for group in groups:
+            group["lr"] = rate * group["factor"]
         for optimiser in optimisers:
-            for group in optimiser.param_groups:
-                group["lr"] = rate * group["factor"]
             optimiser.step()
         if self.task.average is not None:
             self._averaging(self.task.average).update()

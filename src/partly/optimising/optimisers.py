@@ -16,15 +16,16 @@ Groups = list[dict[str, Any]]
 MARKED = ("add_param_group", "zero_grad", "state_dict", "load_state_dict")  # for torch's compiler to leave alone
 
 
-def uncompiled(kind: type[Optimizer]) -> type[Any]:
-    """The same optimiser for who never compiles its steps (here only networks are, `Network.learning`). torch marks
-    parts of it for its compiler, and loads that for it: a fifth of the time that a short run takes, and a little of
-    every step."""
-    plain = {name: inspect.unwrap(getattr(kind, name)) for name in MARKED}
-    return type(kind.__name__, (kind,), plain | {"step": torch.no_grad()(inspect.unwrap(kind.step))})
+def bare(kind: type[Optimizer]) -> type[Any]:
+    """The same optimiser for who neither compiles its steps (here only networks are, `Network.learning`) nor hangs
+    anything onto them. torch marks parts of it for its compiler, and loads that for it: a fifth of the time that a
+    short run takes. And it announces every step to its profiler, which takes longer than a small step itself."""
+    step: Any = torch.no_grad()(inspect.unwrap(kind.step))
+    step.hooked = True  # so that torch takes it for one that it has wrapped already
+    return type(kind.__name__, (kind,), {name: inspect.unwrap(getattr(kind, name)) for name in MARKED} | {"step": step})
 
 
-ADAMW, SGD_, ADAM, RMSPROP = map(uncompiled, (AdamW, SGD, Adam, RMSprop))
+ADAMW, SGD_, ADAM, RMSPROP = map(bare, (AdamW, SGD, Adam, RMSprop))
 MAKERS: dict[str, Callable[[Groups, float, float], Optimizer]] = {  # of groups, learning rate and weight decay
     "adamw": lambda groups, lr, decay: ADAMW(groups, lr=lr, weight_decay=decay, fused=True),
     "sgd": lambda groups, lr, decay: SGD_(groups, lr=lr, momentum=0.9, weight_decay=decay, fused=True),

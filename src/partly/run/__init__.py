@@ -1,9 +1,10 @@
 """One training run: a recipe, the data it is for, and the folder that says exactly what was run on what.
 
-This is the engine: it trains and predicts. `Classifier`, the loop of questions and comparisons call it.
+This is the engine: it trains and predicts. `Classifier`, commands, the loop of questions and comparisons call it.
 """
 
 from partly.run.activation import activation, backbones_of
+from partly.run.asking import Asked
 from partly.run.cross_fitting import check_folds, cross_fit
 from partly.run.feature_cache import made_once, make_features
 from partly.run.fitting import Fitted, calibrate, fit, load, publish, save
@@ -28,6 +29,7 @@ from partly.run.verifying import verify
 
 __all__ = [
     "MEMORY_SHARE",
+    "Asked",
     "Fitted",
     "Recipe",
     "activation",

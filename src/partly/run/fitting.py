@@ -58,6 +58,7 @@ class Fitted:
     progress: Progress
     description: dict[str, Any]  # what was run on what
     folder: Path | None = None  # where it lies, if anywhere
+    reason: str = ""  # why it is this method, where somebody has just asked for it
     # Where there is no folder: its beliefs, and logits of the training entries by who has not seen them.
     beliefs_in_memory: npt.NDArray[np.floating[Any]] | None = None
     unseen_in_memory: npt.NDArray[np.floating[Any]] | None = None
@@ -148,11 +149,15 @@ class Fitted:
 
     def logits(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
+        return self._whole(np.positive, items, known)
+
+    def _whole(self, made: np.ufunc, items: Items, known: Labels | None) -> npt.NDArray[np.float32]:
+        """What is made of the logits, block after block while they are in the cache."""
         way_out = "Take them block after block (predict_proba_blocks, partly predict), or fewer items at a time."
         check_scores(len(items), len(self.names), "Scores", way_out)
         scores = np.empty((len(items), len(self.names)), np.float32)
         for rows, block in scored.in_order(self.logit_blocks(items, known)):
-            scores[rows] = block
+            made(block, out=scores[rows])
         return scores
 
     def logit_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
@@ -170,9 +175,7 @@ class Fitted:
 
     def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """Probabilities of yes [N, L]."""
-        logits = self.logits(items, known)
-        probabilities: npt.NDArray[np.float32] = expit(logits, out=logits)
-        return probabilities
+        return self._whole(expit, items, known)
 
     def predict_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
         """`predict`, batch after batch."""

@@ -1,0 +1,124 @@
+"""What a caller asks for, much of it left open, and what is done for it: a recipe is completed, a model trained by it,
+and, where asked for, further models for held-out scores, on which probabilities and thresholds are found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from partly import auto, calling
+from partly.errors import LabelError
+from partly.items import Items
+from partly.labels import Hierarchy, Labels
+from partly.labels.hierarchy import as_hierarchy
+from partly.labels.weights import Weights
+from partly.processes.devices import device_of
+from partly.processes.launched import launched
+from partly.report.bar import watcher
+from partly.run.cross_fitting import check_folds, cross_fit
+from partly.run.feature_cache import made_once
+from partly.run.fitting import Fitted, calibrate, fit
+from partly.run.folder import read_description
+from partly.run.memory import entry_memory
+from partly.run.recipe import OPEN, Recipe, complete, within_budget
+from partly.run.starting import sources_of, warm_start
+from partly.training import Validation
+
+LEFT_OPEN = {**dict.fromkeys(OPEN), "method": "auto", "head": "auto", "hierarchy": None}
+FOLDS = 5  # where held-out scores are needed, and nobody says how many
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `Classifier` takes, which says what each of them means; commands take the same."""
+
+    recipe: Mapping[str, Any]  # fields of a `Recipe`; None where left open
+    budget: float | str | None = None
+    folds: int | None = None
+    calibrate: str | None = None
+    thresholds: str | None = None
+    device: str = "auto"
+    run_dir: str | Path | None = None
+    progress: bool = True
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """By the names of the parameters; others are no matter of this."""
+        recipe = LEFT_OPEN | {name: given[name] for name in Recipe.__dataclass_fields__ if name in given}
+        return cls(
+            recipe, **{name: given[name] for name in cls.__dataclass_fields__ if name in given and name != "recipe"}
+        )
+
+    @cached_property
+    def hierarchy(self) -> Hierarchy | None:
+        given = self.recipe["hierarchy"]
+        return None if given is None else as_hierarchy(given)
+
+    def deduced(self, labels: Labels) -> Labels:
+        """With all that follows from the hierarchy; contradictions are named."""
+        return labels if self.hierarchy is None else self.hierarchy.deduce(labels)
+
+    def first_stage(self, x: Items) -> Items:
+        """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
+        return made_once(x, auto.backbone(self.recipe, x), device_of(self.device))
+
+    def complete(self, x: Items, labels: Labels) -> tuple[Items, Labels, Recipe, str]:
+        """What would be trained on, and how: a recipe with nothing left open, and why it is that method."""
+        x, labels = self.first_stage(x), self.deduced(labels)
+        if not labels.known_per_item().any():
+            raise LabelError(
+                f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
+            )
+        recipe, reason = complete(self.recipe, x, labels)
+        if self.budget is not None:
+            recipe = within_budget(recipe, self.budget)
+        calling.check(self.calibrate, self.thresholds)
+        if self._parts is not None:
+            check_folds(self._parts, *labels.shape)
+        return recipe.shown(x), labels, recipe, reason
+
+    def train(
+        self,
+        x: Items,
+        labels: Labels,
+        recipe: Recipe,
+        reason: str,
+        validation: Validation | None = None,
+        weights: Weights | None = None,
+        start_from: str | Path | None = None,
+        heirs: Mapping[str, Sequence[str]] | None = None,
+    ) -> Fitted:
+        """Train on what `complete` has given. start_from, heirs: see `Classifier.fit`."""
+        folder = None if self.run_dir is None else Path(self.run_dir)
+        kept = entry_memory(recipe, x, labels, validation, copies=int(folder is None))
+        with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress and launched().first) as watch:
+            how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
+            how |= {"weights": weights}
+            start = None
+            if start_from is not None:
+                before = read_description(Path(start_from))["labels"]
+                sources = sources_of(labels.names, before, heirs, self.hierarchy)
+                start = warm_start(Path(start_from), recipe, x, labels, sources)
+            fitted = fit(recipe, x, labels, validation=validation, start=start, **how)
+            if self._parts is not None and not fitted.crosses:
+                fitted.out_of_fold = cross_fit(recipe, x, labels, self._parts, **how)
+        found = None
+        if self._calls:
+            own = fitted.thresholds if fitted.chooses else None
+            found = calling.calibration_of(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
+        calibrate(fitted, found)
+        fitted.reason = fitted.method.notes.get("reason", reason)
+        return fitted
+
+    @property
+    def _calls(self) -> bool:
+        """Whether probabilities or thresholds are to be found on held-out entries."""
+        return self.calibrate is not None or self.thresholds is not None
+
+    @property
+    def _parts(self) -> int | None:
+        """Into how many parts the items are cut, for further models."""
+        return FOLDS if self.folds is None and self._calls else self.folds
