@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -234,3 +235,16 @@ def test_features_may_be_separated_by_semicolons(tmp_path):
 def _written(path, content: bytes):
     path.write_bytes(content)
     return path
+
+
+def test_of_a_large_parquet_file_no_more_is_held_than_is_read_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "BLOCK_CELLS", 1 << 16)
+    path, group = tmp_path / "a.parquet", 1 << 17
+    column = pa.array(np.random.default_rng(0).random(16 * group))
+    pq.write_table(pa.table({"a": column}), path, row_group_size=group, use_dictionary=False)
+    del column
+    before = pa.total_allocated_bytes()
+    held = [pa.total_allocated_bytes() - before for _ in tables.open_table(path).batches(["a"])]
+    assert len(held) == 32
+    assert max(held) < 8 * 8 * group  # of 16
+    assert held[-1] <= 2 * held[1]

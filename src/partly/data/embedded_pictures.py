@@ -74,7 +74,7 @@ def _packed(path: Path, column: str) -> Path:
 def _contents(path: Path, column: str) -> Iterator[bytes]:
     """Nothing, where there is none: that shows when the pictures are looked at."""
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
             for batch in file.iter_batches(ROWS, columns=[column]):
                 for cell in batch.column(batch.schema.get_field_index(column)).to_pylist():
                     content = cell.get("bytes") if isinstance(cell, dict) else cell

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -43,10 +44,10 @@ def _refuse_bomb(archive: zipfile.ZipFile, names: Sequence[str]) -> None:
     whole, packed = (sum(getattr(part, size) for part in parts) for size in ("file_size", "compress_size"))
     most = float(os.environ.get(LIFT, MOST_TIMES))
     if whole > SMALL and whole > most * packed:
+        times = math.ceil(whole / max(packed, 1))
         raise DataError(
-            f"its {packed / 2**20:.1f} MiB would become {whole / 2**20:.0f} MiB, {whole / max(packed, 1):.0f} times as "
-            f"much; up to {most:g} times is taken for real. If you know who made it, set {LIFT}={10 * most:g} in the "
-            "environment"
+            f"its {packed / 2**20:.1f} MiB would become {whole / 2**20:.0f} MiB, {times} times as much; up to {most:g} "
+            f"times is taken for real. If you know who made it, set {LIFT}={times} in the environment"
         )
 
 

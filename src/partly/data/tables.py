@@ -103,7 +103,8 @@ class ParquetTable:
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         size = max(1, BLOCK_CELLS // max(1, len(columns)))
-        with _arrow_errors(self.path), pq.ParquetFile(self.path) as file:
+        # pre_buffer would hold all that was read until the end of the file.
+        with _arrow_errors(self.path), pq.ParquetFile(self.path, pre_buffer=False) as file:
             for batch in file.iter_batches(size):
                 batch = batch.select(list(columns))  # not by iter_batches, which takes a dot in a name for a path
                 batch.validate(full=True)  # text that is no UTF-8, for one

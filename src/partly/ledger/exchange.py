@@ -120,7 +120,7 @@ def _groups(path: PathLike) -> Iterator[tuple[dict[str, Any], list[Any]]]:
     """Each batch: the row that says what it is, and its statements as tables."""
     head: dict[str, Any] | None = None
     body: list[Any] = []
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(path, pre_buffer=False) as file:
         for block in file.iter_batches(ROWS):
             heads = np.flatnonzero(pc.is_valid(block.column("kind")).to_numpy(zero_copy_only=False)).tolist()
             body += [block.slice(0, heads[0] if heads else len(block))]  # goes on from the block before
