@@ -32,9 +32,10 @@ import numpy as np
 from partly import data
 from partly.annotate import figures
 from partly.annotate.people import page_token
-from partly.annotate.project import Plan
+from partly.annotate.project import Plan, open_project
 from partly.annotate.serving import Served, make_site, serve
 from partly.annotate.site import Site, cookie_of
+from partly.annotate.trainer import Trainer
 from partly.labels import Labels
 
 ITEMS, LABELS, WIDTH = 2000, 20, 64
@@ -104,10 +105,9 @@ def used(process: int) -> float:
     return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def waited_for(site: Site) -> None:
-    """Until there are questions; then the first model is being trained."""
-    while not figures.rounds(site.desk):
-        time.sleep(0.5)
+def _answers(port: int) -> bool:
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
 
 
 def main() -> None:
@@ -128,9 +128,11 @@ def main() -> None:
         sessions = [site.people.start(site.people.invite("admin", one)) for one in people]
         # Its output is let go, since it is the address that lets in; the trainer ends when its input does.
         server = multiprocessing.get_context("spawn").Process(target=serve, args=(plan, served, str))
+        Trainer(plan, *open_project(plan)).begin()  # so that nobody waits for the trainer to be there
         server.start()
+        while not _answers(served.port):
+            time.sleep(0.2)
         try:
-            waited_for(site)
             assert server.pid is not None
             rounds, before = len(figures.rounds(site.desk)), used(server.pid)
             with ThreadPoolExecutor(1) as beside:

@@ -116,7 +116,7 @@ def main() -> None:
             given = scenarios.uniform(world.truth, how.known, number, per_entry=True)
             found = [world.judged(given, query, how.answers, 1000 * number + seed) for seed in range(how.seeds)]
             ahead = np.mean([one for _, one in found], axis=0)
-            # Without an error the interval is a point: -inf where choosing loses, 1 where a quarter is enough.
+            # Without an error its lower end is the truth: -inf where choosing loses, 0.75 where a quarter is enough.
             truth = 0.0 if query == "random" else saved(ahead, np.zeros(len(SIZES)))[1]
             truths.append(f"{truth:.0%}")
             for said, _ in found:

@@ -110,7 +110,7 @@ def test_saved_by_hand() -> None:
     assert saved(np.array([-2.0, -1, 1]), none)[0] == pytest.approx(1 - 0.5**0.5)  # along the logarithm
     here, low, high = saved(np.array([-2.0, 0, 2]), np.full(3, 1.0))
     assert (low, here, high) == pytest.approx((1 - 0.5**0.5, 0.5, 1 - 0.5**1.5))
-    assert saved(np.array([1.0, 2, 3]), none) == pytest.approx((0.75, 1, 1))  # less than a quarter
+    assert saved(np.array([1.0, 2, 3]), none) == pytest.approx((0.75, 0.75, 1))  # less than a quarter
     assert saved(np.array([-3.0, -2, -1]), none) == pytest.approx((0, -math.inf, -math.inf))
     assert saved(np.array([-1.0, 0, 1]), np.full(3, 9.0))[1:] == (-math.inf, 1)  # nothing is certain
     assert saved(np.array([2.0, 2, -1]), none)[1] == -math.inf  # ahead, and no more with more answers: not certain

@@ -313,6 +313,8 @@ def main() -> None:
                 say(f"A model has posed {count} questions." if count else "Nothing is left to ask.")
             else:
                 say("The trainer waits for answers.")
+    except BrokenPipeError:
+        pass  # who started it has ended, and nobody hears it any more
     except PartlyError as error:
         say(f"The trainer has stopped: {error}")
         sys.exit(2)

@@ -111,7 +111,7 @@ def saved(ahead: Floats, error: Floats) -> tuple[float, float, float]:
         return -most(-rising[::-1])[::-1]
 
     here = np.interp(0, (most(ahead) + least(ahead)) / 2, places)
-    low = np.interp(0, least(ahead - error), places, left=-math.inf, right=math.inf)
+    low = np.interp(0, least(ahead - error), places, right=math.inf)
     high = np.interp(0, most(ahead + error), places, left=-math.inf, right=math.inf)
     found = 1 - np.exp([here, low, high])
     return float(found[0]), float(found[1]), float(found[2])
