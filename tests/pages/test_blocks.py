@@ -70,6 +70,8 @@ def run_python(block: Block, names: dict[str, Any]) -> None:
 
 
 def run_partly(words: list[str]) -> None:
+    if words[0] == "demo":
+        words = [*words, "--items", "300"]  # in its full size: .ci/installed
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # words to whoever has called
         done = CliRunner().invoke(cli.app, words)

@@ -6,7 +6,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from partly import methods
 from partly.clock import Clock
@@ -43,7 +42,8 @@ def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
     slope, planned = slopes(name), plan(name)
     wide = bool(slope or planned)
     with plots.canvas(7.4 if wide else 4.0, 2.6) as figure:
-        panels = np.atleast_1d(figure.subplots(1, 2 if wide else 1))
+        grid: Any = figure.subplots(1, 2 if wide else 1, squeeze=False)
+        panels = grid[0]
         if slope:
             _draw_slopes(panels[0], slope)
         elif planned:
@@ -78,7 +78,7 @@ def plan(name: str) -> dict[str, list[float]]:
     return {what: [float(one[what]) for one in epochs] for what in epochs[0]}
 
 
-def _draw_slopes(axes: Axes, found: dict[str, Floats]) -> None:
+def _draw_slopes(axes: Any, found: dict[str, Floats]) -> None:
     for kind, slope in found.items():
         _, colour, dashes = KINDS[kind]
         axes.plot(POINTS, slope, color=colour, ls=dashes, lw=2 if kind == "unknown" else 1.4, label=kind)
@@ -86,7 +86,7 @@ def _draw_slopes(axes: Axes, found: dict[str, Floats]) -> None:
     axes.legend(frameon=False)
 
 
-def _draw_plan(axes: Axes, found: dict[str, list[float]]) -> None:
+def _draw_plan(axes: Any, found: dict[str, list[float]]) -> None:
     for place, (what, values) in enumerate(found.items()):
         look = plots.look(place, privileged=False)
         axes.step(
@@ -97,7 +97,7 @@ def _draw_plan(axes: Axes, found: dict[str, list[float]]) -> None:
     axes.xaxis.get_major_locator().set_params(integer=True)
 
 
-def _found(axes: Axes, shares: list[float], colour: str, dashes: str, label: str) -> None:
+def _found(axes: Any, shares: list[float], colour: str, dashes: str, label: str) -> None:
     """A line over the epochs; a level for a method that has one."""
     if len(shares) == 1:
         axes.axhline(100 * shares[0], color=colour, ls=dashes, lw=1.5, label=label)
