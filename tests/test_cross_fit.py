@@ -15,6 +15,7 @@ from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, SettingError
 from partly.items import Items, as_items
 from partly.labels import Labels
+from partly.run import asking
 
 RECIPE = run.Recipe(
     "bce", "mlp", epochs=2, batch_size=8, lr=0.05, head_settings={"hidden": 6, "dropout": 0.0, "solve": False}
@@ -176,7 +177,7 @@ def test_without_folds_it_says_how_to_get_them() -> None:
 
 
 def test_what_is_solved_has_them_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "cross_fit", _nobody)
+    monkeypatch.setattr(asking, "cross_fit", _nobody)
     labels = data()[1]
     solved, asked = (model(head="linear", head_settings=None, folds=f).fit(_x(), labels) for f in (None, 4))
     assert solved.out_of_fold_.shape == (N, L)

@@ -27,10 +27,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from partly import Classifier, Labels, PartlyError, estimator, metrics
+from partly import Classifier, Labels, PartlyError, metrics
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, Stopped
 from partly.items import as_items
+from partly.run import asking
 from scikit_learn_checks import EXPECTED_FAILURES, SHAPE
 
 Floats = npt.NDArray[np.float64]
@@ -625,7 +626,7 @@ def test_a_finished_run_is_a_model(tmp_path: Path) -> None:
 
 def test_fitting_again_in_the_folder_takes_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = model(run_dir=tmp_path).fit(X, Y)
-    monkeypatch.setattr(estimator, "watcher", _signal_at(step=1))  # would stop at any step
+    monkeypatch.setattr(asking, "watcher", _signal_at(step=1))  # would stop at any step
     again = model(run_dir=tmp_path).fit(X, Y)
     assert (again.predict_proba(X) == first.predict_proba(X)).all()
     assert again.history_ == first.history_
@@ -656,7 +657,7 @@ def _signal_at(step: int) -> Any:
 @pytest.mark.parametrize("step", [1, 3, 5])
 def test_ctrl_c_saves_and_fitting_again_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(estimator, "watcher", _signal_at(step))
+        patch.setattr(asking, "watcher", _signal_at(step))
         with pytest.raises(Stopped, match="saved in"):
             model(run_dir=tmp_path, head="mlp").fit(X, Y, validation=(X[:9], Y[:9]))
         with pytest.raises(CheckpointError, match="training has not finished"):
@@ -675,7 +676,7 @@ def test_what_a_method_keeps_for_each_entry_is_said_before_the_start(monkeypatch
         titles.append((method, head, kept))
         yield None
 
-    monkeypatch.setattr(estimator, "watcher", watcher)
+    monkeypatch.setattr(asking, "watcher", watcher)
     x, y = np.random.default_rng(0).normal(size=(4096, 2)), np.zeros((4096, 64))
     y[::2] = 1
     for method in ("bce", "curriculum"):  # the latter keeps a byte per entry

@@ -172,7 +172,7 @@ def test_from_the_command_line(data: Dataset, tmp_path: Path) -> None:
 
 def test_auto_takes_pretrained_weights_where_nothing_is_said(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr("partly.run.made_once", lambda x, said, device: asked.append(said) or x)
+    monkeypatch.setattr("partly.run.asking.made_once", lambda x, said, device: asked.append(said) or x)
     monkeypatch.setattr("partly.auto.backbones.pretrained", lambda kind: {"pictures": "small-conv"}.get(kind))
     Classifier().first_stage(data.items)
     assert (asked[-1]["backbone"], asked[-1]["backbone_settings"]) == ("small-conv", {"freeze": "all"})

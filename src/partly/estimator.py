@@ -284,7 +284,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any, known: Any = None) -> Any:
         """Probability of yes [N, L]; for `known` see `decision_function`."""
-        return self._shown(self.fitted_.predict(*self._asked_of(X, known)), X)
+        x, said = self._asked_of(X, known)
+        return self._shown(self.fitted_.predict(x, said), X)
 
     def predict_proba_blocks(self, X: Any, known: Any = None) -> Iterator[npt.NDArray[np.float32]]:
         """What `predict_proba` gives, as arrays [B, L] of item after item: for more of them than scores can be held of.

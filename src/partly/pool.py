@@ -71,7 +71,7 @@ class Pool:
 
     def take(self, index: Tensor) -> Batch:
         """The items at these positions. Items and labels that are sparse become dense here, a batch at a time."""
-        return self._batch(self.items.take(self._own(index)), *self._labels([index]), index)
+        return self._batch(self.items.take(self._own(index)), next(self._labels([index])), index)
 
     def _own(self, index: Tensor) -> Tensor:
         """Those of them that this process reads: its share, or one that stands in, as some networks cannot do with

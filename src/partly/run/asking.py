@@ -27,7 +27,7 @@ from partly.run.recipe import OPEN, Recipe, complete, within_budget
 from partly.run.starting import sources_of, warm_start
 from partly.training import Validation
 
-LEFT_OPEN = {**dict.fromkeys(OPEN), "method": "auto", "head": "auto", "hierarchy": None}
+LEFT_OPEN: dict[str, Any] = {**dict.fromkeys(OPEN), "method": "auto", "head": "auto", "hierarchy": None}
 FOLDS = 5  # where held-out scores are needed, and nobody says how many
 
 

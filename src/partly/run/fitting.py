@@ -58,11 +58,11 @@ class Fitted:
     progress: Progress
     description: dict[str, Any]  # what was run on what
     folder: Path | None = None  # where it lies, if anywhere
-    reason: str = ""  # why it is this method, where somebody has just asked for it
     # Where there is no folder: its beliefs, and logits of the training entries by who has not seen them.
     beliefs_in_memory: npt.NDArray[np.floating[Any]] | None = None
     unseen_in_memory: npt.NDArray[np.floating[Any]] | None = None
     calibration: Calibration | None = None  # from the method's logits to probabilities and thresholds
+    reason: str = ""  # why it is this method, where somebody has just asked for it
 
     @property
     def names(self) -> tuple[str, ...]:
