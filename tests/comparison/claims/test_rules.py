@@ -112,6 +112,9 @@ def test_less_than_a_tenth_of_the_papers_gain_is_none(monkeypatch: pytest.Monkey
     assert (one(found).verdict, one(found).why) == (FAILS, "far less than the paper's")
     monkeypatch.setattr(stated.Claim, "_theirs", lambda *_: ())
     assert one(found).why == "the interval spans 0"
+    below = [score - 0.006 for score in noisy]  # -0.6 points on average, and 1.0 to both sides
+    found = rows({"bce": base, "em": below}) + scikit(base)
+    assert (one(found).verdict, one(found).why) == (FAILS, "less than 0.5 points")
 
 
 def test_within_half_a_point_is_no_difference_where_the_paper_has_more_or_no_figures(

@@ -20,7 +20,8 @@ every comparison of the claim. Of several settings of a method, validation choos
 hold**: in one comparison or more (Holm's correction for their number), every setting, the paper's own and ours, is
 shown to gain nothing that counts: less than a tenth of what the paper reports, or less than half a point where it
 reports more or gives no figures. How, is said: *the other way round* where the whole interval is below 0; *no
-difference* where it is within half a point of 0; *far less than the paper's* otherwise.
+difference* where it is within half a point of 0; otherwise *far less than the paper's*, or *less than 0.5 points*
+where the paper gives no figures.
 **Undecided**: all else, with the reason. Neither verdict is given with fewer than 3 seeds (5 where two rows are
 within a point), nor where the baseline of the race is more than 0.5 points of mAP below tuned scikit-learn on the
 same entries. Claims that two rows are near each other hold where the whole interval is inside of the stated

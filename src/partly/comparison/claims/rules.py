@@ -249,4 +249,4 @@ def _against(kind: str, one: Decision) -> str:
         return "the other way round"
     if all(abs(value) + margin <= NOTHING for value, margin in reach):
         return "no difference: within 0.5 points"
-    return "far less than the paper's"
+    return "less than 0.5 points" if one.theirs is None else "far less than the paper's"
