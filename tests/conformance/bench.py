@@ -86,8 +86,8 @@ class WatchedPool(Pool):
 
     given: list[tuple[Batch, Batch]] = field(default_factory=list)
 
-    def _batch(self, x: Tensor, index: Tensor) -> Batch:
-        batch = super()._batch(x, index)
+    def _batch(self, *parts: Tensor) -> Batch:
+        batch = super()._batch(*parts)
         self.given.append((batch, Batch(batch.x.clone(), batch.z.clone(), batch.index.clone())))
         return batch
 
