@@ -21,11 +21,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import tags
 
 from partly.comparison import Experiment, baselines, lines, protocol, read_experiment, runner, score_tables
 from partly.comparison.blocks import Block, gather
 
 ROOT = Path(__file__).resolve().parent.parent
+TEXTS, PREPARED = ROOT.parent / "shared" / "data" / "debtags-text.jsonl.gz", ROOT / "prepared"
 # Parts of an experiment that are run before the next one begins; then all that is left, in the same order.
 FIRST = {
     "single-positive": 3,
@@ -52,6 +54,8 @@ def main() -> None:
     if options.smoke:
         smoke(names)
         return
+    if not (PREPARED / "tags.npz").exists():
+        tags.prepare(TEXTS, PREPARED)
     for experiment in [*asked(names, True), *asked(names, False)]:
         print(experiment.name, flush=True)
         runner.run(experiment, options.out, options.workers)
@@ -101,6 +105,7 @@ def small(part: Experiment, data: str) -> Experiment:
     return replace(
         part,
         data=(data,),
+        methods=tuple(name for name in part.methods if ".csv" not in name),  # such files are of real items and labels
         labels=None,
         size=None,
         scenarios=part.scenarios[:1],

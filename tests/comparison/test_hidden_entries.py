@@ -7,7 +7,7 @@ import pytest
 
 from comparison.making import write_split
 from partly import run, scenarios
-from partly.comparison.hidden_entries import distinguished, found, over_epochs, pseudo_labels
+from partly.comparison.hidden_entries import distinguished, found, left_out, over_epochs, pseudo_labels
 from partly.comparison.plan import Cell
 from partly.comparison.protocol import open_data, run_cell
 
@@ -18,7 +18,14 @@ def test_pseudo_labels_by_hand():
     beliefs = np.array([[1.0, 0.9, 0.6], [0.5, 0.1, 0.0]])  # one right yes, one wrong yes, none, one right no
     found = pseudo_labels(beliefs, z, hidden)
     assert found == pytest.approx(
-        {"labelled": 5 / 6, "TP": 1.0, "TN": 0.5, "accuracy": 2 / 3, "F1": 2 * 1 / (2 + 2)}  # 2 called yes, 2 are yes
+        {
+            "labelled": 5 / 6,
+            "TP": 1.0,
+            "TN": 0.5,
+            "accuracy": 2 / 3,
+            "F1": 2 * 1 / (2 + 2),  # 2 called yes, 2 are yes
+            "F1 of all yes": 2 * 2 / (4 + 2),
+        }
     )
 
 
@@ -56,6 +63,20 @@ def test_found_by_hand():
     hidden = np.array([[1, -1, 1], [1, 0, -1]], np.int8)  # of the three highest that are unknown, two are yes
     assert found(scores, hidden) == pytest.approx(2 / 3)
     assert math.isnan(found(scores, -np.abs(hidden)))
+
+
+def test_what_is_left_out_by_hand():
+    scores = np.array([[0.9, 0.8, 0.7], [0.6, 0.99, 0.1]], np.float32)
+    hidden = np.array([[1, -1, 1], [1, 0, -1]], np.int8)
+    assert left_out(scores, hidden, 0.5) == pytest.approx({"yes left out": 2 / 3, "no left out": 1 / 3})  # 2.5: three
+    assert left_out(scores, hidden, 0.1) == {"yes left out": 1.0, "no left out": 0.0}
+    assert left_out(scores, hidden, 0.0) == {}
+
+
+def test_a_line_of_cls_says_what_it_leaves_out(tmp_path):
+    data = open_data(str(write_split(tmp_path / "tiny.npz")))
+    cell = Cell("tiny.npz", "positives:0.5", "cls", "linear", "adamw", 0, {}, {"epochs": 4, "batch_size": 32})
+    assert run_cell(cell, data)["beside"].keys() == {"wasserstein", "yes left out", "no left out"}
 
 
 def test_a_run_that_is_looked_at_after_every_epoch_ends_as_one_that_is_not(tmp_path):

@@ -1,8 +1,9 @@
 """What a cell shows beside its scores, now that all is learned and the truth may be looked at: how good its
-pseudo-labels are, and how far apart it holds hidden yes and hidden no.
+pseudo-labels are, how far apart it holds hidden yes and hidden no, and what is left out as likely yes.
 
 Papers: T. Durand, N. Mehrasa, G. Mori, CVPR 2019, tables 2 and 8 (TP, TN, label proportion). C.-Y. Hsieh and others,
-arXiv 2109.14676, "recover rate". D. Zhou and others, ECCV 2022, "distinguishability" (Wasserstein distance).
+arXiv 2109.14676, "recover rate". D. Zhou and others, ECCV 2022, "distinguishability" (Wasserstein distance). G. Lyu
+and others, AAAI 2025, figure 3 (false negatives that are found).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from partly import training
 from partly.clock import Clock
 from partly.items import Items
 from partly.labels import Labels
+from partly.methods.cls import LEFT_OUT
 from partly.methods.curriculum import label_rates
 from partly.pool import Pool
 from partly.run import Fitted, Recipe
@@ -36,7 +38,10 @@ def shown(fitted: Fitted, items: Items, observed: Labels, truth: Labels) -> dict
     if fitted.beliefs is not None:
         line |= pseudo_labels(np.asarray(fitted.beliefs), z, hidden)
     if items.kind == "features":
-        line["wasserstein"] = distinguished(fitted.predict(items), hidden)
+        scores = fitted.predict(items)
+        line["wasserstein"] = distinguished(scores, hidden)
+        end = Clock(fitted.recipe.seed, fitted.recipe.epochs, epoch=fitted.recipe.epochs)
+        line |= left_out(scores, hidden, fitted.method.plan(end).get(LEFT_OUT, 0.0))
     return line
 
 
@@ -64,21 +69,33 @@ def over_epochs(recipe: Recipe, items: Items, observed: Labels, truth: Labels) -
 def found(scores: npt.NDArray[np.float32], hidden: npt.NDArray[np.int8]) -> float:
     """Of the unknown entries with the highest scores [N, L], as many as there are hidden yes, the share that are; NaN
     where there are none."""
-    right = hidden[hidden != 0][np.argsort(-scores[hidden != 0], kind="stable")]
+    right = _ranked(scores, hidden)
     count = int(np.sum(right == 1))
     return float(np.mean(right[:count] == 1)) if count else float("nan")
+
+
+def left_out(scores: npt.NDArray[np.float32], hidden: npt.NDArray[np.int8], share: float) -> dict[str, float]:
+    """Of the share of unknown entries with the highest scores [N, L], whose losses are the largest where unknown is
+    taken for no: how many are yes and how many no; nothing where none are left out."""
+    right = _ranked(scores, hidden)
+    count = int(np.ceil(share * len(right)))
+    yes = float(np.mean(right[:count] == 1)) if count else 0.0
+    return {"yes left out": yes, "no left out": 1 - yes} if count else {}
 
 
 def pseudo_labels(beliefs: npt.NDArray[Any], z: npt.NDArray[np.int8], hidden: npt.NDArray[np.int8]) -> dict[str, float]:
     """How many entries have a label at the end, known ones included ("labelled"), and how good those are that were
     guessed. Believed are yes above one half and no below. hidden: the truth of unknown entries, 0 elsewhere; all are
-    [N, L]. F1 is that of yes among all hidden entries."""
+    [N, L]. F1 is that of yes among all hidden entries; beside it that of calling all of them yes, which is more than
+    that of tossing a coin (2 y / (n + y) of y yes among n entries, and 2 y / (n + 2 y))."""
     weak = np.where(z == 0, np.sign(beliefs - 0.5), 0).astype(np.int8)
     rates = label_rates(torch.from_numpy(weak), torch.from_numpy(hidden))
     right = np.sum((weak == 1) & (hidden == 1))
     said = np.sum((weak == 1) & (hidden != 0)) + np.sum(hidden == 1)
     share = float(np.mean((z != 0) | (weak != 0)))
-    return {"labelled": share, **rates, "F1": float(2 * right / said) if said else float("nan")}
+    yes, entries = np.sum(hidden == 1), np.sum(hidden != 0)
+    f1 = {"F1": _ratio(2 * right, said), "F1 of all yes": _ratio(2 * yes, entries + yes)}
+    return {"labelled": share, **rates, **f1}
 
 
 def distinguished(scores: npt.NDArray[np.float32], hidden: npt.NDArray[np.int8]) -> float:
@@ -86,6 +103,15 @@ def distinguished(scores: npt.NDArray[np.float32], hidden: npt.NDArray[np.int8])
     missing."""
     yes, no = (_some(scores[hidden == kind]) for kind in (1, -1))
     return float(wasserstein_distance(yes, no)) if len(yes) and len(no) else float("nan")
+
+
+def _ranked(scores: npt.NDArray[np.float32], hidden: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
+    """What is under the unknown entries, from the highest score to the lowest."""
+    return hidden[hidden != 0][np.argsort(-scores[hidden != 0], kind="stable")]
+
+
+def _ratio(part: Any, whole: Any) -> float:
+    return float(part / whole) if whole else float("nan")
 
 
 def _some(scores: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
