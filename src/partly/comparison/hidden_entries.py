@@ -107,7 +107,8 @@ def distinguished(scores: npt.NDArray[np.float32], hidden: npt.NDArray[np.int8])
 
 def _ranked(scores: npt.NDArray[np.float32], hidden: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
     """What is under the unknown entries, from the highest score to the lowest."""
-    return hidden[hidden != 0][np.argsort(-scores[hidden != 0], kind="stable")]
+    right: npt.NDArray[np.int8] = hidden[hidden != 0][np.argsort(-scores[hidden != 0], kind="stable")]
+    return right
 
 
 def _ratio(part: Any, whole: Any) -> float:
