@@ -40,6 +40,7 @@ FIRST = {
     "refine": 1,
     "active": 1,
     "pictures": 2,
+    "scenes": 3,
 }
 
 
