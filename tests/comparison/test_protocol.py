@@ -427,6 +427,11 @@ def test_a_method_that_peeks_is_refused(plant, how, forward):
         blind(name)
 
 
+def test_a_method_is_looked_at_without_the_files_that_its_settings_name():
+    """They are of other items and labels than those of the small world."""
+    blind("imcl", {"graph": "of-others.csv", "side": "of-others.parquet", "warmup": 0.5})
+
+
 def test_the_same_method_that_does_not_look_passes(plant):
     blind(plant("honest", START + "def find(): return None\n" + BODY.format(says="", forward=True)))
 
