@@ -13,7 +13,7 @@ import numpy as np
 
 from partly.comparison import lines
 from partly.comparison.lines import Line
-from partly.report import plots
+from partly.report import drawings, plots
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE, DATA = "results/single-positive.jsonl", "voc2012"
@@ -46,7 +46,7 @@ def means(found: list[Line]) -> dict[str, dict[str, tuple[float, int]]]:
 def picture(root: Path = ROOT) -> bytes:
     """SVG: a panel a score, a bar each; it says where its numbers come from."""
     found = means(lines.read(root / SOURCE))
-    with plots.canvas(7.6, 2.5) as figure:
+    with drawings.canvas(7.6, 2.5) as figure:
         for axes, (name, words) in zip(figure.subplots(1, 2, sharey=True), SCORES.items(), strict=True):
             for place, (value, _) in enumerate(found[name].values()):
                 axes.barh(place, value, color=COLOURS[place], height=0.62)
@@ -58,7 +58,7 @@ def picture(root: Path = ROOT) -> bytes:
         figure.supxlabel(
             f"VOC 2012, one label of each picture known; test part, means of {seeds} seeds. From {SOURCE}.", fontsize=8
         )
-        return plots.svg(figure)
+        return drawings.svg(figure)
 
 
 def main(check: bool = False) -> int:

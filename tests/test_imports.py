@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import partly
@@ -178,12 +179,21 @@ assert not heavy & set(sys.modules), heavy & set(sys.modules)
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_training_by_the_command_line_needs_no_scikit_learn() -> None:
-    """It takes longer to import than everything else but torch, and only who uses `Classifier` has a use for it."""
+def test_training_by_the_command_line_needs_neither_scikit_learn_nor_matplotlib(tmp_path: Path) -> None:
+    """They take longer to import than everything else but torch: only who uses `Classifier` has a use for the one, and
+    only who draws more than the charts of a report for the other."""
+    np.save(tmp_path / "x.npy", np.eye(20, 4, dtype=np.float32))
+    partly.data.write_labels(partly.Labels.from_full(np.eye(20, 4)), tmp_path / "y.npz")
     program = """
 import sys
-import partly.commands.train
-heavy = {"sklearn", "pandas", "scipy.stats"}
+sys.argv = "partly train x.npy --labels y.npz --method bce --epochs 2 --run run --quiet".split()
+from partly.commands.cli import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code
+heavy = {"sklearn", "pandas", "scipy.stats", "scipy.optimize", "matplotlib"}
 assert not heavy & set(sys.modules), heavy & set(sys.modules)
 """
-    subprocess.run([sys.executable, "-c", program], check=True)
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
+    assert (tmp_path / "run" / "report.html").exists()

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-from scipy.special import expit
 from torch import Tensor
 
 from partly import checkpoint, metrics
+from partly.calling.sigmoid import sigmoid
 from partly.checkpoint import Home
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, PartlyError, Stopped, listing
@@ -187,7 +187,7 @@ def predict(
     method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> npt.NDArray[np.float32]:
     """Probabilities [N, L], without side effects on the method."""
-    return _whole(expit, method, items, batch_size, known)
+    return _whole(sigmoid, method, items, batch_size, known)
 
 
 def logits(
@@ -197,7 +197,7 @@ def logits(
     return _whole(np.positive, method, items, batch_size, known)
 
 
-def _whole(made: np.ufunc, method: Method, items: Items, *how: Any) -> npt.NDArray[np.float32]:
+def _whole(made: Callable[..., Any], method: Method, items: Items, *how: Any) -> npt.NDArray[np.float32]:
     """What is made of the logits, [N, L], block after block while they are in the cache."""
     scores = np.empty((len(items), method.task.labels), np.float32)
     for rows, block in scored.in_order(logit_blocks(method, items, *how)):
@@ -209,7 +209,7 @@ def predict_blocks(
     method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> Iterator[npt.NDArray[np.float32]]:
     """`predict`, batch after batch [B, L], for who does not want to hold them all."""
-    return map(expit, logit_blocks(method, items, batch_size, known))
+    return map(sigmoid, logit_blocks(method, items, batch_size, known))
 
 
 def logit_blocks(

@@ -25,6 +25,8 @@ from partly.items import as_items
 from partly.labels import Labels
 from partly.workers import on_ray
 
+# Ray Data warns of what it does itself, among threads that outlive their dataset.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.*", "ignore::ResourceWarning")
 RNG = np.random.default_rng(0)
 
 
@@ -41,8 +43,8 @@ def doing() -> list[int]:
     """The processes below this one in which Ray has something done."""
     found = []
     for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            if process.cmdline()[:1] == ["ray::_done"]:
+        with suppress(psutil.Error, IndexError):
+            if "Map(_done)" in process.cmdline()[0]:
                 found.append(process.pid)
     return found
 
@@ -121,7 +123,7 @@ def test_a_job_that_dies_again_and_again(ray: Any, tmp_path: Path) -> None:
             (tmp_path / name / str(number)).touch()
     found = dict(on_ray.results([str(tmp_path / "few"), str(tmp_path / "many"), "folder"], unlucky))
     assert found[str(tmp_path / "few")] == "done"
-    assert found[str(tmp_path / "many")] == workers.Died("its process ended 4 times (WorkerCrashedError)")
+    assert found[str(tmp_path / "many")] == workers.Died("its process ended 4 times")
     assert found["folder"] == os.getcwd()
     with pytest.raises(ArithmeticError, match="unlucky"):
         list(on_ray.results(["wrong"], unlucky))

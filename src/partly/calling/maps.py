@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from partly.calling.judged import Floats, Judged
@@ -52,6 +51,8 @@ AS_IT_IS = Line()
 
 def platt(of: Judged) -> Line | None:
     """None where higher scores do not mean yes, or all can be told apart by no end of slope."""
+    from scipy.optimize import minimize  # a tenth of a second, of which most runs have no use
+
     middle, scale = _moments(of)
     s = (np.concatenate([of.yes, of.rest]) - middle) / scale
     yes, rest = len(of.yes), len(of.rest)

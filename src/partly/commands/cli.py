@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -100,6 +101,7 @@ def demo(
 
 def main() -> None:
     """The entry point: errors of ours are one message, not a traceback; a signal ends it with the code of its own."""
+    gc.set_threshold(10_000)  # what is imported stays: to look for garbage among it takes a tenth of a short command
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         if launched().count > 1 and sys.argv[1:2] != ["train"]:

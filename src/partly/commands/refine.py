@@ -15,7 +15,7 @@ from partly.errors import SettingError, Stopped
 from partly.estimator import Classifier
 from partly.files import write_file
 from partly.labels import Labels
-from partly.report import plots
+from partly.report import drawings
 
 PICTURE, PAGE = "progress.svg", "report.html"
 
@@ -104,7 +104,7 @@ def _simulated(
             if loop.round == number:
                 say(f"{name}, {simulation.told(arms[name][-1])}")
         known[name] = loop.labels
-    write_file(run / PICTURE, plots.progress(rounds_page.panels(arms)))
+    write_file(run / PICTURE, drawings.progress(rounds_page.panels(arms)))
     said = simulation.verdict(arms)
     rounds_page.write(run / PAGE, f"{data}, {scenario}: which questions pay?", said, arms, known[plan.query])
     say("\n".join([*said, f"Picture: {run / PICTURE}", f"Report: {run / PAGE}"]))

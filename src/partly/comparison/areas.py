@@ -18,7 +18,7 @@ from partly.comparison.lines import Line
 from partly.comparison.plan import SIMULATED
 from partly.comparison.score_tables import PAPERS, Draw, number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
-from partly.report import plots
+from partly.report import drawings, plots
 from partly.report.layout import escaped
 
 Group = dict[str, list[Line]]  # query -> its lines, one a seed
@@ -111,7 +111,7 @@ def picture(group: Group) -> bytes:
     """SVG: the mean curves of one group."""
     ordered = [(place, query, found) for place, (query, found) in enumerate(group.items())]
     panels = {name: {query: _curve(place, found, name) for place, query, found in ordered} for name in RANKS}
-    return plots.progress(panels)
+    return drawings.progress(panels)
 
 
 def _curve(place: int, lines: Sequence[Line], name: str) -> plots.Curve:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from partly.comparison.blocks import OWN_HEAD
 from partly.comparison.lines import Line
 from partly.comparison.statistics import Mean, mean
-from partly.report import plots
+from partly.report import drawings, plots
 
 COARSE = "coarse-only:"
 
@@ -45,7 +45,7 @@ def _means(scores: dict[float, list[float]]) -> dict[float, Mean]:
 def draw(found: Sequence[Series], metric: str) -> bytes:
     """SVG: a panel for each set, a line for each method, with intervals."""
     sets = list(dict.fromkeys(one.data for one in found))
-    with plots.canvas(4.6 * len(sets), 3.2) as figure:
+    with drawings.canvas(4.6 * len(sets), 3.2) as figure:
         panels = figure.subplots(1, len(sets), squeeze=False)[0]
         for axes, data in zip(panels, sets, strict=True):
             for place, one in enumerate(each for each in found if each.data == data):
@@ -59,4 +59,4 @@ def draw(found: Sequence[Series], metric: str) -> bytes:
             axes.set_xticks(numbers, [f"{number:.0f}" for number in numbers])
             axes.set_xticks([], minor=True)
             axes.legend(frameon=False, fontsize=8)
-        return plots.svg(figure)
+        return drawings.svg(figure)

@@ -10,8 +10,10 @@ from matplotlib.transforms import ScaledTranslation
 
 from partly.comparison.blocks import Block, Row
 from partly.comparison.statistics import Ranking
-from partly.report import plots
-from partly.report.plots import Drawing, Look, Mark
+from partly.report import drawings, plots
+from partly.report.chart import INK, Drawing
+from partly.report.drawings import Mark
+from partly.report.plots import Look
 
 ROW = 0.24  # inches a method
 NAME = 24  # letters of a name, at most
@@ -25,7 +27,7 @@ def looks(blocks: Iterable[Block]) -> dict[str, Look]:
 
 def ranks(ranking: Ranking, styles: Mapping[str, Look]) -> Drawing:
     """Mean ranks, the best on top; bars on the right join methods that cannot be told apart."""
-    with plots.canvas(4.4, 0.6 + ROW * len(ranking.names)) as figure:
+    with drawings.canvas(4.4, 0.6 + ROW * len(ranking.names)) as figure:
         axes = figure.subplots()
         for place, (name, rank) in enumerate(zip(ranking.names, ranking.ranks, strict=True)):
             axes.plot([1, rank], [place, place], color=styles[name].colour, lw=1.5, alpha=0.5)
@@ -34,34 +36,36 @@ def ranks(ranking: Ranking, styles: Mapping[str, Look]) -> Drawing:
         _label(axes, ranking.names, [f"{rank:.2f}" for rank in ranking.ranks], leaders)
         for number, (first, last) in enumerate(ranking.groups):
             beside = ScaledTranslation((44 + 7 * number) / 72, 0, figure.dpi_scale_trans)
-            bar: dict[str, Any] = {"color": plots.INK, "lw": 4, "solid_capstyle": "butt", "clip_on": False}
+            bar: dict[str, Any] = {"color": INK, "lw": 4, "solid_capstyle": "butt", "clip_on": False}
             axes.plot([1, 1], [first - 0.3, last + 0.3], transform=axes.get_yaxis_transform() + beside, **bar)
         axes.set_xlim(0.9, max(2, len(ranking.names)) + 0.1)
         axes.set_xticks(range(1, 1 + max(2, len(ranking.names)), 1 + len(ranking.names) // 12))
         axes.set_xlabel("mean rank (1 is best)")
         ranks = zip(ranking.names, ranking.ranks, strict=True)
-        return plots.drawing(figure, [(axes, r, i, f"{name}: mean rank {r:.2f}") for i, (name, r) in enumerate(ranks)])
+        return drawings.drawing(
+            figure, [(axes, r, i, f"{name}: mean rank {r:.2f}") for i, (name, r) in enumerate(ranks)]
+        )
 
 
 def panel(block: Block, order: Sequence[str], styles: Mapping[str, Look]) -> Drawing:
     """mAP with its interval of every method in one block; dashed: all labels known, dotted: unknown taken for no."""
     rows = _ordered(block, order)
-    with plots.canvas(4.6, 0.5 + ROW * len(rows)) as figure:
-        return plots.drawing(figure, _draw(figure.subplots(), block, rows, styles))
+    with drawings.canvas(4.6, 0.5 + ROW * len(rows)) as figure:
+        return drawings.drawing(figure, _draw(figure.subplots(), block, rows, styles))
 
 
 def scenario(blocks: Sequence[Block], order: Sequence[str], styles: Mapping[str, Look], columns: int = 2) -> bytes:
     """The same for several blocks in one picture."""
     rows = [_ordered(block, order) for block in blocks]
     lines = -(-len(blocks) // columns)
-    with plots.canvas(4.6 * columns, lines * (0.75 + ROW * max(map(len, rows)))) as figure:
+    with drawings.canvas(4.6 * columns, lines * (0.75 + ROW * max(map(len, rows)))) as figure:
         grid = np.ravel(figure.subplots(lines, columns, squeeze=False))
         for axes, block, shown in zip(grid, blocks, rows, strict=False):
             _draw(axes, block, shown, styles)
             axes.set_title(plots.plain(block.title, 60), fontsize=10.5)
         for axes in grid[len(blocks) :]:
             axes.set_axis_off()
-        return plots.svg(figure)
+        return drawings.svg(figure)
 
 
 def _ordered(block: Block, order: Sequence[str]) -> list[Row]:
@@ -72,7 +76,7 @@ def _ordered(block: Block, order: Sequence[str]) -> list[Row]:
 
 
 def _draw(axes: Any, block: Block, rows: Sequence[Row], styles: Mapping[str, Look]) -> list[Mark]:
-    for end, colour, dash in ((block.full, plots.PRIVILEGED, (0, (5, 3))), (block.naive, plots.INK, (0, (1, 2)))):
+    for end, colour, dash in ((block.full, plots.PRIVILEGED, (0, (5, 3))), (block.naive, INK, (0, (1, 2)))):
         if end and (value := end.mean()):
             axes.axvline(value.value, color=colour, linestyle=dash, lw=1.3, zorder=1)
     words: list[str] = []

@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from partly.comparison.baselines import withheld
 from partly.comparison.blocks import Block
 from partly.comparison.plan import NAIVE, YARDSTICKS
-from partly.report import plots
+from partly.report import drawings, plots
 
 ENDS = (-1.0, 1.0)  # of the colours: shares beyond are drawn as these
 COLUMN, ROW = 0.62, 0.25  # inches
@@ -51,7 +51,7 @@ def words(row: str) -> str:
 def draw(found: GapMap) -> bytes:
     """SVG: a cell a method and race, with its share in per cent."""
     colours = LinearSegmentedColormap.from_list("gap", [plots.NO, "#f4f1ea", plots.YES])
-    with plots.canvas(2.6 + COLUMN * len(found.columns), 1.9 + ROW * len(found.rows)) as figure:
+    with drawings.canvas(2.6 + COLUMN * len(found.columns), 1.9 + ROW * len(found.rows)) as figure:
         axes = figure.subplots()
         axes.imshow(np.clip(found.shares, *ENDS), cmap=colours, vmin=ENDS[0], vmax=ENDS[1], aspect="auto")
         for (row, column), share in np.ndenumerate(found.shares):
@@ -66,4 +66,4 @@ def draw(found: GapMap) -> bytes:
         axes.grid(visible=False)
         for side in axes.spines.values():
             side.set_visible(False)
-        return plots.svg(figure)
+        return drawings.svg(figure)

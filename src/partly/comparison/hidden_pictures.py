@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from partly.report import plots
+from partly.report import drawings, plots
 
 Line = dict[str, Any]  # of benchmarks/hidden.py: a method and seed with its epochs and histograms
 
 
 def densities(lines: Sequence[Line], methods: Sequence[str]) -> bytes:
     """SVG: of each method the share of hidden yes and of hidden no in bins of the score, the mean over seeds."""
-    with plots.canvas(2.3 * len(methods), 2.6) as figure:
+    with drawings.canvas(2.3 * len(methods), 2.6) as figure:
         panels = np.atleast_1d(figure.subplots(1, len(methods), sharey=True))
         for axes, name in zip(panels, methods, strict=True):
             ours = [line for line in lines if line["method"] == name]
@@ -30,14 +30,14 @@ def densities(lines: Sequence[Line], methods: Sequence[str]) -> bytes:
             axes.set(title=f"{name}\n{apart:.2f} apart", xlabel="score", yscale="log", ylim=(0.05, 100))
         panels[0].set_ylabel("per cent of them")
         panels[0].legend(frameon=False)
-        return plots.svg(figure)
+        return drawings.svg(figure)
 
 
 def over_epochs(lines: Sequence[Line], what: dict[str, str]) -> bytes:
     """SVG: a panel for each number of an epoch, with its words, and a line for each method that has it; the mean over
     seeds, over the share of the epochs that have passed."""
     methods = list(dict.fromkeys(line["method"] for line in lines))
-    with plots.canvas(4.2 * len(what), 3.0) as figure:
+    with drawings.canvas(4.2 * len(what), 3.0) as figure:
         panels = np.atleast_1d(figure.subplots(1, len(what)))
         for axes, (name, words) in zip(panels, what.items(), strict=True):
             for place, method in enumerate(methods):
@@ -50,4 +50,4 @@ def over_epochs(lines: Sequence[Line], what: dict[str, str]) -> bytes:
                 axes.plot(passed, values, color=look.colour, marker=look.marker, ms=3, lw=1.3, label=method)
             axes.set(title=words, xlabel="share of the epochs", ylabel="per cent", ylim=(0, None))
             axes.legend(frameon=False, fontsize=8)
-        return plots.svg(figure)
+        return drawings.svg(figure)

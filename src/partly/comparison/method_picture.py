@@ -13,7 +13,7 @@ from partly.comparison.regimes import INSIDE, Floats, regime
 from partly.items import as_items
 from partly.labels import Labels
 from partly.method import Task
-from partly.report import plots
+from partly.report import drawings, plots
 
 LABELS = 20  # of the item whose entry is shown
 POINTS = np.linspace(0.01, 0.99, 50)
@@ -41,7 +41,7 @@ def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
     """SVG. What was found: by scenario, a share for each epoch, of the method and of who takes unknown for no."""
     slope, planned = slopes(name), plan(name)
     wide = bool(slope or planned)
-    with plots.canvas(7.4 if wide else 4.0, 2.6) as figure:
+    with drawings.canvas(7.4 if wide else 4.0, 2.6) as figure:
         grid: Any = figure.subplots(1, 2 if wide else 1, squeeze=False)
         panels = grid[0]
         if slope:
@@ -54,7 +54,7 @@ def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
         panels[-1].set(xlabel="epoch", ylabel="hidden yes found, %", ylim=(0, 100))
         panels[-1].legend(frameon=False, loc="lower right")
         panels[-1].xaxis.get_major_locator().set_params(integer=True)
-        return plots.svg(figure)
+        return drawings.svg(figure)
 
 
 @cache  # words and picture ask

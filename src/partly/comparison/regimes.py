@@ -17,7 +17,7 @@ from partly import losses, methods
 from partly.clock import Clock
 from partly.comparison.plan import method_and_settings
 from partly.errors import SettingError
-from partly.report import plots
+from partly.report import drawings, plots
 
 Floats = npt.NDArray[np.float64]
 POINTS = np.linspace(0.005, 0.995, 199)
@@ -49,7 +49,7 @@ def regime(method: str, p: Floats = POINTS, entry: int = 0, labels: int = 1, oth
 
 def picture(names: Sequence[str]) -> bytes:
     """SVG: the regimes of some methods for unknown entries, over the probability."""
-    with plots.canvas(6.4, 3.6) as figure:
+    with drawings.canvas(6.4, 3.6) as figure:
         axes = figure.subplots()
         for place, name in enumerate(names):
             look = plots.look(place, privileged=False)
@@ -57,4 +57,4 @@ def picture(names: Sequence[str]) -> bytes:
         axes.axhline(0, color=plots.PRIVILEGED, lw=0.8, zorder=1)
         axes.set(xlabel="probability of an unknown entry", ylabel="gradient by its logit (above 0: towards no)")
         axes.legend(frameon=False)
-        return plots.svg(figure)
+        return drawings.svg(figure)

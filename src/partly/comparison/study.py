@@ -23,7 +23,8 @@ from partly.comparison.plan import FULL, Cell, name_of
 from partly.comparison.score_tables import number
 from partly.comparison.statistics import Mean, Scores, mean, not_worse
 from partly.files import write_file
-from partly.report import plots
+from partly.report import drawings, plots
+from partly.report.chart import Drawing
 from partly.report.layout import escaped, template
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -337,12 +338,12 @@ def _cell(point: Point, best: bool = False, level: bool = False) -> str:
     return f"{text} ({point.clean:.1%})" if other else text
 
 
-def draw(one: Study) -> plots.Drawing:
+def draw(one: Study) -> Drawing:
     """Test mAP over the share of right labels, a line per way, with intervals; dashed: all labels."""
-    with plots.canvas(6.4, 3.8) as figure:
+    with drawings.canvas(6.4, 3.8) as figure:
         axes = figure.subplots()
         full = mean(one.full.values())
-        marks: list[plots.Mark] = []
+        marks: list[drawings.Mark] = []
         for place, way in enumerate(dict.fromkeys(p.way for p in one.points)):
             points = [(100 * p.clean, p.mean) for p in one.points if p.way == way and p.clean is not None]
             points += [(100.0, full)] if way in one.ways() else []
@@ -357,4 +358,4 @@ def draw(one: Study) -> plots.Drawing:
         axes.set(xlabel="labels that are known and right, %", ylabel="test mAP")
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)
-        return plots.drawing(figure, marks)
+        return drawings.drawing(figure, marks)

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from partly.labels import Ternary
-from partly.report import plots
+from partly.report import drawings, plots
 
 _TITLE = 10.5
 
@@ -27,7 +27,7 @@ def overview(
     predictor: str,
 ) -> bytes:
     """PNG for a front page: the label matrix, mAP of the runs, and a few pictures with what is predicted."""
-    with plots.canvas(12, 4.8, dpi=130) as figure:
+    with drawings.canvas(12, 4.8, dpi=130) as figure:
         cast(Any, figure.get_layout_engine()).set(w_pad=0.1, h_pad=0.08)
         left, right = cast(Any, figure.subfigures(1, 2, width_ratios=(1, 1.15)))
         _draw_matrix(left, z, names, title)

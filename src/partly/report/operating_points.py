@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from partly.labels import Labels, scored
 from partly.metrics import precision_recall_f1
 from partly.report import plots
+from partly.report.chart import Chart, Drawing, even
 from partly.report.words import Scored
 
 STEPS, COARSE = 100, 20  # thresholds between 0 and 1; fewer where there are many labels
@@ -20,6 +22,7 @@ LISTED = 1000  # of more labels only what they come to all together is in the pa
 TENTHS = range(1, 10)
 SUMMED = {"OP": "precision", "OR": "recall", "OF1": "F1"}  # all known entries together
 MEANS = {"CP": "mean precision", "CR": "mean recall", "CF1": "CF1"}  # over the labels
+LOOKS = {"OR": plots.look(3, False), "OP": replace(plots.look(4, False), dashed=True)}  # lines of the picture
 Counts = npt.NDArray[np.int64]
 
 
@@ -85,26 +88,21 @@ def section(runs: Sequence[Scored], best: Scored | None, truth: Labels | None) -
         "own": able[at].view.thresholds,
         "no_no": not truth.counts()[1].any(),
         "drawing": _draw(called, steps),
+        "lines": [(look, SUMMED[key]) for key, look in LOOKS.items()],
         "data": {"steps": steps, "first": at, "counts": [one.packed() for one in counted]},
     }
 
 
-def _draw(called: Called, steps: int) -> plots.Drawing:
+def _draw(called: Called, steps: int) -> Drawing:
     """Precision and recall of all known entries over the threshold."""
     found = [called.scores(step) for step in range(steps + 1)]
     some = [bool(called.above(step)[1].any()) for step in range(steps + 1)]  # precision of nothing is not worth a line
     x = [step / steps for step in range(steps + 1)]
-    with plots.canvas(5.4, 2.7) as figure:
-        axes = figure.subplots()
-        marks: list[plots.Mark] = []
-        for place, key in enumerate(("OR", "OP")):
-            look = plots.look(place + 3, privileged=False)
-            y = [one[key] if key == "OR" or called_any else np.nan for one, called_any in zip(found, some, strict=True)]
-            (line,) = axes.plot(x, y, color=look.colour, linestyle=("solid", (0, (4, 2)))[place], label=SUMMED[key])
-            line.set(marker=look.marker, markersize=3.5, markevery=steps // 10)
-            marks += [
-                (axes, a, b, f"threshold {a:.2f}: {SUMMED[key]} {b:.3f}") for a, b in zip(x, y, strict=True) if b == b
-            ]
-        axes.set(xlabel="threshold", xlim=(0, 1), ylim=(-0.03, 1.03))
-        figure.legend(loc="outside upper right", ncols=2, frameon=False)
-        return plots.drawing(figure, marks)
+    chart = Chart(389, 194, even(0, 1, "threshold"), even(-0.03, 1.03))
+    said = []
+    for key, look in LOOKS.items():
+        y = [one[key] if key == "OR" or called_any else math.nan for one, called_any in zip(found, some, strict=True)]
+        chart.line(x, y, look.colour, plots.DASHES if look.dashed else "none")
+        chart.marks(x[:: steps // 10], y[:: steps // 10], look.marker, f'fill="{look.colour}"', 4.5)
+        said += [(a, b, f"threshold {a:.2f}: {SUMMED[key]} {b:.3f}") for a, b in zip(x, y, strict=True) if b == b]
+    return chart.drawing(said)

@@ -20,7 +20,7 @@ from partly.errors import DataError, listing
 from partly.files import write_file
 from partly.labels import Labels
 from partly.labels.scored import KnownScores
-from partly.report import front_picture, operating_points, plots, reliability, words
+from partly.report import operating_points, plots, reliability, words
 from partly.report.examples import Examples, cards, spread
 from partly.report.layout import template
 from partly.report.sights import is_tiny, picture_uri, sights
@@ -112,6 +112,8 @@ def render(report: Report) -> str:
 
 def picture(report: Report) -> bytes:
     """The report in one compact PNG: what is known, mAP of the runs, a few examples where they are pictures."""
+    from partly.report import front_picture  # matplotlib takes longer to import than a short training does
+
     _check(report)
     runs, known = report.scored, _known(report.labels)
     shown = _examples(report, runs, words.best(runs))

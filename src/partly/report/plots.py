@@ -1,59 +1,31 @@
-"""Pictures of the report, as bytes: SVG that follows the reader's light or dark scheme, and PNG.
+"""Pictures of the report, as bytes: charts in SVG, and the label matrix in PNG.
 
-No text from the data goes into an SVG: names are set by the page around it, which escapes them. Colours are
-from palettes made for colour-blind readers, and nothing is told by colour alone: yes, no and unknown differ
+Colours are from palettes made for colour-blind readers, and nothing is told by colour alone: yes, no and unknown differ
 in shape, runs in marker and dash.
 """
 
 from __future__ import annotations
 
 import io
+import math
 import unicodedata
-import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-import matplotlib
 import numpy as np
 import numpy.typing as npt
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 from PIL import Image  # matplotlib brings it along
 
 from partly.labels import Ternary
+from partly.report import chart
+from partly.report.chart import GREY, Axis, Chart, Drawing
 
-INK = "#1b2026"  # in an SVG replaced by the colour of the reader's scheme
-YES, NO, UNKNOWN = "#2f7fd0", "#e08a1e", "#8b949e"
+YES, NO, UNKNOWN = "#2f7fd0", "#e08a1e", GREY
 COLOURS = ("#b5478f", "#12967a", "#a68400", "#5a6bd8", "#c7563a", "#3d94b0")
 PRIVILEGED = "#808893"
 MARKERS = (("o", "●"), ("s", "■"), ("^", "▲"), ("D", "◆"), ("v", "▼"))
-_STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "partly",  # the same picture gives the same bytes
-    "svg.fonttype": "none",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 9.5,
-    "text.parse_math": False,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": UNKNOWN,
-    "grid.alpha": 0.25,
-    "grid.linewidth": 0.6,
-}
-_SCHEME = f"<style>svg{{color:{INK}}}@media(prefers-color-scheme:dark){{svg{{color:#d7dde4}}}}</style>"
-
-
-Mark = tuple[Any, float, float, str]  # axes, a place in them, and what is said of it
+DASHES = "6 3"
 
 
 @dataclass(frozen=True)
@@ -82,96 +54,66 @@ class Curve:
     name: str = ""  # what is said of its points
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A picture, and what the page says where somebody points at it."""
-
-    svg: bytes
-    points: tuple[tuple[float, float, str], ...] = ()  # share of the width, share of the height from the top, words
-
-
 def matrix(z: Ternary) -> bytes:
     """PNG of labels [R, C]: a full cell is yes, a bar no, a dot unknown."""
-    return _png(Image.fromarray(cells(z), "RGBA"))
+    file = io.BytesIO()
+    Image.fromarray(cells(z), "RGBA").save(file, "PNG", optimize=True)
+    return file.getvalue()
 
 
 def curves(panel: Sequence[Curve]) -> Drawing:
     """A number over the epochs, a line per run, a ring around the epoch that was kept."""
-    with canvas(4.6, 2.7) as figure:
-        axes = figure.subplots()
-        for curve in panel:
-            dash = (0, (4, 2)) if curve.look.dashed else "solid"
-            (line,) = axes.plot(curve.x, curve.y, color=curve.look.colour, linestyle=dash)
-            line.set(marker=curve.look.marker, markersize=3.5, markevery=max(1, len(curve.x) // 8))
-            if curve.best is not None and curve.best in curve.x:
-                y = curve.y[curve.x.index(curve.best)]
-                axes.plot(curve.best, y, "o", ms=11, mfc="none", mec=curve.look.colour, mew=1.6)
-        axes.set_xlabel("epoch")
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
-        axes.set_xlim(0.5, max(max(curve.x) for curve in panel) + 0.5)
-        return drawing(figure, [mark for curve in panel for mark in _marks(axes, curve, curve.name, "epoch")])
-
-
-def progress(panels: Mapping[str, Mapping[str, Curve]]) -> bytes:
-    """SVG of scores over the answers: a panel per score, in it a line per arm, by its title."""
-    with canvas(3.4 * len(panels), 2.9) as figure:
-        lines: dict[str, Line2D] = {}
-        for axes, (name, arms) in zip(np.ravel(figure.subplots(1, len(panels))), panels.items(), strict=True):
-            lines = _over_answers(axes, arms) | lines
-            axes.set_title(name)
-        figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=len(lines), frameon=False)
-        return svg(figure)
+    last = max(max(curve.x) for curve in panel)
+    drawn = _over(chart.even(0.5, last + 0.5, "epoch", most=8, whole=True), panel)
+    for curve in panel:
+        if curve.best is not None and curve.best in curve.x:
+            at = [curve.best], [curve.y[curve.x.index(curve.best)]]
+            drawn.marks(*at, "o", f'fill="none" stroke="{curve.look.colour}" stroke-width=".145"', 11)
+    return drawn.drawing(said for curve in panel for said in _said(curve, "epoch"))
 
 
 def over_answers(arms: Mapping[str, Curve]) -> Drawing:
-    """One such panel by itself."""
-    with canvas(4.6, 2.7) as figure:
-        axes = figure.subplots()
-        _over_answers(axes, arms)
-        return drawing(
-            figure, [mark for title, curve in arms.items() for mark in _marks(axes, curve, title, "answers")]
-        )
+    """A score over the answers, a line per arm, by its title."""
+    ends = chart.around(x for curve in arms.values() for x in curve.x)
+    drawn = _over(chart.even(*ends, "answers", most=5, whole=True), list(arms.values()))
+    return drawn.drawing(said for title, curve in arms.items() for said in _said(replace(curve, name=title), "answers"))
 
 
-def _over_answers(axes: Any, arms: Mapping[str, Curve]) -> dict[str, Line2D]:
-    lines = {}
-    for title, curve in arms.items():
-        dash = (0, (4, 2)) if curve.look.dashed else "solid"
-        (line,) = axes.plot(curve.x, curve.y, color=curve.look.colour, linestyle=dash, lw=1.4)
-        line.set(marker=curve.look.marker, markersize=4, markevery=max(1, len(curve.x) // 10))
-        lines[title] = line
-    axes.set_xlabel("answers")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
-    return lines
+def _over(across: Axis, panel: Sequence[Curve]) -> Chart:
+    drawn = Chart(331, 194, across, chart.even(*chart.around(y for curve in panel for y in curve.y)))
+    for curve in panel:
+        drawn.line(curve.x, curve.y, curve.look.colour, DASHES if curve.look.dashed else "none")
+        some = slice(None, None, max(1, len(curve.x) // 8))
+        drawn.marks(curve.x[some], curve.y[some], curve.look.marker, f'fill="{curve.look.colour}"', 4.5)
+    return drawn
 
 
-def _marks(axes: Any, curve: Curve, name: str, what: str) -> Iterator[Mark]:
+def _said(curve: Curve, what: str) -> Iterator[tuple[float, float, str]]:
     """What is said of each point of a curve."""
     for x, y in zip(curve.x, curve.y, strict=True):
-        yield axes, x, y, f"{name}, {what} {x:,}: {y:.4g}".removeprefix(", ")
+        yield x, y, f"{curve.name}, {what} {x:,}: {y:.4g}".removeprefix(", ")
 
 
 def scatter(names: Sequence[str], known: npt.NDArray[Any], ap: Sequence[tuple[Look, str, npt.NDArray[Any]]]) -> Drawing:
     """The AP of labels over their number of known yes, [L] each; runs with how they are drawn and their titles. Small,
     so that it can be read on a phone."""
-    with canvas(5.4, 3.2) as figure:
-        axes = figure.subplots()
-        marks: list[Mark] = []
-        for style, title, values in ap:
-            axes.plot(known, values, style.marker, color=style.colour, ms=4.5, alpha=0.65, mew=0)
-            defined = np.flatnonzero(~np.isnan(values))
-            words = f"{title}: " if ap[1:] else ""
-            marks += [
-                (axes, known[j], values[j], f"{names[j]}, {words}AP {values[j]:.3f}, {known[j]:,} known yes")
-                for j in defined.tolist()
-            ]
-        axes.set_xscale("symlog", linthresh=1)
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.set_xlim(left=-0.1)
-        axes.set_ylim(-0.03, 1.03)
-        axes.set_xlabel("known yes")
-        axes.set_ylabel("AP")
-        return drawing(figure, marks)
+    most = max(1, int(known.max()))
+    ticks = {0: "0"} | {10**k: f"{10**k:,}" for k in range(len(str(most)))}
+    across = Axis(-0.1, 1.3 * most, ticks, "known yes", _linear_then_log)
+    drawn = Chart(389, 230, across, chart.even(-0.03, 1.03, "AP"))
+    said: list[tuple[float, float, str]] = []
+    for style, title, values in ap:
+        drawn.marks(known.tolist(), values.tolist(), style.marker, f'fill="{style.colour}" fill-opacity=".65"', 4.5)
+        words = f"{title}: " if ap[1:] else ""
+        for name, yes, value in zip(names, known.tolist(), values.tolist(), strict=True):
+            if value == value:
+                said.append((yes, value, f"{name}, {words}AP {value:.3f}, {yes:,} known yes"))
+    return drawn.drawing(said)
+
+
+def _linear_then_log(value: float) -> float:
+    """Steps of one up to 1, then one for each power of ten."""
+    return value if value <= 1 else 1 + math.log10(value)
 
 
 def cells(z: Ternary, height: int = 12, width: int = 24) -> npt.NDArray[np.uint8]:
@@ -192,45 +134,3 @@ def plain(words: str, most: int = 22) -> str:
     """Words that cannot break a drawing: no controls, no marks that turn the direction, not too long."""
     kept = "".join(c for c in " ".join(words.split()) if not unicodedata.category(c).startswith("C"))
     return kept if len(kept) <= most else kept[: most - 1] + "…"
-
-
-# ---------------------------------------------------------------- figures and bytes
-
-
-@contextmanager
-def canvas(width: float, height: float, dpi: float = 100) -> Iterator[Figure]:
-    """A figure of its own, untouched by the caller's matplotlib settings, which are left as they were."""
-    with matplotlib.rc_context(), warnings.catch_warnings():
-        # A name in letters that the font lacks is drawn as boxes; that is no reason to fail.
-        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update(_STYLE)
-        yield Figure(figsize=(width, height), dpi=dpi, layout="constrained")
-
-
-def svg(figure: Figure) -> bytes:
-    """The drawing in the colours of the reader's scheme; the same figure gives the same bytes."""
-    file = io.StringIO()
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    figure.savefig(file, format="svg", transparent=True, metadata=nothing)
-    text = file.getvalue()
-    text = text[text.index("<svg") :]  # without the prologue, which names an outside address
-    text = text.replace(INK, "currentColor").replace("'DejaVu Sans'", "system-ui")
-    return text.replace("<defs>", f"{_SCHEME}<defs>", 1).encode()
-
-
-def drawing(figure: Figure, marks: Iterable[Mark] = ()) -> Drawing:
-    """A figure as SVG, with words for marks in its axes."""
-    image = svg(figure)  # first, since drawing decides where the axes are
-    places = {axes: axes.transData - figure.transFigure for axes in figure.axes}
-    points = []
-    for axes, x, y, words in marks:
-        across, up = places[axes].transform((x, y))
-        points.append((round(float(across), 4), round(1 - float(up), 4), words))
-    return Drawing(image, tuple(points))
-
-
-def _png(image: Any) -> bytes:
-    file = io.BytesIO()
-    cast(Image.Image, image).save(file, "PNG", optimize=True)
-    return file.getvalue()

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.labels import Labels, scored
-from partly.report.plots import UNKNOWN, Look, canvas, svg
+from partly.report.chart import Chart, even
+from partly.report.plots import UNKNOWN, Look
 
 BINS = 10  # of equal width
 Floats = npt.NDArray[np.float64]
@@ -53,16 +54,16 @@ def reliability(probabilities: scored.KnownScores, truth: Labels) -> Reliability
 
 def drawn(runs: Sequence[tuple[Look, Reliability]]) -> bytes:
     """SVG: the share of yes over the probability, a line a run; on the dashed line both are the same."""
-    with canvas(4.6, 3.6) as figure:
-        axes = figure.subplots()
-        axes.plot([0, 1], [0, 1], color=UNKNOWN, linestyle=(0, (4, 3)), lw=1)
-        for style, found in runs:
-            size = 3 + 5 * np.sqrt(found.count / found.count.max())
-            axes.errorbar(found.mean, found.share, found.margins(), color=style.colour, lw=1.3, elinewidth=0.8)
-            for x, y, s in zip(found.mean, found.share, size, strict=True):
-                axes.plot(x, y, style.marker, color=style.colour, ms=s)
-        axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="probability", ylabel="share that is yes")
-        return svg(figure)
+    chart = Chart(331, 259, even(-0.02, 1.02, "probability"), even(-0.02, 1.02, "share that is yes"))
+    chart.line([0, 1], [0, 1], UNKNOWN, "4 3", 1)
+    for style, found in runs:
+        mean, share, (below, above) = found.mean.tolist(), found.share.tolist(), found.margins().tolist()
+        chart.line(mean, share, style.colour, width=1.3)
+        for x, y, down, up in zip(mean, share, below, above, strict=True):
+            chart.line([x, x], [y - down, y + up], style.colour, width=0.8)
+        sizes = 4 + 5 * np.sqrt(found.count / found.count.max())
+        chart.marks(mean, share, style.marker, f'fill="{style.colour}"', sizes.tolist())
+    return chart.svg()
 
 
 def words(found: Reliability) -> str:

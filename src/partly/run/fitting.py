@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.special import expit
 from torch import Tensor, nn
 
 from partly import checkpoint, files, training
 from partly.calling import Calibration
+from partly.calling.sigmoid import sigmoid
 from partly.checkpoint import IDS
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError
@@ -151,7 +151,7 @@ class Fitted:
         """[N, L]; `known`: what is known of these items, for a head that makes use of it."""
         return self._whole(np.positive, items, known)
 
-    def _whole(self, made: np.ufunc, items: Items, known: Labels | None) -> npt.NDArray[np.float32]:
+    def _whole(self, made: Callable[..., Any], items: Items, known: Labels | None) -> npt.NDArray[np.float32]:
         """What is made of the logits, block after block while they are in the cache."""
         way_out = "Take them block after block (predict_proba_blocks, partly predict), or fewer items at a time."
         check_scores(len(items), len(self.names), "Scores", way_out)
@@ -175,11 +175,11 @@ class Fitted:
 
     def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """Probabilities of yes [N, L]."""
-        return self._whole(expit, items, known)
+        return self._whole(sigmoid, items, known)
 
     def predict_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
         """`predict`, batch after batch."""
-        return map(expit, self.logit_blocks(items, known))
+        return map(sigmoid, self.logit_blocks(items, known))
 
     def _checked(self, items: Items, known: Labels | None) -> Items:
         """The items as the model was trained on them."""
