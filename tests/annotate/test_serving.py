@@ -81,9 +81,7 @@ def test_a_ledger_that_begins_is_told(tmp_path: Path, there: str) -> None:
         assert book.stat().st_size
     plan, said = Plan(str(tmp_path / "x.csv"), str(book), str(tmp_path / "y.csv")), []
     make_site(plan, Served(name="anna"), said.append)
-    assert said == [
-        f"{book}: there was no ledger yet, so one begins here, of what is known in {plan.labels} (entries: 1)."
-    ]
+    assert said == [f"{book}: there was no ledger yet; one begins, of what is known in {plan.labels} (entries: 1)."]
     make_site(plan, Served(name="anna"), said.append)
     assert len(said) == 1
 

@@ -104,7 +104,5 @@ def _ledger(url: str, found: Dataset, source: str, author: str, say: Callable[[s
         made.add(found.labels.names, among(found.hierarchy, found.labels.names), author=author)
         made.append_labels(found.labels, author=source, note="known at the start")
     known = int(found.labels.known_per_item().sum())
-    say(
-        f"{place.shown}: there was no ledger yet, so one begins here, of what is known in {source} (entries: {known:,})."
-    )
+    say(f"{place.shown}: there was no ledger yet; one begins, of what is known in {source} (entries: {known:,}).")
     return made
