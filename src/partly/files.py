@@ -84,7 +84,7 @@ def _beside(path: Path) -> Path:
     for left in leftovers(path.parent, path.name):
         with suppress(OSError), _held(left) as alone:
             if alone:
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
+                _remove(left)
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}{BESIDE}")
 
 
@@ -105,6 +105,20 @@ def _held(path: Path) -> Iterator[bool]:
 def leftovers(folder: Path, name: str = "") -> Iterator[Path]:
     """What interrupted writing left behind in a folder, of one file or of all."""
     return folder.glob(f".{glob.escape(name)}*{BESIDE}")
+
+
+def sweep(folder: Path) -> None:
+    """Remove what interrupted writing left behind in a run folder. Only for who holds it."""
+    with disk_errors(folder):
+        for left in leftovers(folder):
+            _remove(left)
+
+
+def _remove(left: Path) -> None:
+    if left.is_dir() and not left.is_symlink():
+        shutil.rmtree(left)
+    else:
+        left.unlink(missing_ok=True)
 
 
 def drop(path: Path) -> None:
