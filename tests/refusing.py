@@ -33,7 +33,7 @@ from typing import Any
 LIBRARY = "FAULTY_DISK"
 # Number, and what stays so: nothing, what writes, or also what removes and renames.
 KINDS = {"EIO": (errno.EIO, 0), "ENOSPC": (errno.ENOSPC, 1), "EROFS": (errno.EROFS, 2), "short": (0, 0)}
-INTO_A_FILE = re.compile("query|predict$|ledger|annotate|complete")  # jobs without anything there before
+INTO_A_FILE = re.compile("query|predict$|ledger|annotate|complete|convert")  # jobs without anything there before
 OF_SQLITE = ("disk I/O error", "disk is full", "unable to open", "readonly")
 
 

@@ -237,3 +237,15 @@ def test_a_file_dropped_into_a_folder_is_a_method_everywhere(tmp_path: Path) -> 
 
 def test_the_folder_is_as_it_was() -> None:
     assert "dropped-in" not in partly.methods()
+
+
+def test_folders_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And one that is added to them is looked at."""
+    methods.discover()
+    with monkeypatch.context() as patch:
+        patch.setattr("pkgutil.iter_modules", None)
+        assert methods.find("bce").name == "bce"
+    (tmp_path / "dropped_in.py").write_text("def loss(logits, z):\n    return logits\n")
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    assert methods.find("dropped-in").name == "dropped-in"
+    monkeypatch.delitem(sys.modules, "partly.methods.dropped_in")

@@ -134,8 +134,8 @@ def test_a_disk_that_refuses_at_any_call(
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
 def test_a_disk_that_refuses_below_python() -> None:
-    """Some of what `refusing.py` does at every call: of databases, which write by themselves, and of Parquet."""
-    names = "ledger init,ledger import,vocabulary merge,annotate,complete:ledger,predict:parquet"
+    """Some of what `refusing.py` does at every call: of databases, which write by themselves, Parquet and a folder."""
+    names = "ledger init,ledger import,vocabulary merge,annotate,complete:ledger,predict:parquet,convert:voc"
     script = Path(__file__).with_name("refusing.py")
     command = [sys.executable, script, "--only", names, "--every", "9"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

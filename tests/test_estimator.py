@@ -333,7 +333,7 @@ def test_features_that_are_not_finite_are_listed() -> None:
     with pytest.raises(DataError) as caught:
         model().fit(bad, Y)
     assert str(caught.value) == (
-        "X: 3 of 200 features are missing (NaN), infinite or too large for float32\n"
+        "X: 3 of 200 features are missing (NaN), infinite or too large (beyond 1e+37)\n"
         "  item 3, feature 1: nan\n  item 7, feature 0: inf\n  item 7, feature 4: 1e+300\n"
         "Fill them in (sklearn.impute) or leave these items out."
     )

@@ -128,6 +128,29 @@ def test_after_a_crash_the_old_file_is_there_and_what_was_left_is_found(tmp_path
     assert sorted(os.listdir(tmp_path)) == [".other", "a"]
 
 
+KILLED_IN_A_FOLDER = KILLED.replace("replacing", "making").replace(
+    "as file:", "as folder:\n    file = open(folder / 'b', 'wb')"
+)
+
+
+def test_after_a_crash_what_was_left_of_a_folder_goes_when_it_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    assert (
+        subprocess.run([sys.executable, "-c", KILLED_IN_A_FOLDER, str(path)], timeout=60, check=False).returncode == 9
+    )
+    (left,) = files.leftovers(tmp_path)
+    assert (left / "b").read_bytes() == b"half of it"
+    (tmp_path / f".a.{'0' * 8}{files.BESIDE}").symlink_to(tmp_path)  # never followed
+    with files.making(path) as folder:
+        assert not left.exists()
+        with files.making(path) as other:  # of one that is alive nothing is dropped
+            (other / "b").write_bytes(b"first")
+        (folder / "b").write_bytes(b"new")
+        (path / "b").unlink()
+    assert (path / "b").read_bytes() == b"new"
+    assert sorted(os.listdir(tmp_path)) == [f".a.{'0' * 8}{files.BESIDE}", "a"]
+
+
 def test_what_a_user_asked_for_fails_as_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a"
     files.write_file(path, b"old")

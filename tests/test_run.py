@@ -260,8 +260,12 @@ def test_leftovers_of_a_crash_vanish_at_the_start(unfinished: Path) -> None:
     leftovers = [f".{name}{files.BESIDE}" for name in ("checkpoint-000009.json", "run.json", "history.json")]
     for name in leftovers:
         (unfinished / name).write_bytes(b"half")
+    of_a_folder = unfinished / f".converted{files.BESIDE}"
+    of_a_folder.mkdir()
+    (of_a_folder / "some.xml").write_bytes(b"half")
     resumed = fit(unfinished)
     assert not set(leftovers) & set(contents(unfinished))
+    assert not of_a_folder.exists()
     assert same(resumed, fit(None))
 
 

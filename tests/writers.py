@@ -124,7 +124,16 @@ def _folders(where: Path) -> list[killing.Job]:
     def here(jobs: Any, work: Callable[[Any], Any]) -> Iterator[tuple[Any, Any]]:
         return ((job, work(job)) for job in jobs)
 
+    def converted(form: str, target: str, folder: Path) -> None:
+        convert(str(where / "truth.csv"), folder / target, form, meaning=data.Meaning(absent="no"), say=quiet)
+
+    def empty(_: Path) -> None:
+        """Nothing is there, and then all or nothing."""
+
     return [
+        killing.Job("convert:voc", partial(converted, "voc-annotations", "out"), all_files, empty),
+        killing.Job("convert:hugging-face", partial(converted, "hugging-face", "out"), all_files, empty),
+        killing.Job("convert:voc-sets", partial(converted, "voc-sets", "out.txt"), all_files),
         killing.Job(
             "predict:files",
             lambda folder: predict_files(where / "model", sorted((where / "parts").iterdir()), folder, here),

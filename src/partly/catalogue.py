@@ -1,6 +1,6 @@
 """What a folder of files offers: each file is a method, a head, a query, ... with words about itself and settings.
 
-Nothing is listed by hand: a file dropped into the folder is there.
+Nothing is listed by hand: a file dropped into the folder is there, for every process that is started after that.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import types
 import typing
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from partly.errors import SettingError, did_you_mean
@@ -73,13 +74,17 @@ Maker = Callable[[types.ModuleType], Callable[..., Any] | None]  # what a file m
 
 def folder(package: str, what: str, maker: Maker, kind: type[Of]) -> dict[str, Of]:
     """Every file of a package that makes something, by name (file name, `_` written `-`)."""
-    path = importlib.import_module(package).__path__
     found = {}
-    for stem in sorted(module.name for module in pkgutil.iter_modules(path)):
+    for stem in _stems(tuple(importlib.import_module(package).__path__)):
         info = read(importlib.import_module(f"{package}.{stem}"), what, maker, kind)
         if info is not None:
             found[info.name] = info
     return found
+
+
+@cache  # a single fit asks for methods, heads and schedules some twenty times
+def _stems(path: tuple[str, ...]) -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(path))
 
 
 _READ: dict[tuple[types.ModuleType, str], Any] = {}  # comparisons ask for their methods thousands of times

@@ -27,12 +27,12 @@ from partly.errors import CheckpointError
 from partly.files import (
     LOCK,
     disk_errors,
-    leftovers,
     plain,
     read_json,
     replacing,
     sha256,
     sha256_of,
+    sweep,
     which,
     write_npy,
     write_sealed,
@@ -114,9 +114,8 @@ def load(folder: Path) -> tuple[Tensors, dict[str, Any], list[str]] | None:
 def clean(folder: Path) -> None:
     """Drop what an interrupted save left behind, and set damaged checkpoints aside so that they do not take the
     place of a whole one. Only for the holder of the lock, and only after `load` found a whole one or none at all."""
+    sweep(folder)
     with disk_errors(folder):
-        for path in leftovers(folder):
-            path.unlink()
         run = run_of(folder)
         for path in records(folder):
             try:

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, held by one process at a time, and told apart by their digests."""
+"""Files and folders: written whole or not at all, held by one process at a time, and told apart by their digests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -30,12 +31,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes its name only when it is whole and on the disk: after a crash it is the old or the new
     one. Its first name is drawn by chance and must be free (mode x), so that a link that somebody has put there is
     never written through; a link under its last name is replaced, and not what it points to."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{BESIDE}")
-    _drop_abandoned(path)
+    beside = _beside(path)
     try:
-        with open(beside, "xb") as file:
-            with suppress(OSError):  # where there are no locks, nothing is dropped
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with open(beside, "xb") as file, _held(beside):
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -63,17 +61,64 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         raise DataError(f"{path}: cannot be written ({error.strerror or error}).") from error
 
 
-def _drop_abandoned(path: Path) -> None:
-    """What killed processes left of writing a file: that which nobody holds any more."""
+@contextmanager
+def making(path: Path) -> Iterator[Path]:
+    """A new folder to write to, which takes its name when all is in it. What is there already is not touched."""
+    if path.is_dir() and any(path.iterdir()):
+        raise DataError(f"{path}: this folder is not empty. Name another one.")
+    beside = _beside(path)
+    try:
+        beside.mkdir(parents=True)
+        with _held(beside):
+            yield beside
+            os.replace(beside, path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error}).") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _beside(path: Path) -> Path:
+    """A name for what is to become this file or folder, drawn by chance. What killed processes left of writing it is
+    dropped: that which nobody holds any more."""
     for left in leftovers(path.parent, path.name):
-        with suppress(OSError), open(left, "rb", opener=no_link) as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            left.unlink()
+        with suppress(OSError), _held(left) as alone:
+            if alone:
+                _remove(left)
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{BESIDE}")
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[bool]:
+    """While it lasts, nobody else takes this for abandoned. Whether that is so: not where somebody holds it already, or
+    where there are no locks, so that nothing is dropped there."""
+    handle, alone = no_link(path, os.O_RDONLY), False
+    try:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            alone = True
+        yield alone
+    finally:
+        os.close(handle)
 
 
 def leftovers(folder: Path, name: str = "") -> Iterator[Path]:
     """What interrupted writing left behind in a folder, of one file or of all."""
     return folder.glob(f".{glob.escape(name)}*{BESIDE}")
+
+
+def sweep(folder: Path) -> None:
+    """Remove what interrupted writing left behind in a run folder. Only for who holds it."""
+    with disk_errors(folder):
+        for left in leftovers(folder):
+            _remove(left)
+
+
+def _remove(left: Path) -> None:
+    if left.is_dir() and not left.is_symlink():
+        shutil.rmtree(left)
+    else:
+        left.unlink(missing_ok=True)
 
 
 def drop(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +65,25 @@ def test_the_address_that_is_printed(tmp_path: Path) -> None:
     assert path == "https://labels.example.org/join"
     site.people.join(token, "Anna", "a long password")
     assert link(site, several) == "https://labels.example.org/log-in"
+
+
+@pytest.mark.parametrize("there", ["nothing", "an empty file", "a database without tables"])
+def test_a_ledger_that_begins_is_told(tmp_path: Path, there: str) -> None:
+    """A file given by mistake that holds nothing would else look like the ledger of which all answers are lost."""
+    (tmp_path / "x.csv").write_text("item,a\np,1\nq,2\n")
+    (tmp_path / "y.csv").write_text("item,cat\np,1\nq,\n")
+    book = tmp_path / "labels.db"
+    if there == "an empty file":
+        book.touch()
+    elif there == "a database without tables":
+        with closing(sqlite3.connect(book)) as connection:
+            connection.execute("VACUUM")
+        assert book.stat().st_size
+    plan, said = Plan(str(tmp_path / "x.csv"), str(book), str(tmp_path / "y.csv")), []
+    make_site(plan, Served(name="anna"), said.append)
+    assert said == [f"{book}: there was no ledger yet; one begins, of what is known in {plan.labels} (entries: 1)."]
+    make_site(plan, Served(name="anna"), said.append)
+    assert len(said) == 1
 
 
 def test_what_is_seen_of_a_row() -> None:

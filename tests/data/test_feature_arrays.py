@@ -72,7 +72,7 @@ def test_features_that_are_not_finite_are_counted_and_placed(tmp_path, suffix):
     np.save(tmp_path / "a.npy", x)
     np.savez(tmp_path / "a.npz", features=x)
     told = refusal(tmp_path / f"a.{suffix}")
-    assert "7 of 30 features are missing (NaN), infinite or too large for float32\n" in told
+    assert "7 of 30 features are missing (NaN), infinite or too large (beyond 1e+37)\n" in told
     assert "\n  item 2, feature 1: nan\n  item 4, feature 0: inf\n" in told
     assert "item 5, feature 2: 1e+300" in told
     assert "... and 2 more" in told

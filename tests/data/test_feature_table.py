@@ -31,7 +31,7 @@ def test_in_a_table_the_line_the_item_and_the_column_are_named(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('item,a,b\n"x\ny",1,\nz,nan,2\n')
     told = refusal(path)
-    assert told.startswith(f"{path}: 2 of 4 features are missing (NaN), infinite or too large for float32\n")
+    assert told.startswith(f"{path}: 2 of 4 features are missing (NaN), infinite or too large (beyond 1e+37)\n")
     assert f"\n  {path}:2: item 'x\\ny', column 'b': nan\n  {path}:4: item 'z', column 'a': nan\n" in told
 
 

@@ -200,7 +200,7 @@ def test_features_that_are_not_finite_are_counted_and_placed() -> None:
     with pytest.raises(DataError) as told:
         as_items(x)
     lines = str(told.value).splitlines()
-    assert lines[0] == "X: 7 of 30 features are missing (NaN), infinite or too large for float32"
+    assert lines[0] == "X: 7 of 30 features are missing (NaN), infinite or too large (beyond 1e+37)"
     assert lines[1:4] == ["  item 2, feature 1: nan", "  item 4, feature 0: inf", "  item 5, feature 2: 1e+300"]
     assert lines[6] == "  ... and 2 more"
     assert lines[7].startswith("Fill them in")

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from partly import Classifier, Labels, methods, run
 from partly.clock import Clock, seed_for
+from partly.errors import DataError
 from partly.items import as_items
 from partly.losses import terms
 from partly.method import LossMethod
@@ -210,3 +211,15 @@ def test_a_learning_rate_of_nothing_learns_nothing() -> None:
     before = {name: tensor.clone() for name, tensor in still.state().items()}
     train(still, Pool(as_items(x), labels, 16), Clock(0, 1, 5))
     assert all(torch.equal(tensor, before[name]) for name, tensor in still.state().items())
+
+
+@pytest.mark.parametrize("head", ["linear", "kernel", "mlp"])
+def test_the_largest_features_are_solved_and_larger_ones_refused(head: str) -> None:
+    """Near the limit of float32 the distance from the mean is infinite, and eigenvectors were asked for of that."""
+    x = np.random.default_rng(0).normal(size=(40, 3))
+    y = np.column_stack([x[:, 0] > 0, x[:, 1] > 0])
+    x[:, 2] = np.where(np.arange(40) > 0, 1e37, -1e37)
+    model = Classifier("bce", head=head, epochs=1, progress=False).fit(x, y)
+    assert ((model.predict_proba(x) > 0.5) == y).mean() > 0.9
+    with pytest.raises(DataError, match=r"too large .*\n  item 0, feature 2: -3e\+38"):
+        model.fit(np.where(np.abs(x) > 1e30, 30 * x, x), y)

@@ -73,6 +73,17 @@ def test_behind_a_backbone_it_starts_at_what_is_solved_on_its_features() -> None
     assert method.training is False
 
 
+def test_the_features_of_a_backbone_are_declared_before_they_are_made() -> None:
+    pictures = as_items(RNG.integers(0, 255, (120, 16, 16, 3)).astype(np.uint8))
+    where = Task(pictures, 3, "warm-linear", observed=Labels.from_ternary(KNOWN), backbone="small-conv")
+    info = methods.find("lsep")
+    declared = info.memory(where, info.complete({}))[1]
+    width = where.network().head.in_features
+    assert width > 3
+    of_three = Task(as_items(X[:, :3]), 3, "warm-linear", observed=Labels.from_ternary(KNOWN))  # as many as colours
+    assert declared - info.memory(of_three, info.complete({}))[1] == 2 * 4 * 120 * (width - 3)
+
+
 @pytest.mark.parametrize("name", ["wsabie", "fast0tag", "cnn-rnn", "leml"])
 def test_methods_with_read_outs_of_their_own_are_left_alone(name: str) -> None:
     settings = {"size": 3} if "size" in methods.find(name).settings else {}  # as many as there are labels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -53,13 +54,15 @@ class Plan:
         return asdict(self)
 
 
-def open_project(plan: Plan, author: str = "partly") -> tuple[Dataset, Desk]:
+def open_project(
+    plan: Plan, author: str = "partly", say: Callable[[str], None] = lambda _: None
+) -> tuple[Dataset, Desk]:
     """The data, with what the ledger knows of them, and the desk. A ledger that is not there is made, of what is known
-    in the data; from one that is there only what it says itself is taken."""
+    in the data, and that is said; from one that is there only what it says itself is taken."""
     found = data.read(
         plan.data, plan.labels, plan.hierarchy, plan.skip_bad, absent=plan.absent, uncertain=plan.uncertain
     ).widened()
-    ledger = _ledger(plan.ledger, found, plan.labels or plan.data, author)
+    ledger = _ledger(plan.ledger, found, plan.labels or plan.data, author, say)
     records.prepare(ledger.store)
     wanted = found.labels
     if not wanted.names:  # items by themselves: the ledger says which labels there are
@@ -86,7 +89,8 @@ def among(hierarchy: Hierarchy | None, names: Names) -> Hierarchy | None:
     return Hierarchy(pairs) if pairs else None
 
 
-def _ledger(url: str, found: Dataset, source: str, author: str) -> Ledger:
+def _ledger(url: str, found: Dataset, source: str, author: str, say: Callable[[str], None]) -> Ledger:
+    """An empty file is none yet either: a process that is killed while it makes one may leave that."""
     place = place_of(url)
     try:
         return Ledger(place)
@@ -99,4 +103,6 @@ def _ledger(url: str, found: Dataset, source: str, author: str) -> Ledger:
     with Ledger.making(place) as made:
         made.add(found.labels.names, among(found.hierarchy, found.labels.names), author=author)
         made.append_labels(found.labels, author=source, note="known at the start")
+    known = int(found.labels.known_per_item().sum())
+    say(f"{place.shown}: there was no ledger yet; one begins, of what is known in {source} (entries: {known:,}).")
     return made

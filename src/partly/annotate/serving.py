@@ -56,11 +56,11 @@ class Served:
         return f"http://127.0.0.1:{self.port}" if self.public_url is None else next(iter(self.address.origins))
 
 
-def make_site(plan: Plan, served: Served) -> Site:
+def make_site(plan: Plan, served: Served, say: Callable[[str], None] = lambda _: None) -> Site:
     """The data and the ledger, opened."""
     address = served.address
     author = checked_name(served.name or getpass.getuser())
-    opened, desk = open_project(plan, author)
+    opened, desk = open_project(plan, author, say)
     seen = Seen(opened.items)
     if served.show is not None:
         shown = data.read(served.show, skip_bad=plan.skip_bad).widened()
@@ -83,7 +83,7 @@ def link(site: Site, served: Served) -> str:
 
 def serve(plan: Plan, served: Served, say: Callable[[str], None]) -> None:
     """Until Ctrl-C. The trainer runs beside, in a process of its own."""
-    site = make_site(plan, served)
+    site = make_site(plan, served, say)
     keeper = Keeper(plan).start()
     site.training = keeper.words
     config = uvicorn.Config(

@@ -11,7 +11,7 @@ from typing import Any
 from partly import checkpoint
 from partly.commands.predict import predict
 from partly.errors import CheckpointError, DataError, PartlyError, Stopped, listing
-from partly.files import drop, leftovers, locked, read_sealed, sha256_of, write_sealed
+from partly.files import locked, read_sealed, sha256_of, sweep, write_sealed
 from partly.pictures.showing import counted
 from partly.run.folder import CALIBRATION, finished
 from partly.workers import Died, Results
@@ -74,8 +74,7 @@ def _is_new(made: Path, of: Path) -> bool:
 
 def _claim(out: Path, key: dict[str, Any]) -> None:
     """Say in a new folder what the scores are of; in a used one, make sure that they are the same."""
-    for path in leftovers(out):  # of a kill
-        drop(path)
+    sweep(out)  # after a kill
     if not (out / KEY).exists():
         others = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
         if others:

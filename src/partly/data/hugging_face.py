@@ -23,12 +23,11 @@ import pyarrow as pa
 
 from partly.data import embedded_pictures
 from partly.data.dataset import Dataset
-from partly.data.folders import making
 from partly.data.item_columns import IDS
 from partly.data.meaning import Meaning, labels_of
 from partly.data.tables import WRONG, ternary, text
 from partly.errors import DataError, listing
-from partly.files import replacing
+from partly.files import making, replacing
 from partly.items import Absent, Items, features, texts, texts_of
 from partly.labels import Labels
 from partly.pictures.survey import cache_folder

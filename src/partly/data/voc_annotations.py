@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from partly.data.folders import making
 from partly.data.meaning import Meaning, labels_of, tell_lost
 from partly.data.xml_tree import as_xml, read_xml, refuse_no_xml
 from partly.errors import DataError, PartlyError
+from partly.files import making
 from partly.labels import Labels
 
 HOLDS = "labels"

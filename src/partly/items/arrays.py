@@ -18,6 +18,9 @@ from partly.items.contract import Index, Kind, Positions, Statistics, narrowed
 from partly.labels.names import Names
 
 BLOCK = 1 << 22  # numbers worked on at a time: sums are in float64
+LARGEST = 1e37  # so that float32 also holds how far two features are apart, and one over that
+REFUSED = f"are missing (NaN), infinite or too large (beyond {LARGEST:.0e})"
+WAY_OUT = "Fill them in (sklearn.impute) or leave these items out."
 Place = Callable[[int, int], str]
 
 
@@ -69,9 +72,9 @@ class Arrays:
         sha = None if "_content_digest" in vars(self) or self.file_digest else self._sha()
         sums = Sums()
         for start, part in self._blocks():
-            sums.add(self._tensor(part))
-            if not sums.finite():
+            if not usable(part):
                 _refuse(part, self.where, self.names, items=self._positions(start, len(part)))
+            sums.add(self._tensor(part))
             if sha is not None:
                 sha.update(_bytes(part))
         if sha is not None:
@@ -135,9 +138,6 @@ class Sums:
         self.mean = self.mean + apart * (count / total)
         self.count = total
 
-    def finite(self) -> bool:
-        return bool(torch.as_tensor(self.mean).isfinite().all())
-
     def statistics(self) -> Statistics:
         mean, squares = torch.as_tensor(self.mean), torch.as_tensor(self.squares)
         return Statistics(mean, (squares / self.count).sqrt())
@@ -147,16 +147,27 @@ class Sums:
 
 
 def features(x: Any, where: str = "X", names: Names | None = None, place: Place | None = None) -> Arrays:
-    """A matrix of finite numbers as items; copied only where it is not float32 already. `place(i, j)` says where a
-    number stands."""
+    """A matrix of numbers as items; copied only where it is not float32 already. `place(i, j)` says where a number
+    stands."""
     x = np.asarray(x)
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise DataError(f"{where}: features must be a matrix of numbers, items x features; got {x.dtype} {x.shape}.")
     with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is refused as such
         result = np.require(x, np.float32, ["C", "W"])  # torch does not like memory that cannot be written to
-    if not np.isfinite(result).all():
+    if not usable(result):
         _refuse(x, where, names, place)
     return Arrays(result, "features", names)
+
+
+def usable(x: npt.NDArray[Any]) -> bool:
+    """Whether all of these are numbers, and none beyond `LARGEST`; without a mask of all."""
+    return not x.size or (float(x.min()) >= -LARGEST and float(x.max()) <= LARGEST)  # a NaN is both, and neither
+
+
+def unusable(x: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Which are not."""
+    with np.errstate(over="ignore"):
+        return ~(np.abs(x.astype(np.float64)) <= LARGEST)
 
 
 def pictures(x: npt.NDArray[Any], where: str = "X") -> Arrays:
@@ -176,12 +187,11 @@ def _refuse(
     items: npt.NDArray[Any] | None = None,
 ) -> None:
     """items: the positions of these among all."""
-    with np.errstate(over="ignore"):
-        bad = np.argwhere(~np.isfinite(x.astype(np.float32)))
+    bad = np.argwhere(unusable(x))
     at = range(len(x)) if items is None else items
     place = place or (lambda i, j: f"item {at[i]}, feature {names[j] if names else j}")
     raise DataError(
-        f"{where}: {len(bad)} of {x.size} features are missing (NaN), infinite or too large for float32"
-        + listing((f"{place(i, j)}: {x[i, j]}" for i, j in bad.tolist()), len(bad))
-        + "\nFill them in (sklearn.impute) or leave these items out."
+        f"{where}: {len(bad)} of {x.size} features {REFUSED}"
+        + listing((f"{place(i, j)}: {x[i, j]:g}" for i, j in bad.tolist()), len(bad))
+        + f"\n{WAY_OUT}"
     )

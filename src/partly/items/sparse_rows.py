@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from partly.errors import DataError, listing
-from partly.items.arrays import Sums
+from partly.items.arrays import REFUSED, WAY_OUT, Sums, unusable, usable
 from partly.items.contract import Index, Kind, Positions, Statistics, narrowed
 from partly.labels.names import Names
 
@@ -80,7 +80,7 @@ class SparseRows:
 
 
 def sparse_features(x: Any, where: str = "X", names: Names | None = None) -> SparseRows:
-    """A sparse matrix of finite numbers as items."""
+    """A sparse matrix of numbers as items."""
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise DataError(f"{where}: features must be a matrix of numbers; got a sparse one of {x.dtype} {x.shape}.")
     with np.errstate(over="ignore"):
@@ -91,13 +91,11 @@ def sparse_features(x: Any, where: str = "X", names: Names | None = None) -> Spa
     if (matrix.data == 0).any():
         matrix = matrix.copy()
         matrix.eliminate_zeros()
-    bad = np.flatnonzero(~np.isfinite(matrix.data))
-    if len(bad):
+    if not usable(matrix.data):
+        bad = np.flatnonzero(unusable(matrix.data))
         item = np.searchsorted(matrix.indptr, bad, side="right") - 1
         words = names or range(matrix.shape[1])
         found = zip(item, matrix.indices[bad], matrix.data[bad], strict=True)
-        at = (f"item {i}, feature {words[j]}: {value}" for i, j, value in found)
-        raise DataError(
-            f"{where}: {len(bad)} features are missing (NaN), infinite or too large for float32" + listing(at, len(bad))
-        )
+        at = (f"item {i}, feature {words[j]}: {value:g}" for i, j, value in found)
+        raise DataError(f"{where}: {len(bad)} features {REFUSED}{listing(at, len(bad))}\n{WAY_OUT}")
     return SparseRows(matrix, names)

@@ -43,6 +43,7 @@ __all__ = [
     "backbones",
     "build",
     "build_body",
+    "feature_width",
     "find_head",
     "fitting",
     "heads",
@@ -120,9 +121,20 @@ def fitting(items: Items, backbone: str | None, settings: dict[str, Any] | None 
     """These items at the size that a backbone wants, where they can be shown at any size and nobody has said which."""
     if backbone is None or not is_decoded(items) or items.size is not None:
         return items
-    with torch.random.fork_rng(devices=[]):
-        made = _backbone(absent(items), backbone, settings or {})  # without its weights: only asked for its size
+    made = _asked(items, backbone, settings)
     return items.sized(items.shape[1] if made is None or made.size is None else made.size)
+
+
+def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> int:
+    """How many numbers of an item reach the head, known before anything is made of any."""
+    made = _asked(items, backbone or backbones.DEFAULT[items.kind], settings)
+    return items.shape[0] if made is None else made.width
+
+
+def _asked(items: Items, backbone: str | None, settings: dict[str, Any] | None) -> backbones.Backbone | None:
+    """A backbone that is only asked for its sizes: without its weights."""
+    with torch.random.fork_rng(devices=[]):
+        return _backbone(absent(items), backbone, settings or {})
 
 
 def _backbone(items: Items, name: str | None, settings: dict[str, Any]) -> backbones.Backbone | None:

@@ -147,8 +147,7 @@ def _save(folder: Path, array: Any, count: int) -> None:
 
 def _claim(folder: Path, key: dict[str, Any], ids: Sequence[str]) -> None:
     """Say in a new folder what is made here; in a used one, make sure that it is the same."""
-    for path in files.leftovers(folder):  # of a kill
-        files.drop(path)
+    files.sweep(folder)  # after a kill
     if not (folder / KEY).exists():
         others = [path.name for path in folder.iterdir() if path.name != files.LOCK]
         if others:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from partly.clock import Clock, seed_for
 from partly.method import Method, Task
+from partly.networks import feature_width
 from partly.networks.kernels import AXES
 from partly.networks.members import Members
 from partly.networks.warm_linear import LINEAR
@@ -46,7 +47,8 @@ def _could(task: Task) -> bool:
 
 def memory(task: Task) -> tuple[int, int]:
     """Bytes for entries: kept throughout, and needed beside that while something is solved."""
-    entries, width, kinds = len(task.items) * task.labels, task.items.shape[0], 1
+    entries, kinds = len(task.items) * task.labels, 1
+    width = feature_width(task.items, task.backbone, task.backbone_settings)
     if task.head == "kernel":
         width, kinds = max(width, task.head_settings.get("axes", AXES)), 5
     return 4 * kinds * entries, folds.memory(len(task.items), task.labels, width) + 8 * (kinds - 1) * entries

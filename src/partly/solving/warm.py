@@ -48,4 +48,6 @@ def _seen(method: Method, task: Task, network: Network) -> tuple[Any, Floats, Fl
     with predicting(network):
         made = torch.cat([network.embed(batch) for batch in streamed(task.items, parts)]).numpy()
     mean, scale = made.mean(axis=0), np.maximum(made.std(axis=0), LEAST)
-    return (made - mean) / scale, mean, scale
+    made -= mean  # where they lie: `folds.memory` counts them twice, and no more
+    made /= scale
+    return made, mean, scale
