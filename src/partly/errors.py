@@ -34,6 +34,10 @@ class SettingError(PartlyError):
     """A setting that does not exist or has an impossible value."""
 
 
+class Diverged(PartlyError):
+    """Training whose loss or weights are not finite any more."""
+
+
 class CheckpointError(PartlyError):
     """A run folder that cannot be read, written or resumed."""
 

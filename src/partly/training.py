@@ -23,7 +23,7 @@ from partly import checkpoint, metrics
 from partly.calling.sigmoid import sigmoid
 from partly.checkpoint import Home
 from partly.clock import Clock
-from partly.errors import CheckpointError, DataError, PartlyError, Stopped, listing
+from partly.errors import CheckpointError, DataError, Diverged, PartlyError, Stopped, listing
 from partly.items import Items, at_once, streamed
 from partly.labels import Labels, scored
 from partly.losses.door import trusted
@@ -260,7 +260,7 @@ def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float
         if logs is None:
             return
         if not math.isfinite(logs.get("loss", 0.0)):
-            raise PartlyError(
+            raise Diverged(
                 f"The loss is {logs['loss']} in epoch {clock.epoch + 1}, step {clock.step + 1}. "
                 "Lower lr, or look for extreme values among the features."
             )
@@ -271,7 +271,7 @@ def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float
 def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: Validation | None, group: Group) -> None:
     lost = undefined(method)
     if lost:
-        raise PartlyError(
+        raise Diverged(
             f"The weights are not finite any more after epoch {clock.epoch + 1} ({', '.join(lost[:3])}): training has "
             "diverged. Lower lr, or look for extreme values among the features."
         )

@@ -20,7 +20,7 @@ from partly.comparison.lines import KEY, TIMING
 from partly.comparison.plan import Cell
 from partly.comparison.protocol import ProtocolError, TestPart, blind, candidates, mask, open_data, run_cell
 from partly.data import held_out
-from partly.errors import DataError
+from partly.errors import DataError, Diverged
 from partly.estimator import Classifier
 from partly.items import Items, as_items
 from partly.labels import Labels
@@ -425,6 +425,23 @@ def test_a_method_that_peeks_is_refused(plant, how, forward):
     name = plant("peeking", START + how + BODY.format(says="", forward=forward))
     with pytest.raises(ProtocolError, match="peeking peeks at the truth"):
         blind(name)
+
+
+def test_a_candidate_that_diverges_is_not_chosen_and_all_that_do_are_an_error(source, monkeypatch):
+    rates = []
+
+    def fit(recipe, *given, **how):
+        rates.append(recipe.lr)
+        if len(rates) == 1:
+            raise Diverged("The loss is nan.")
+        return plain(recipe, *given, **how)
+
+    plain = run.fit
+    monkeypatch.setattr(run, "fit", fit)
+    assert run_cell(cell(tune=2), source)["ran"]["lr"] == rates[1] != rates[0]
+    rates.clear()
+    with pytest.raises(Diverged):
+        run_cell(cell(), source)
 
 
 def test_a_method_is_looked_at_without_the_files_that_its_settings_name():

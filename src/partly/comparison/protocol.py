@@ -32,7 +32,7 @@ from partly.comparison import hidden_entries
 from partly.comparison.plan import AUTO, FULL, Cell, cut_of, plan_of
 from partly.data import Dataset, held_out
 from partly.data.dataset import grown
-from partly.errors import DataError, PartlyError
+from partly.errors import DataError, Diverged, PartlyError
 from partly.estimator import Classifier
 from partly.items import Arrays, Items
 from partly.labels import Labels
@@ -169,12 +169,25 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
         items = data.wider.items[np.append(fit, data.unlisted)]
         labels, truth = (grown(one, map(data.wider.labels.id_at, data.unlisted.tolist())) for one in (labels, truth))
     how: dict[str, Any] = {"validation": validation, "keep_last": True}
-    models = [run.fit(recipe, items, labels, **how) for recipe in candidates(cell, items, labels)]
+    models = _fitted(candidates(cell, items, labels), items, labels, **how)
     best = max(models, key=_validation_score)
     shown = hidden_entries.shown(best, items, labels, truth)
     test = TestPart(data, labels.counts()[0])
     found = _tested(best, test, best.recipe, observed, sum(model.progress.seconds for model in models))
     return found | ({"beside": _plain(shown)} if shown else {})
+
+
+def _fitted(recipes: Iterator[Recipe], items: Items, labels: Labels, **how: Any) -> list[Fitted]:
+    """A model of each recipe, but for those that diverge: of several that are tried they are not chosen."""
+    models, lost = [], []
+    for recipe in recipes:
+        try:
+            models.append(run.fit(recipe, items, labels, **how))
+        except Diverged as error:
+            lost.append(error)
+    if not models:
+        raise lost[0]
+    return models
 
 
 def _asked(cell: Cell, data: Dataset) -> dict[str, Any]:
