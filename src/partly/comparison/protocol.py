@@ -257,8 +257,8 @@ def _parameters(cell: Cell) -> dict[str, Any]:
 def blind(method: str, settings: dict[str, Any] | None = None) -> None:
     """Refuse a method that sees what nobody observed: two small cells that differ in nothing but what is hidden (under
     unknown entries, and in the labels of the test part) must end in the same predictions. An oracle that says so may
-    look. What finds the truth on other data only is not noticed; files that settings name are of other items and labels,
-    and left out."""
+    look. What finds the truth on other data only is not noticed; files that settings name are of other items and
+    labels, and left out."""
     if methods.find(method).kind.needs_truth:
         return
     recipe = {"epochs": 2, "batch_size": 16}
