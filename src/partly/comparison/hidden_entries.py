@@ -78,9 +78,11 @@ def left_out(scores: npt.NDArray[np.float32], hidden: npt.NDArray[np.int8], shar
     """Of the share of unknown entries with the highest scores [N, L], whose losses are the largest where unknown is
     taken for no: how many are yes and how many no; nothing where none are left out."""
     right = _ranked(scores, hidden)
-    count = int(np.ceil(share * len(right)))
-    yes = float(np.mean(right[:count] == 1)) if count else 0.0
-    return {"yes left out": yes, "no left out": 1 - yes} if count else {}
+    likely = right[: int(np.ceil(share * len(right)))]
+    if not len(likely):
+        return {}
+    yes = float(np.mean(likely == 1))
+    return {"yes left out": yes, "no left out": 1 - yes}
 
 
 def pseudo_labels(beliefs: npt.NDArray[Any], z: npt.NDArray[np.int8], hidden: npt.NDArray[np.int8]) -> dict[str, float]:
