@@ -2,8 +2,9 @@
 
 It waits for answers in the database, trains on what is known, says what choosing has been worth, and poses questions
 of a new round, in one transaction. All that it needs is in the database, so that it may be killed at any moment: the
-next one goes on from there. It ends when its input does, however whoever started it has ended. It reports on its output,
-a JSON object per line: `text` (what it does), `works` (a round is done, or none is due), `failure` (why it ends).
+next one goes on from there. It ends when its input does, however whoever started it has ended. It reports on its
+output, a JSON object per line: `text` (what it does), `works` (a round is done, or none is due), `failure` (why it
+ends).
 """
 
 from __future__ import annotations
