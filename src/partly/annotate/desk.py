@@ -152,7 +152,7 @@ class Desk:
             if len(rows) < ROWS:
                 return
 
-    def _is_ours(self, row: Row[Any]) -> bool:
+    def _is_ours(self, row: Any) -> bool:
         """Tell whether a question is about these data: the ledger may hold questions about others."""
         return row.item in self.rows and row.label in self.columns
 
