@@ -302,7 +302,7 @@ def _without(values: Any, spellings: list[object], where: str) -> Any:
 
     if isinstance(values, list):
         return [cleared(column) for column in values]
-    if sp.issparse(values):
+    if isinstance(values, sp.csr_array):
         return sp.csr_array((cleared(values.data), values.indices, values.indptr), shape=values.shape)
     return cleared(values)
 

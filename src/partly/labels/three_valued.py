@@ -367,10 +367,10 @@ class Labels:
         Examples
         --------
         >>> import partly
-        >>> print(partly.Labels.from_ternary([[1, -1, 0]], names=["cat", "dog", "boat"], ids=["a.jpg"]).to_pandas())
-               cat  dog  boat
-        item
-        a.jpg  1.0  0.0   NaN
+        >>> labels = partly.Labels.from_ternary([[1, -1, 0]], names=["cat", "dog", "boat"], ids=["a.jpg"])
+        >>> print(labels.to_pandas().to_csv().strip())
+        item,cat,dog,boat
+        a.jpg,1.0,0.0,
         """
         try:
             import pandas as pd
