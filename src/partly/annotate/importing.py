@@ -43,7 +43,8 @@ def take_in(desk: Desk, person: Person, content: bytes, force: bool = False) -> 
     items, names = np.array(said.ids, object)[row], np.array(said.names, object)[column]
     if not len(items):
         return Imported(0)
-    said_by = {"kind": "import", "author": person.name, "note": "from Label Studio"}
-    last, yes = len(desk.ledger.log()), (value == 1).astype(int)
-    batch = desk.ledger.append(items, names, yes, **said_by, skip_repeated=not force)
+    last, yes, note = len(desk.ledger.log()), (value == 1).astype(int), "from Label Studio"
+    batch = desk.ledger.append(
+        items, names, yes, kind="import", author=person.name, note=note, skip_repeated=not force
+    )
     return Imported(0, batch) if batch <= last else Imported(len(items))

@@ -62,7 +62,7 @@ def take(
     if len(named) > 1:
         raise SettingError("Say one of --person, --model and --rule: a batch has one source.")
     kind, name = next(iter(named.items()), ("import", Path(source).name))
-    source_of = {"kind": kind, "author": "" if kind == "model" else name, "run": name if kind == "model" else ""}
+    source_of: Plain = {"kind": kind, "author": "" if kind == "model" else name, "run": name if kind == "model" else ""}
     last = len(ledger.log())
     new = add_labels or not ledger.vocabulary().names  # the first import says which labels there are
     how: Plain = {"add_labels": new, "skip_repeated": not force}
