@@ -85,11 +85,11 @@ def test_as_good_as_scikit_learn_beside_one_huge_item() -> None:
 
 def test_a_fit_warns_once_and_a_prediction_never(recwarn: pytest.WarningsRecorder) -> None:
     with pytest.warns(UserWarning, match="far from 0") as told:
-        fitted = model(folds=3).fit(pd.DataFrame(X + [0, 0, 0, 0, 1e7], columns=list("abcde")), Y)
+        fitted = model(folds=3).fit(pd.DataFrame(X + np.array([0, 0, 0, 0, 1e7]), columns=list("abcde")), Y)
     assert len(told) == 1
     assert "'e': mean 1e+07" in str(told[0].message)
     recwarn.clear()
-    fitted.predict_proba(X + [0, 0, 0, 0, 1e7])
+    fitted.predict_proba(X + np.array([0, 0, 0, 0, 1e7]))
     assert not [one for one in recwarn if "far from" in str(one.message)]
 
 

@@ -50,10 +50,10 @@ def test_float32_items_are_not_even_copied() -> None:
 
 
 def test_a_column_far_from_zero_is_centered_and_keeps_its_scale() -> None:
-    found = chosen(X + [0, 2e3, 1e9])
+    found = chosen(X + np.array([0, 2e3, 1e9]))
     assert found is not None
     assert found.columns.tolist() == [1, 2]
-    np.testing.assert_allclose(found.shift, (X + [0, 2e3, 1e9]).mean(axis=0)[1:])
+    np.testing.assert_allclose(found.shift, (X + np.array([0, 2e3, 1e9])).mean(axis=0)[1:])
     assert found.factor.tolist() == [1, 1]
     assert found.limit.tolist() == [np.inf, np.inf]
 
@@ -131,7 +131,7 @@ def test_columns_are_named() -> None:
     from partly.items import features
 
     with pytest.warns(UserWarning, match="'b': mean 1e"):
-        conditioned(features(X + [0, 1e6, 0], names=("a", "b", "c")))
+        conditioned(features(X + np.array([0, 1e6, 0]), names=("a", "b", "c")))
 
 
 def test_whole_numbers_are_exact() -> None:
@@ -154,7 +154,7 @@ def test_the_digest_of_conditioned_items_is_of_all_their_digits() -> None:
 
 
 def test_from_json_reads_what_to_json_writes() -> None:
-    made = chosen(with_values({7: 1e20}) + [0, 0, 1e9])
+    made = chosen(with_values({7: 1e20}) + np.array([0, 0, 1e9]))
     assert made is not None
     plain = json.loads(json.dumps(made.to_json()))
     assert is_conditioning(plain, 3)

@@ -44,7 +44,8 @@ class Conditioned(nn.Module):
         super().__init__()
         largest = torch.finfo(torch.float32).max
         for name, usual in (("shift", 0.0), ("factor", 1.0), ("limit", largest)):
-            values, own = torch.full((width,), usual, dtype=torch.float64), torch.from_numpy(getattr(conditioning, name))
+            values = torch.full((width,), usual, dtype=torch.float64)
+            own = torch.from_numpy(getattr(conditioning, name))
             values[torch.from_numpy(conditioning.columns)] = torch.where(own.isinf(), largest, own)
             self.register_buffer(name, values)
 
