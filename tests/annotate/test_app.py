@@ -124,7 +124,9 @@ def test_the_loop_by_calls(tmp_path: Path) -> None:
     assert answer["implied"] == {"animal": "yes"}
     assert answer["probability"] == 0.7
     assert (answer["answered"], answer["open"]) == (1, 1)
-    assert one.call("/api/undo", {}).json()["question"]["id"] == number
+    assert one.call("/api/undo", {}).status_code == 422  # which answer? The last one may be another one by now
+    for _ in range(2):
+        assert one.call("/api/undo", {"answer": answer["batch"]}).json()["question"]["id"] == number
     assert one.call("/api/skip", {"question": number}).json() == {}
     assert made.known() == {}
     assert one.get("/api/standing").json()["open"] == 2
@@ -214,7 +216,7 @@ def refused_everywhere(one: Browser, number: int, words: str) -> None:
         ("/api/answer", SAID | {"question": number, "seconds": words}),
         ("/api/answer", SAID | {"question": number, "view": words}),
         ("/api/answer", SAID | {"question": number, "more": words}),
-        ("/api/undo", {"question": words}),
+        ("/api/undo", {"answer": words}),
         ("/api/skip", {"question": words}),
         ("/api/invite", {"role": words}),
         ("/api/log-in", {"name": words, "password": words}),

@@ -41,7 +41,11 @@ class Said(Strict):
 
 
 class One(Strict):
-    question: Number | None = None
+    question: Number
+
+
+class Undo(Strict):
+    answer: Number  # the batch of the ledger that holds it
 
 
 class LogIn(Strict):
@@ -164,16 +168,14 @@ def answer(request: Request, said: Said) -> dict[str, Any]:
 
 
 @acting.post("/api/undo")
-def undo(request: Request, which: One) -> dict[str, Any]:
+def undo(request: Request, which: Undo) -> dict[str, Any]:
     site, person = site_of(request), person_of(request)
-    found = site.desk.take_back(person, which.question)
+    found = site.desk.take_back(person, which.answer)
     return {"question": _plain(site, found, False)} | site.desk.standing(person)
 
 
 @acting.post("/api/skip")
 def skip(request: Request, which: One) -> dict[str, Any]:
-    if which.question is None:
-        raise Refused("Say which question.", 422)
     site_of(request).desk.skip(person_of(request), which.question)
     return {}
 

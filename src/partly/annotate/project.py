@@ -12,7 +12,7 @@ from partly import data
 from partly.active.queries import find
 from partly.annotate import figures, records
 from partly.annotate.desk import Desk
-from partly.annotate.known import beside, without
+from partly.annotate.known import beside, retired, without
 from partly.data import Dataset
 from partly.errors import DataError, SettingError, within
 from partly.labels import Hierarchy, Labels
@@ -64,14 +64,15 @@ def open_project(
     ).widened()
     ledger = _ledger(plan.ledger, found, plan.labels or plan.data, author, say)
     records.prepare(ledger.store)
-    wanted = found.labels
-    if not wanted.names:  # items by themselves: the ledger says which labels there are
-        none = np.empty(0, np.int64)
-        wanted = Labels.from_codes(none, none, none, ledger.vocabulary().names, found.labels.ids)
+    names, gone = found.labels.names, retired(ledger)
+    names = tuple(name for name in names if name not in gone) or ledger.vocabulary().names
+    none = np.empty(0, np.int64)
+    wanted = Labels.from_codes(none, none, none, names, found.labels.ids)  # the ledger alone says what is known
     hierarchy = ledger.hierarchy() or among(found.hierarchy, wanted.names)
     known = beside(ledger.labels(), wanted, place_of(plan.ledger).shown)
     desk = Desk(ledger, known, hierarchy)
     desk.given = without(known, figures.answers(desk, figures.answered(desk)), hierarchy)
+    desk.withdraw_strangers()
     return replace(found, labels=known, hierarchy=hierarchy, truth=None, test=None), desk
 
 
