@@ -44,7 +44,5 @@ def take_in(desk: Desk, person: Person, content: bytes, force: bool = False) -> 
     if not len(items):
         return Imported(0)
     last, yes, note = len(desk.ledger.log()), (value == 1).astype(int), "from Label Studio"
-    batch = desk.ledger.append(
-        items, names, yes, kind="import", author=person.name, note=note, skip_repeated=not force
-    )
+    batch = desk.ledger.append(items, names, yes, kind="import", author=person.name, note=note, skip_repeated=not force)
     return Imported(0, batch) if batch <= last else Imported(len(items))
