@@ -112,7 +112,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x = self._items(X, reset=True, numbers=scores is not None)
         labels = paired(count_of(x), Y, beside=X)
         sample = checked_weights(sample_weight, labels)
-        told = Told.checked(self.weight_unknown, pseudo_labels, scores, labels.shape, sample)
+        told = Told.checked(self.weight_unknown, pseudo_labels, scores, len(labels), labels.names, sample)
         told.refuse_hopeless(labels, self.unknown)
         folder = None if self.run_dir is None else Path(self.run_dir)
         packed = one_label.pack(self.estimator)
@@ -189,7 +189,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x = self._items(X, reset=False, numbers=with_scores)
         count = count_of(x)
         p = np.empty((count, len(self.fitted_)))
-        told = Told.checked(1.0, None, scores, p.shape)
+        told = Told.checked(1.0, None, scores, count, self.label_names_)
         for label, fitted in enumerate(self.fitted_):
             seen = x if scores is None else told.take(x, label)(np.arange(count))
             p[:, label] = fitted.probabilities(seen, count)

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from partly.errors import DataError
+from partly.ledger.migrations import LEDGER_STEPS, Schema, migrate, stamp
 from partly.ledger.places import MAGIC, MARK, Place, refuse_link
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, MetaData
 
-FORMAT = 1
 PART = 1 << 14  # statements in a row
 WAIT = 120.0  # seconds for which a writer waits for others
 BLOBS = ("items", "labels", "answers", "confidences")
@@ -102,7 +102,8 @@ class Store:
 
     def __init__(self, place: Place, create: bool = False) -> None:
         self.place, self.sa = place, library()
-        self.tables = tables().tables
+        self.schema = Schema("format", "the tables of the ledger", tables(), LEDGER_STEPS)
+        self.tables = self.schema.metadata.tables
         self.forget()
         self.engine: Engine = _file(self.sa, place, create) if place.file else _server(self.sa, place)
         if not create:
@@ -148,14 +149,12 @@ class Store:
     @contextmanager
     def creating(self) -> Iterator[Connection]:
         """The tables of a new ledger, and all that is written within this: there as a whole or not at all."""
-        about = {"kind": "partly ledger", "format": str(FORMAT)}
         with self.writing() as connection:
             if self.sa.inspect(connection).get_table_names():
                 raise DataError(f"{self.place.shown}: there is something in it already. Choose another place.")
-            self.tables["about"].metadata.create_all(connection)
-            connection.execute(
-                self.tables["about"].insert(), [{"name": name, "value": value} for name, value in about.items()]
-            )
+            self.schema.metadata.create_all(connection)
+            connection.execute(self.tables["about"].insert().values(name="kind", value="partly ledger"))
+            stamp(self, connection, self.schema)
             if self.place.file is not None:
                 connection.exec_driver_sql(f"PRAGMA application_id = {int.from_bytes(MARK)}")
             yield connection
@@ -177,12 +176,11 @@ class Store:
             said = dict(map(tuple, connection.execute(self.sa.select(about.c.name, about.c.value))))
         if said.get("kind") != "partly ledger":
             raise DataError(f"{refusal} (its table 'about' does not say so). Make one: partly ledger init.")
-        if said.get("format") != str(FORMAT):
-            raise DataError(
-                f"{self.place.shown}: is a ledger of format {said.get('format')!r}, and this version reads {FORMAT}. "
-                "Take the version of partly that wrote it."
-            )
-        lost = sorted(set(self.tables) - there)
+        if "format" not in said:
+            raise DataError(f"{self.place.shown}: damaged, its table 'about' names no format. Restore a copy.")
+        migrate(self, self.schema)
+        with self.reading() as connection:
+            lost = sorted(set(self.tables) - set(self.sa.inspect(connection).get_table_names()))
         if lost:
             raise DataError(f"{self.place.shown}: damaged, tables are missing: {', '.join(lost)}. Restore a copy.")
 
