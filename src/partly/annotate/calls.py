@@ -180,8 +180,8 @@ def skip(request: Request, which: One) -> dict[str, Any]:
 
 @inside.get("/api/standing")
 def standing(request: Request) -> dict[str, Any]:
-    site = site_of(request)
-    return site.desk.standing(person_of(request)) | {"training": site.training()}
+    site, person = site_of(request), person_of(request)
+    return site.desk.standing(person) | {"training": site.training().for_person(person.admin)}
 
 
 @inside.get("/picture/{item}")

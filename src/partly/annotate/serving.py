@@ -85,7 +85,7 @@ def serve(plan: Plan, served: Served, say: Callable[[str], None]) -> None:
     """Until Ctrl-C. The trainer runs beside, in a process of its own."""
     site = make_site(plan, served, say)
     keeper = Keeper(plan).start()
-    site.training = keeper.words
+    site.training = keeper.status
     config = uvicorn.Config(
         make_app(site),
         host=served.host,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from partly.errors import SettingError
-from partly.ledger import Batch, Ledger, exchange, is_url, without_password
+from partly.ledger import Batch, Ledger, exchange, without_password
 
 if TYPE_CHECKING:
     from partly.commands.opening import Say
@@ -65,7 +65,7 @@ def take(
     new = add_labels or not ledger.vocabulary().names  # the first import says which labels there are
     if ledger_db.recognises(Path(source)) and not named:
         batches = ledger.append_ledger(Ledger(without_password(source)), mapping=names, add_labels=new)
-    elif _is_answers(Path(source)):
+    elif not ledger_db.recognises(Path(source)) and _is_answers(Path(source)):
         item, label, value = read_statements(source)
         label = [names.get(one, one) for one in label]
         batches = [ledger.append(item, label, value, **source_of, note=note, key=key, add_labels=new)]
@@ -274,4 +274,4 @@ def _is_answers(path: Path) -> bool:
     from partly.data.answers import COLUMNS
     from partly.data.tables import is_table, open_table
 
-    return not is_url(path) and is_table(path) and path.is_file() and set(COLUMNS) <= set(open_table(path).header)
+    return is_table(path) and path.is_file() and set(COLUMNS) <= set(open_table(path).header)

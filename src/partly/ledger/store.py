@@ -15,15 +15,15 @@ import hashlib
 import json
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from partly.errors import DataError
 from partly.ledger.migrations import LEDGER_STEPS, Schema, migrate, stamp
-from partly.ledger.places import MAGIC, MARK, Place, refuse_link
+from partly.ledger.places import MARK, Place, refuse_link, sqlite_uri
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, MetaData
@@ -218,23 +218,23 @@ def changes_text(changes: Sequence[Any]) -> str:
 
 
 def _file(sa: Any, place: Place, create: bool) -> Engine:
-    """SQLite by a function that opens the file, and not by a URL made of its name: no name can say more than itself."""
+    """Make an engine for a file. Only SQLite ever opens it: when a process closes any descriptor of a file, POSIX drops
+    all locks that the process holds on it, also those of a transaction in another thread."""
     path = place.file
     assert path is not None
-    refuse_link(path)
     try:
+        refuse_link(path)
         if create:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666))
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            begins = file.read(100)
-    except (OSError, ValueError) as error:
+            with closing(sqlite3.connect(sqlite_uri(path, "rwc"), uri=True)):
+                pass  # the file is there now, and empty
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise OSError("it is no plain file")
+    except (OSError, ValueError, sqlite3.Error) as error:
         told = f"{path}: cannot be opened ({getattr(error, 'strerror', None) or error})."
         if isinstance(error, FileNotFoundError) and not create:
             raise NothingThere(f"{told} Make one: partly ledger init {path}") from None
         raise DataError(told) from None
-    if begins and not begins.startswith(MAGIC):
-        raise DataError(f"{path}: is no SQLite database, or its beginning is damaged; nothing was changed.")
-    name = f"file:{quote(os.path.abspath(path))}?mode=rw"
+    name = sqlite_uri(path, "rw")
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(name, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
@@ -275,7 +275,9 @@ def _reason(words: str) -> str:
     """In words of ours where something is to be done about it."""
     if "locked" in words:
         return f"others have been writing for {WAIT:.0f} s ({words}). Nothing was changed; try again."
-    if "malformed" in words or "not a database" in words or "corrupt" in words:
+    if "not a database" in words:
+        return "is no SQLite database, or its beginning is damaged; nothing was changed."
+    if "malformed" in words or "corrupt" in words:
         return f"damaged ({words}). Restore a copy; `sqlite3 FILE .recover` may save what is left."
     if "readonly" in words or "read-only" in words or "unable to open" in words:
         return f"cannot be written ({words}). Nothing was changed."

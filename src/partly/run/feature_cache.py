@@ -74,6 +74,11 @@ def remembered(made: Featured) -> MadeFeatures:
     return MadeFeatures(map_npy(folder / ARRAY), made.origin, made.source)
 
 
+def computed_once(items: Items) -> Items:
+    """Return these items; features that would be made again for every batch come from the cache instead."""
+    return remembered(items) if isinstance(items, Featured) else items
+
+
 def _make(
     made: Featured, ids: Sequence[str], folder: Path, save_seconds: float, results: Results | None = None
 ) -> None:
