@@ -427,7 +427,7 @@ def test_scoring_and_saving_before_fitting_are_refused(tmp_path: Path) -> None:
         (None, "requires y to be passed"),
         (np.full((N, L), np.nan), "of 40 x 3 entries none is known: nothing to learn from"),
         (Labels.from_positives(sp.csr_array((N, L))), "of 40 x 3 entries none is known: nothing to learn from"),
-        (np.full((N, L), "yes"), "yes"),
+        (np.full((N, L), "maybe"), "tags"),
     ],
 )
 def test_labels_that_would_have_to_be_guessed_are_refused(bad: Any, words: str) -> None:

@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -291,7 +290,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._remember(width, None if X.names is None else list(X.names))
         elif width != self.n_features_in_:
             raise DataError(f"X has {width} features, but PerLabel is expecting {self.n_features_in_}.")
-        x = items.standardised(X, torch.zeros(()), torch.ones(()))
+        x = items.as_matrix(X)
         return x.reshape(len(x), -1) if x.ndim > 2 else x
 
     def _remember(self, width: int | None, names: list[str] | None) -> None:
