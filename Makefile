@@ -68,5 +68,9 @@ audit:
 	.audit/bin/pip install --quiet --disable-pip-version-check pip-audit
 	.audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements-hashed.txt
 
+# Hostile input for minutes: mutated files of every format.
+attack: setup
+	$(BIN)/python tests/fuzz_readers.py
+
 clean:
 	rm -rf demo runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
