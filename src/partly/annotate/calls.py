@@ -219,17 +219,18 @@ def _plain(site: Site, question: Question, suggest: bool) -> dict[str, Any]:
 
 
 @admins.post("/api/import")
-async def import_(request: Request) -> dict[str, Any]:
-    """The body is the file: tasks of Label Studio. It goes to the disk as it comes, and is read by another process."""
+async def import_(request: Request, force: bool = False) -> dict[str, Any]:
+    """The body is the file: tasks of Label Studio. It goes to the disk as it comes, and another process reads it.
+    force: append it though it was imported before."""
     site, person = site_of(request), person_of(request)
     with tempfile.TemporaryDirectory(prefix="partly-") as folder:
         path = Path(folder) / "tasks.json"
         with path.open("wb") as file:
             async for part in request.stream():
                 file.write(part)
-        count = await site.imports.run(take_in, site.desk, person, path)
+        imported = await site.imports.run(take_in, site.desk, person, path, force)
     await site.imports.run(site.fold)
-    return {"statements": count}
+    return asdict(imported)
 
 
 ROUTERS = (open_to_all, inside, acting, admins)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +21,30 @@ SECONDS = 90.0  # that reading a file may take
 log = logging.getLogger("partly.annotate")
 
 
-def take_in(desk: Desk, person: Person, path: Path) -> int:
-    """Append what a file says of the items and labels that are asked about; return how many statements. Another process
-    reads the file (`upload`)."""
+@dataclass(frozen=True)
+class Imported:
+    """statements: that were appended. imported_before: the batch that says the same already, 0 for none."""
+
+    statements: int
+    imported_before: int = 0
+
+
+def take_in(desk: Desk, person: Person, path: Path, force: bool = False) -> Imported:
+    """Append what a file says of the items and labels that are asked about. Another process reads the file (`upload`).
+    The same again changes nothing, unless forced."""
     told = _read(path)
     strange = [f"item {name!r}" for name in told["items"] if name not in desk.rows]
     strange += [f"label {name!r}" for name in told["labels"] if name not in desk.columns]
     if strange:
         raise Refused(f"Nobody asks about {len(strange)} of these" + listing(strange, len(strange)), 422)
     items, labels = np.array(told["items"], object)[told["row"]], np.array(told["labels"], object)[told["column"]]
-    if len(items):
-        desk.ledger.append(items, labels, told["value"], kind="import", author=person.name, note="from Label Studio")
-    return len(items)
+    if not len(items):
+        return Imported(0)
+    last, yes, note = len(desk.ledger.log()), told["value"], "from Label Studio"
+    batch = desk.ledger.append(
+        items, labels, yes, kind="import", author=person.name, note=note, skip_repeated=not force
+    )
+    return Imported(0, batch) if batch <= last else Imported(len(items))
 
 
 def _read(path: Path) -> dict[str, Any]:
