@@ -1,4 +1,4 @@
-"""Make tests the same on every machine: one thread, fixed Hypothesis examples, SIGINT not ignored, a cache of their own.
+"""Make tests the same on every machine: one thread, fixed Hypothesis examples, SIGINT heard, a cache of their own.
 
 HYPOTHESIS_PROFILE=random draws other examples every time (`make fuzz`).
 """
