@@ -30,7 +30,7 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
             raise DataError(
                 f"{path}: there is no array {', '.join(missing)}; there is: {', '.join(there) or 'nothing'}."
             )
-        _refuse_bomb(archive, [f"{name}.npy" for name in (*required, *(name for name in optional if name in there))])
+        refuse_bomb(archive, [f"{name}.npy" for name in (*required, *(name for name in optional if name in there))])
         arrays = {}
         for name in (*required, *(name for name in optional if name in there)):
             with archive.open(f"{name}.npy") as file:
@@ -38,7 +38,7 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
     return arrays
 
 
-def _refuse_bomb(archive: zipfile.ZipFile, names: Sequence[str]) -> None:
+def refuse_bomb(archive: zipfile.ZipFile, names: Sequence[str]) -> None:
     """Refuse a small file that would take gigabytes, before anything of it is read."""
     parts = [archive.getinfo(name) for name in names]
     whole, packed = (sum(getattr(part, size) for part in parts) for size in ("file_size", "compress_size"))
