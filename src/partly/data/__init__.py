@@ -302,9 +302,10 @@ def read_labels(
     names = None if names is None else checked_names(names)
     known = formats.readable("labels", "dataset")
     if form is not None:
-        one: ModuleType | None = formats.by_name(form, "labels", "dataset")
-        if hasattr(one, "SUFFIXES") and one is not ledger_db:
-            plain_file(path, formats.readable_by(one))
+        named = formats.by_name(form, "labels", "dataset")
+        if hasattr(named, "SUFFIXES") and named is not ledger_db:
+            plain_file(path, formats.readable_by(named))
+        one: ModuleType | None = named
     else:
         if not path.is_dir() and not ledger_db.recognises(path):  # a server's is no file
             plain_file(path, known)

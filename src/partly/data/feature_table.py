@@ -137,9 +137,9 @@ def _refuse_two_signs(table: Table, columns: Sequence[str], batch: Any) -> None:
     found = dict[str, str]()
     for name, column in zip(columns, batch.columns[1:], strict=True):
         for sign, pattern in ((",", r"^[+-]?[0-9]+,[0-9]+$"), (".", r"^[+-]?[0-9]{1,3}([.][0-9]{3})+$")):
-            cells = column.filter(pc.match_substring_regex(column, pattern)) if sign not in found else ()
+            cells = column.filter(pc.match_substring_regex(column, pattern))
             if len(cells):
-                found[sign] = f"column {name!r}: {cells[0].as_py()}"
+                found.setdefault(sign, f"column {name!r}: {cells[0].as_py()}")
     if len(found) > 1:
         raise DataError(
             f"{table.path}: numbers with a decimal comma beside numbers with a point"

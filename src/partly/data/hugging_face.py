@@ -213,8 +213,8 @@ def _labels(arrow: Any, columns: Any, kept: Sequence[str], ids: list[str], meani
             "(label_columns=)."
         )
     if tagged:
-        cells = [cell for block in _blocks(arrow, tagged[0]) for cell in cells_of_tags(block, meaning)]
-        return labels_of_tags(cells, ids, tagged[0], None, meaning, where)
+        lists_of_tags = [cell for block in _blocks(arrow, tagged[0]) for cell in cells_of_tags(block, meaning)]
+        return labels_of_tags(lists_of_tags, ids, tagged[0], None, meaning, where)
     if len(kept) == 1 and (hot := _multi_hot(arrow, kept[0])) is not None:
         return Labels.from_ternary(meaning.settled(hot), ids=ids)
     return _wide(arrow, kept, ids, meaning, where)
@@ -265,9 +265,8 @@ def _wide(arrow: Any, names: Sequence[str], ids: list[str], meaning: Meaning, wh
     z = np.zeros((len(ids), len(names)), np.int8)
     strange = []
     for j, name in enumerate(names):
-        z[:, j] = np.concatenate(
-            [np.empty(0, np.int8), *(ternary(block, missing=meaning.missing) for block in _blocks(arrow, name))]
-        )
+        parts = [ternary(block, missing=meaning.missing) for block in _blocks(arrow, name)]
+        z[:, j] = np.concatenate([np.empty(0, np.int8), *parts])
         strange += [f"{name!r} ({arrow.features[name]})"] if (z[:, j] == WRONG).any() else []
     if strange:
         raise DataError(

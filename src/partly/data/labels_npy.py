@@ -50,8 +50,18 @@ def _labels(path: Path, values: Any, unsure: Any, meaning: Meaning, names: Seque
 def _matrix(path: Path) -> Any:
     """The array of a file, [N, L]; one of a single dimension is one label."""
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError, OverflowError, SyntaxError, TokenError, TypeError) as error:
+        with np.errstate(over="raise"):  # of a shape that no file can have
+            array = np.lib.format.open_memmap(path, mode="r")
+    except (
+        FloatingPointError,
+        OSError,
+        ValueError,
+        EOFError,
+        OverflowError,
+        SyntaxError,
+        TokenError,
+        TypeError,
+    ) as error:
         raise DataError(f"{path}: cannot be read ({error}).") from error
     if isinstance(array, np.ndarray) and array.ndim == 1:
         array = array[:, None]

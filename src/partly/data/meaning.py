@@ -75,8 +75,10 @@ def meaning_of(
     tag_separator: str | None,
 ) -> Meaning:
     """What a caller of Python gives; a single text may stand for a list of one."""
-    lists = ((given,) if isinstance(given, str) else tuple(map(str, given or ())) for given in (missing, label_columns))
-    return Meaning(absent, uncertain, *lists, id_column, tag_separator)
+    spellings, columns = (
+        (given,) if isinstance(given, str) else tuple(map(str, given or ())) for given in (missing, label_columns)
+    )
+    return Meaning(absent, uncertain, spellings, columns, id_column, tag_separator)
 
 
 def how_to_say(what: str) -> str:

@@ -83,7 +83,7 @@ def read_cells(
     open_ones.refuse(how_to_say("uncertain"))
     if not ids and getattr(table, "by_position", False):
         raise DataError(
-            f"{table.place(-1)}: there are no rows, and no column {ID!r} with ids. The file begins {_some(table.header)}."
+            f"{table.place(-1)}: there are no rows, and no column {ID!r} with ids; columns: {_some(table.header)}."
         )
     refuse_bad_ids(table, ids)
     with naming(table.path):
