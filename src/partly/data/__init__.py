@@ -318,7 +318,7 @@ def read_labels(
         labels: Labels = one.read(path, names, meaning)
         return labels
     found: Dataset = one.read(path, meaning)
-    return found.labels if names is None else meaning.filled(arranged(found.labels, names, str(path)))
+    return found.labels if names is None else meaning.filled(arranged(found.labels, names, str(path)), path)
 
 
 def _labels_form(path: Path, meaning: Meaning) -> ModuleType | None:

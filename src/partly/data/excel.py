@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from partly.data.npz import refuse_bomb
+from partly.budget import Budget
 from partly.errors import DataError
 
 SUFFIX = ".xlsx"
@@ -26,7 +26,7 @@ class ExcelTable:
     decimal_comma = False
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.budget = path, Budget(path)
         first = next(self._rows(), None)
         if first is None:
             raise DataError(f"{path}: the first sheet is empty. Its first row must name the columns.")
@@ -88,7 +88,7 @@ def _workbook(path: Path) -> Iterator[Any]:
         ) from None
     with _errors(path):
         with zipfile.ZipFile(path) as archive:
-            refuse_bomb(archive, archive.namelist())
+            Budget(path).unpack(sum(part.file_size for part in archive.infolist()))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # styles and the like that it does not know
             book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)

@@ -99,6 +99,7 @@ def read_numbers(table: Table, columns: Sequence[str]) -> tuple[Arrays, tuple[st
     for some, x in number_blocks(table, columns):
         ids += some
         blocks.append(x)
+        table.budget.hold(2 * x.nbytes)  # and once more, as one matrix
     refuse_bad_ids(table, ids)
 
     def place(i: int, j: int) -> str:
@@ -111,6 +112,7 @@ def number_blocks(table: Table, columns: Sequence[str]) -> Iterator[tuple[list[s
     """Ids and numbers [B, D] of some rows after others; which columns hold no numbers is said when all were seen."""
     start, text_columns = 0, dict[str, str]()
     for batch in table.batches([ID, *columns]):
+        table.budget.hold_rows(batch.num_rows)
         if table.decimal_comma:
             _refuse_two_signs(table, columns, batch)
         x = np.empty((batch.num_rows, len(columns)))

@@ -82,6 +82,7 @@ def cells_of(
     called = next((column for column in (id_column, *IDS) if column in table.header), otherwise)
     count = 0
     for batch in table.batches([name] if called in (None, name) else [name, str(called)]):
+        table.budget.hold_rows(batch.num_rows)
         cells = text(batch.column(0), name, table.path).to_pylist()
         if called is None:
             yield list(map(str, range(count, count + len(cells)))), cells
@@ -100,5 +101,6 @@ def read_column(
     for its, found in cells_of(table, name, otherwise, id_column):
         ids += its
         cells += found
+        table.budget.hold(sum(map(len, found)))
     refuse_bad_ids(table, ids)
     return ids, cells

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from partly.data.json_lines import JsonTable
-from partly.data.json_stream import shallow
+from partly.data.json_stream import guarded
 from partly.data.paths import kind_of
 from partly.errors import DataError, PartlyError
 
@@ -26,7 +26,7 @@ class JsonRecords(JsonTable):
     def _objects(self) -> Iterator[tuple[int, dict[str, Any]]]:
         import ijson
 
-        with shallow(self.path) as file:
+        with guarded(self.path, 1) as file:
             for number, found in enumerate(ijson.items(file, "item", use_float=True, map_type=_Distinct), 1):
                 if not isinstance(found, dict):
                     raise DataError(f"{self._where(number)}: every element must be an object; this is {found!r:.40}.")

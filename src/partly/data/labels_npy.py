@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from partly.data.matching import arranged
-from partly.data.meaning import CODES, Meaning, how_to_say
+from partly.data.meaning import CODES, Meaning, hold_entries, how_to_say
 from partly.data.paths import naming, plain_file
 from partly.errors import DataError
 from partly.labels import Labels
@@ -33,7 +33,7 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
     if names is not None and len(names) == values.shape[1]:
         return _labels(path, values, unsure, meaning, names)
     found = _labels(path, values, unsure, meaning, None)
-    return found if names is None else meaning.filled(arranged(found, names, str(path)))
+    return found if names is None else meaning.filled(arranged(found, names, str(path)), path)
 
 
 def _labels(path: Path, values: Any, unsure: Any, meaning: Meaning, names: Sequence[str] | None) -> Labels:
@@ -42,6 +42,7 @@ def _labels(path: Path, values: Any, unsure: Any, meaning: Meaning, names: Seque
             labels = Labels.from_nan(values, names=names, missing=meaning.missing)
     except DataError as error:
         raise DataError(f"{error} A -1 that is neither yes nor no: {how_to_say('uncertain')}") from None
+    hold_entries(labels.shape, path)
     z = labels.rows(slice(None)).copy()
     z[unsure] = CODES[meaning.uncertain or "unknown"]
     return Labels.from_ternary(np.where((z == 0) & ~unsure & (meaning.absent == "no"), -1, z), names=labels.names)

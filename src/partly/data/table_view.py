@@ -25,7 +25,7 @@ class TableView:
         self.table, self.path, self.id_column = table, table.path, id_column
         self.by_position = id_column is None
         self.header = [ID, *(name for name in table.header if name != id_column)]
-        self.decimal_comma = table.decimal_comma
+        self.decimal_comma, self.budget = table.decimal_comma, table.budget
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         count, own = 0, [self.id_column if name == ID else name for name in columns]

@@ -24,6 +24,7 @@ from partly.labels import Labels
 from partly.labels.tag_rows import read_tags
 
 HOLDS = "labels"
+COPIES = 4  # of the text of tags: the cells, the tags, and their codes
 __all__ = ["HOLDS", "SUFFIXES", "read", "read_column", "recognises"]
 
 
@@ -44,6 +45,8 @@ def read_column(table: Table, column: str, names: Sequence[str] | None, meaning:
     for batch in table.batches([ID, column]):
         ids += text(batch.column(0), ID, table.path).to_pylist()
         rows += cells_of_tags(batch.column(1), meaning)
+        table.budget.hold_rows(2 * batch.num_rows)
+        table.budget.hold(COPIES * batch.column(1).nbytes)
     refuse_bad_ids(table, ids)
     return labels_of_tags(rows, ids, column, names, meaning, str(table.path))
 

@@ -39,6 +39,7 @@ from partly.labels.spellings import SPELLINGS
 HOLDS = "labels"
 __all__ = ["HOLDS", "SUFFIXES", "label_columns", "read", "read_cells", "recognises", "refuse_bad_ids", "write"]
 MINUS = ("-1", "-1.0")  # uncertain, where the caller says what that means
+COPIES = 3  # of the entries while they are put together
 SMALL = 1 << 24  # cells: up to here a dense matrix is simply faster
 
 
@@ -79,6 +80,8 @@ def read_cells(
             faults.add([i + len(ids) for i, _ in places], cells)
         ids += text(batch.column(0), called, table.path).to_pylist()
         blocks.append(_smaller(meaning.settled(z)))
+        table.budget.hold_rows(len(z))
+        table.budget.hold(COPIES * (blocks[-1].nbytes if isinstance(blocks[-1], np.ndarray) else 5 * blocks[-1].nnz))
     wrong.refuse(_remedy(table, labels))
     open_ones.refuse(how_to_say("uncertain"))
     if not ids and getattr(table, "by_position", False):
@@ -88,7 +91,7 @@ def read_cells(
     refuse_bad_ids(table, ids)
     with naming(table.path):
         result = Labels.from_ternary(_joined(blocks, len(labels)), names=labels, ids=ids)
-        return result if names is None else meaning.filled(arranged(result, names, table.place(-1)))
+        return result if names is None else meaning.filled(arranged(result, names, table.place(-1)), table.path)
 
 
 def _remedy(table: Table, labels: Sequence[str]) -> str:

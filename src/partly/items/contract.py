@@ -106,6 +106,7 @@ class Absent:
     count: int
     names: Names | None = None
     origin: Any = None  # `made_features.Origin`, where they were features that a backbone made
+    conditioning: Any = None  # `conditioning.Conditioning`, where float32 cannot hold them as they are
 
     def __len__(self) -> int:
         return self.count
@@ -135,7 +136,8 @@ def is_items(x: object) -> TypeGuard[Items]:
 
 def absent(items: Items) -> Absent:
     """What a model remembers of its training items."""
-    return Absent(items.kind, items.shape, len(items), items.names, getattr(items, "origin", None))
+    origin, conditioning = (getattr(items, name, None) for name in ("origin", "conditioning"))
+    return Absent(items.kind, items.shape, len(items), items.names, origin, conditioning)
 
 
 def positions(index: Index, count: int) -> Positions | slice:

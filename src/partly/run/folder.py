@@ -25,7 +25,7 @@ from partly import checkpoint, files, methods
 from partly.calling import Calibration
 from partly.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
 from partly.errors import CheckpointError, listing
-from partly.items import Items, origin_of
+from partly.items import Items, conditioning_of, origin_of
 from partly.labels import Labels
 from partly.labels.weights import Weights
 from partly.networks.own_parts import OWN, source_digest
@@ -68,6 +68,7 @@ def describe(
             "known": known,
             **({} if weights is None else {"weights_sha256": digest(torch.tensor(weights))}),
             **_made_of(items),
+            **_conditioned(items),
             "known_by_label": {"yes": yes.tolist(), "no": no.tolist()},
         },
         "validation": held_out,
@@ -79,6 +80,12 @@ def _made_of(items: Items) -> dict[str, Any]:
     """What features were made of, where a backbone made them."""
     origin = origin_of(items)
     return {} if origin is None else {"made_of": asdict(origin)}
+
+
+def _conditioned(items: Items) -> dict[str, Any]:
+    """How features are brought into the range of float32, where they have to be."""
+    conditioning = conditioning_of(items)
+    return {} if conditioning is None else {"conditioning": conditioning.to_json()}
 
 
 def _to_be_given(recipe: Recipe) -> dict[str, Any]:
