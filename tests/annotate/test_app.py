@@ -347,8 +347,12 @@ def test_export_and_import(tmp_path: Path) -> None:
     assert one.get("/export/labels.parquet").content[:4] == b"PAR1"
     choices = {"from_name": "yes", "to_name": "item", "type": "choices", "value": {"choices": ["cat"]}}
     tasks = [{"data": {"item": "item 5"}, "annotations": [{"result": [choices], "was_cancelled": False}]}]
-    assert one.call("/api/import", tasks).json() == {"statements": 1}
+    assert one.call("/api/import", tasks).json() == {"statements": 1, "imported_before": 0}
     assert made.known()["item 5", "cat"] == 1
+    batch = len(made.ledger.log())
+    assert one.call("/api/import", tasks).json() == {"statements": 0, "imported_before": batch}
+    assert len(made.ledger.log()) == batch
+    assert one.call("/api/import?force=true", tasks).json() == {"statements": 1, "imported_before": 0}
     tasks[0]["data"] = {"item": "stranger"}
     assert "stranger" in one.call("/api/import", tasks).json()["error"]
     assert one.call("/api/import", {"no": "tasks"}).status_code == 422

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +16,7 @@ from partly.annotate.chosen import Wanted
 from partly.annotate.passwords import Refused
 from partly.annotate.project import Plan
 from partly.annotate.seen import Seen, shown_by
-from partly.annotate.serving import Served, link, make_site
+from partly.annotate.serving import Served, link, listen, make_site
 from partly.commands.cli import app
 from partly.errors import DataError, SettingError
 from partly.items import features, pictures, texts
@@ -47,6 +48,23 @@ def test_the_command_refuses_before_anything_is_made(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["annotate", "digits", "--ledger", str(ledger), "--host", "0.0.0.0"])
     assert "--accounts" in str(found.exception)
     assert not ledger.exists()
+
+
+def test_a_port_in_use_is_said_before_anything_is_made(tmp_path: Path) -> None:
+    """And no address is printed at which others answer."""
+    ledger = tmp_path / "labels.db"
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        found = CliRunner().invoke(app, ["annotate", "digits", "--ledger", str(ledger), "--port", str(port)])
+    assert isinstance(found.exception, SettingError)
+    assert f"port {port}: the port is in use" in str(found.exception)
+    assert f"--port {port + 1 if port < 65535 else port - 1}" in str(found.exception)
+    assert "Open http" not in found.output
+    assert not ledger.exists()
+    with listen("127.0.0.1", port):  # free again
+        pass
+    with pytest.raises(SettingError, match="Choose another --host"):
+        listen("192.0.2.1", port)  # an address of nobody
 
 
 def test_the_address_that_is_printed(tmp_path: Path) -> None:

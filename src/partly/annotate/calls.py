@@ -208,11 +208,11 @@ def _plain(site: Site, question: Question, suggest: bool) -> dict[str, Any]:
 
 
 @admins.post("/api/import")
-async def import_(request: Request) -> dict[str, Any]:
-    """The body is the file: tasks of Label Studio."""
+async def import_(request: Request, force: bool = False) -> dict[str, Any]:
+    """The body is the file: tasks of Label Studio. force: append it though it was imported before."""
     from starlette.concurrency import run_in_threadpool
 
     site, content = site_of(request), await request.body()
-    count = await run_in_threadpool(take_in, site.desk, person_of(request), content)
+    imported = await run_in_threadpool(take_in, site.desk, person_of(request), content, force)
     await run_in_threadpool(site.fold)
-    return {"statements": count}
+    return asdict(imported)

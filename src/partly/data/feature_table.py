@@ -133,6 +133,7 @@ def read_numbers(table: Table) -> tuple[Arrays, tuple[str, ...]]:
     for some, x in number_blocks(table, columns):
         ids += some
         blocks.append(x)
+        table.budget.hold(2 * x.nbytes)  # and once more, as one matrix
     refuse_bad_ids(table, ids)
 
     def place(i: int, j: int) -> str:
@@ -148,6 +149,7 @@ def number_blocks(
     with `words` they are named there, and NaN."""
     start, text_columns = 0, dict[str, str]() if words is None else words
     for batch in table.batches([ID, *columns]):
+        table.budget.hold_rows(batch.num_rows)
         x = np.full((batch.num_rows, len(columns)), np.nan)
         for j, (name, column) in enumerate(zip(columns, batch.columns[1:], strict=True)):
             try:

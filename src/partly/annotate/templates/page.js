@@ -61,8 +61,11 @@ for (const button of document.querySelectorAll("button[data-act]")) {
 const taken = find("#import");
 if (taken) {
   onSubmit(taken, async (given) => {
-    const told = await call("/api/import", await given.file.text());
-    find(".error", taken).textContent = `${told.statements} answers were taken in.`;
+    const again = find("#import-again");
+    const told = await call(given.force ? "/api/import?force=true" : "/api/import", await given.file.text());
+    again.hidden = !told.imported_before;
+    find("input", again).checked = false;
+    find(".error", taken).textContent = told.imported_before ? `This file was imported before (batch ${told.imported_before}). Nothing changed.` : `Imported answers: ${told.statements}.`;
   });
 }
 find("#log-out")?.addEventListener("click", async () => { await call("/api/log-out", {}); location.assign("/log-in"); });
