@@ -173,7 +173,8 @@ def _labelled(data: Dataset, path: PathLike, labels: PathLike, meaning: Meaning)
 
 def _called_alike(data: Dataset, known: Labels) -> tuple[str, ...]:
     """Warn of features that may be the labels themselves."""
-    alike = [name for name in data.items.names or () if name in known.names]
+    names = getattr(data.items, "column_names", data.items.names)
+    alike = [name for name in names or () if name in known.names]
     if not alike:
         return ()
     told = ", ".join(alike[:5]) + (", ..." if len(alike) > 5 else "")

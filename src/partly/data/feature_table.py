@@ -25,12 +25,16 @@ from partly.data.table_view import matching_columns, view
 from partly.data.tables import READABLE, SUFFIXES, Table, is_table, open_table, text, write_table
 from partly.data.wide import refuse_bad_ids
 from partly.errors import DataError, listing
-from partly.items import Arrays, features
+from partly.items import Arrays, Items, features, matrix_rows
+from partly.items.arrays import refuse_infinite
 from partly.items.columns import OF_WORDS
+from partly.items.encoding import Column
+from partly.items.table_rows import TableRows, table_rows, typed_column
 
 HOLDS = "items"
 __all__ = ["HOLDS", "SUFFIXES", "number_blocks", "read", "read_numbers", "recognises", "write", "write_numbers"]
 BLOCK = 1 << 14  # rows taken or written at a time, at most
+MIN_IDS = 10  # different texts that are taken for ids
 CELLS = {".parquet": 1 << 25}  # and numbers: every group of a Parquet file costs some bytes a column
 
 
@@ -43,8 +47,20 @@ def read(path: Path, meaning: Meaning = Meaning()) -> Dataset:  # noqa: B008 (it
     table = view(open_table(plain_file(path, READABLE)), meaning.id_column)
     labels = matching_columns(table.header, meaning.label_columns)
     beside = {ID, *labels, *([SPLIT] if has_split(table) else [])}
-    items, ids = read_numbers(table, [name for name in table.header if name not in beside])
+    items, ids = read_rows(table, [name for name in table.header if name not in beside])
+    if table.by_position:
+        _refuse_ids(items, path)
     return Dataset(items, unlabelled(ids))
+
+
+def _refuse_ids(items: Items, path: Path) -> None:
+    """Refuse a column of a table without ids that has another text in every row."""
+    for column in items.table.columns if isinstance(items, TableRows) else ():
+        if column.kind == "category" and len(items) >= MIN_IDS and len(set(column.values)) == len(items):
+            raise DataError(
+                f"{path}: column {column.name!r} has another text in every row ({column.values[0]!r:.40}, ...). If it "
+                f"holds the ids of the items: --id-column {column.name} (id_column=). Otherwise leave it out."
+            )
 
 
 def write(data: Dataset, path: Path) -> None:
@@ -92,6 +108,44 @@ def _columns(blocks: Iterable[npt.NDArray[Any]], width: int, rows: int) -> Itera
         yield np.ascontiguousarray(columns[:, :filled])
 
 
+def read_rows(table: Table, columns: Sequence[str]) -> tuple[Items, tuple[str, ...]]:
+    """Features under the names of the columns, and ids; rows of a table where columns are to be encoded."""
+    words = dict[str, str]()
+    ids: list[str] = []
+    blocks: list[npt.NDArray[np.float64]] = [np.empty((0, len(columns)))]
+    for some, x in number_blocks(table, columns, words):
+        ids += some
+        blocks.append(x)
+    refuse_bad_ids(table, ids)
+    x = np.concatenate(blocks)
+
+    def place(i: int, j: int) -> str:
+        return f"{table.place(i)}: item {ids[i]!r}, column {columns[j]!r}"
+
+    if not words:
+        return matrix_rows(x, str(table.path), tuple(columns), place), tuple(ids)
+    refuse_infinite(x, str(table.path), tuple(columns), place)
+    typed = {column.name: column for column in _typed(table, list(words))}
+    number = (Column(name, "number", x[:, j]) for j, name in enumerate(columns))
+    return table_rows([typed.get(column.name, column) for column in number], str(table.path)), tuple(ids)
+
+
+def _typed(table: Table, names: Sequence[str]) -> Iterator[Column]:
+    """Columns that are not numbers throughout, each as what its cells are."""
+    batches = list(table.batches(names))
+    wrong = []
+    for j, name in enumerate(names):
+        cells = pa.chunked_array([batch.column(j) for batch in batches]).combine_chunks()
+        try:
+            yield typed_column(name, cells)
+        except DataError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise DataError(
+            f"{table.path}: columns that cannot be encoded: {len(wrong)}{listing(wrong, len(wrong))}\n{OF_WORDS}"
+        )
+
+
 def read_numbers(table: Table, columns: Sequence[str]) -> tuple[Arrays, tuple[str, ...]]:
     """Numbers [N, D], under the names of the columns, and ids."""
     ids: list[str] = []
@@ -108,14 +162,17 @@ def read_numbers(table: Table, columns: Sequence[str]) -> tuple[Arrays, tuple[st
     return features(np.concatenate(blocks), str(table.path), tuple(columns), place), tuple(ids)
 
 
-def number_blocks(table: Table, columns: Sequence[str]) -> Iterator[tuple[list[str], npt.NDArray[np.float64]]]:
-    """Ids and numbers [B, D] of some rows after others; which columns hold no numbers is said when all were seen."""
-    start, text_columns = 0, dict[str, str]()
+def number_blocks(
+    table: Table, columns: Sequence[str], words: dict[str, str] | None = None
+) -> Iterator[tuple[list[str], npt.NDArray[np.float64]]]:
+    """Ids and numbers [B, D] of some rows after others. Columns that hold no numbers are refused when all were seen;
+    with `words` they are named there, and NaN."""
+    start, text_columns = 0, dict[str, str]() if words is None else words
     for batch in table.batches([ID, *columns]):
         table.budget.hold_rows(batch.num_rows)
         if table.decimal_comma:
             _refuse_two_signs(table, columns, batch)
-        x = np.empty((batch.num_rows, len(columns)))
+        x = np.full((batch.num_rows, len(columns)), np.nan)
         for j, (name, column) in enumerate(zip(columns, batch.columns[1:], strict=True)):
             try:
                 x[:, j] = _numbers(column, table.decimal_comma)
@@ -124,9 +181,9 @@ def number_blocks(table: Table, columns: Sequence[str]) -> Iterator[tuple[list[s
                     name, f"column {name!r}, {table.place(start + _first_word(column, table.decimal_comma))}"
                 )
         start += batch.num_rows
-        if not text_columns:
+        if words is not None or not text_columns:
             yield text(batch.column(0), ID, table.path).to_pylist(), x
-    if text_columns:
+    if text_columns and words is None:
         raise DataError(
             f"{table.path}: columns that are not numbers: {len(text_columns)}"
             + listing(text_columns.values(), len(text_columns))

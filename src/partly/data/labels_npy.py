@@ -52,7 +52,7 @@ def _matrix(path: Path) -> Any:
     """The array of a file, [N, L]; one of a single dimension is one label."""
     try:
         with np.errstate(over="raise"):  # of a shape that no file can have
-            array = np.lib.format.open_memmap(path, mode="r")
+            array: Any = np.lib.format.open_memmap(path, mode="r")
     except (
         FloatingPointError,
         OSError,

@@ -98,7 +98,7 @@ def read_scores(path: PathLike) -> Scores:
     """
     table = open_table(plain_file(path, SUFFIXES))
     items, ids = read_numbers(table, label_columns(table))
-    return Scores(items.array.astype(np.float32, copy=False), ids, items.names or ())
+    return Scores(items.take(slice(None)).numpy(), ids, items.names or ())
 
 
 def read_score_blocks(path: PathLike, ids: Sequence[str], names: Sequence[str]) -> Iterator[tuple[Index, Block]]:
