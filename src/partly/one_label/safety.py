@@ -189,8 +189,8 @@ def _problems(estimator: Any, width: int | None) -> Iterator[str]:
         kinds.append(f"{type(part).__module__}.{type(part).__name__}")
         yield from _infinite(part)
         yield from _faults(part)
-    takes_numbers = own is not None and not hasattr(estimator, "feature_names_in_")
-    if takes_numbers and not any(kind.startswith(NOT_NUMBERS) for kind in kinds):
+    takes_numbers = not hasattr(estimator, "feature_names_in_") and not any(k.startswith(NOT_NUMBERS) for k in kinds)
+    if own is not None and takes_numbers:
         yield from _trial(estimator, int(own))
 
 
