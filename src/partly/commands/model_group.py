@@ -229,9 +229,11 @@ def evaluate(
     from partly.commands.evaluate import evaluate as job
     from partly.data import Meaning
 
-    result = job(scores, labels, threshold, run, Meaning(absent, uncertain), observed)
-    if not print_json(result, as_json):
+    result, qualified = job(scores, labels, threshold, run, Meaning(absent, uncertain), observed)
+    if not print_json(result | {"warnings": qualified}, as_json):
         print_scores({scores.name: result})
+        for sentence in qualified:
+            say(sentence)
         if result["OR"] == 0:
             cut = "its threshold" if run else f"{threshold:g}"
             say(
