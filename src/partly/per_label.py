@@ -277,6 +277,11 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if reset:
             self._remember(None, None)
         names = getattr(self, "feature_names_in_", None)
+        X = items.as_frame(X)
+        if isinstance(X, items.TableRows):
+            X.refuse(
+                "Give a pandas frame, and an estimator that reads it: a pipeline of OneHotEncoder and SimpleImputer."
+            )
         if items.is_items(X):
             return self._matrix(items.in_order(X, None if names is None else tuple(names)), reset)
         X = items.table_in_order(X, names)
