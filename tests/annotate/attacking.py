@@ -194,8 +194,10 @@ def run(folder: Path, seconds: float, clients: int) -> list[dict[str, Any]]:
                 took, lost = somebody.work(until)
                 watch.join(5)
             told.append(_line(name, took, lost, largest))
+            print(json.dumps(told[-1]), flush=True)
             time.sleep(1)
         told.append(_locked(folder / "labels.db", somebody, seconds, clients))
+        print(json.dumps(told[-1]), flush=True)
     return told
 
 
@@ -238,8 +240,6 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         told = run(Path(folder), asked.seconds, asked.clients)
-    for line in told:
-        print(json.dumps(line))
     sys.exit(any(line["lost"] for line in told))
 
 
