@@ -49,8 +49,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         loss over the items; None chooses that penalty by cross-validation.
     optimizer
         "adamw" (which None is), "sgd" (momentum 0.9), "adam" or "rmsprop".
-    seed
-        Same seed, same data, same settings: same bits. `random_state` is another name for it.
+    seed, random_state
+        Same seed, same data, same settings: same bits. Two names for one number: give one.
     settings
         The method's own settings, a dictionary.
     device
