@@ -62,6 +62,17 @@ ALIKE: dict[str, Any] = {  # of every kind of run
     },
     "validation": Is("null, or a table", lambda value: value is None or isinstance(value, dict)),
 }
+COUNT = Is("null, or a whole number", lambda value: value is None or (type(value) is int and 0 <= value < MOST))
+NUMBER = Is("null, or a number", lambda value: value is None or (type(value) in (int, float) and 0 <= value < MOST))
+PER_LABEL: dict[str, Any] = {  # of an estimator per label, what it was fitted with
+    "estimator_sha256": DIGEST,
+    "unknown": TEXT,
+    "weight_unknown": NUMBER,
+    "bags": COUNT,
+    "seed": Is("a whole number", lambda value: type(value) is int),
+    "features_in": COUNT,
+    "scores_sha256": Is("null, or a SHA-256", lambda value: value is None or DIGEST.fits(value)),
+}
 MADE_OF: dict[str, Any] = {
     "kind": Is(f"one of {', '.join(get_args(Kind))}", lambda value: value in get_args(Kind)),
     "shape": Is("sizes of an item", _sizes),
@@ -75,8 +86,10 @@ MADE_OF: dict[str, Any] = {
 def problems(description: dict[str, Any]) -> list[str]:
     """What run.json says that cannot be, each with its place."""
     found = list(_differs(description, ALIKE, ""))
-    if found or "kind" in description:  # of an estimator per label, items may be anything that it takes
+    if found:
         return found
+    if "kind" in description:  # of an estimator per label, items may be anything that it takes
+        return list(_differs(description["recipe"], PER_LABEL, "recipe."))
     data = description["data"]
     if data["kind"] not in DIMENSIONS:
         return [f"data.kind = {data['kind']!r:.80} should be one of {', '.join(DIMENSIONS)}"]
