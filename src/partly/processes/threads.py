@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 ASKED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")  # who sets one of them has chosen
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 SMALL = 1 << 28  # items x features x labels below which threads wait for each other longer than they compute
 
 
