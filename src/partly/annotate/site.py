@@ -37,7 +37,7 @@ class Site:
     def fold(self) -> Labels:
         """What is known by now. What the desk takes for given is made anew along with it."""
         desk = self.desk
-        known = beside(desk.ledger.labels(), desk.given, self.title, retired(desk.ledger))
+        known = beside(desk.labels(), desk.given, self.title, retired(desk.ledger))
         desk.given = without(known, figures.answers(desk, figures.answered(desk)), desk.hierarchy)
         return known
 

@@ -107,8 +107,8 @@ def repeated(store: Store, connection: Connection, history: History, draft: Draf
     alike = [table.c.kind == draft.kind, table.c.run == draft.run, table.c.size > 0]
     alike += [table.c.author == draft.author] if draft.kind != "import" else []
     query = store.sa.select(table.c.author, table.c.number, table.c.size).where(*alike).order_by(table.c.number)
-    gone = {number for one in history.batches if not one.undone_by for number, _, _ in one.taken_back}
-    newest = {row.author: row for row in connection.execute(query) if row.number not in gone}
+    undone = history.undone
+    newest = {row.author: row for row in connection.execute(query) if row.number not in undone}
     size = len(np.unique(_flat(draft)[draft.label >= 0]))
     found = [row.number for row in newest.values() if row.size == size]
     columns = _numbered(store, connection, history.vocabulary, draft) if found else ()
