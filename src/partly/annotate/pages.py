@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from partly.annotate import dashboard
+from partly.annotate.assignments import assignments
 from partly.annotate.passwords import LEAST, Refused
 from partly.annotate.people import ROLES, SESSION, page_token
 from partly.annotate.site import cookie, need_accounts, person_of, site_of
@@ -66,7 +67,7 @@ def start(request: Request, token: str = "") -> Response:
 @open_to_all.get("/log-in")
 def log_in(request: Request) -> Response:
     need_accounts(site_of(request))
-    return _page(request, "log_in.html", title="Log in")
+    return _page(request, "log_in.html", title="Sign in")
 
 
 @open_to_all.get("/join")
@@ -78,7 +79,7 @@ def join(request: Request, token: str = "") -> Response:
 @open_to_all.get("/renew")
 def renew(request: Request, token: str = "") -> Response:
     need_accounts(site_of(request))
-    return _page(request, "renew.html", title="Another password", invitation=token, least=LEAST)
+    return _page(request, "renew.html", title="New password", invitation=token, least=LEAST)
 
 
 @inside.get("/account")
@@ -120,7 +121,14 @@ def people(request: Request) -> Response:
     site = site_of(request)
     need_accounts(site_of(request))
     found = dashboard.per_person(site.desk, site.people.everybody())
-    return _page(request, "people.html", title="People", people=found, roles=ROLES)
+    assigned, labels = assignments(site.desk), site.desk.given.names
+    return _page(request, "people.html", title="People", people=found, roles=ROLES, assigned=assigned, labels=labels)
+
+
+@admins.get("/disagreements")
+def disagreements(request: Request) -> Response:
+    need_accounts(site_of(request))
+    return _page(request, "disagreements.html", title="Disagreements")
 
 
 @admins.get("/export/{name}")

@@ -20,7 +20,6 @@ from partly.labels.names import Names
 from partly.ledger import Ledger, place_of
 from partly.ledger.store import NothingThere
 
-
 MAX_VOTES = 9
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -17,6 +17,7 @@ from partly.annotate.passwords import Refused
 from partly.annotate.people import People, Person
 from partly.annotate.seen import Seen
 from partly.labels import Labels
+from partly.labels.guidelines import Guideline
 
 
 @dataclass
@@ -33,6 +34,12 @@ class Site:
     port: int = 8765
     seed: int = 0  # of the plan
     round: int = 0  # when the ledger was last folded
+    guidelines: Mapping[str, Guideline] = field(default_factory=dict)  # by label
+
+    def guideline(self, label: str) -> dict[str, Any] | None:
+        """What a label means, for the page; None where nobody has said."""
+        found = self.guidelines.get(label)
+        return None if found is None else found.to_dict()
 
     def fold(self) -> Labels:
         """What is known by now. What the desk takes for given is made anew along with it."""

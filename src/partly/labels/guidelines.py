@@ -66,7 +66,9 @@ def read_guidelines(path: str | Path, names: Collection[str]) -> dict[str, Guide
     try:
         content = tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
-        raise LabelError(f"{path}: cannot be read ({error.strerror}). Give a TOML file with a text per label.") from None
+        raise LabelError(
+            f"{path}: cannot be read ({error.strerror}). Give a TOML file with a text per label."
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise LabelError(f'{path}: is not TOML ({error}). Write lines such as cat = "A living cat."') from None
     wrong = [f"{name!r}: there is no such label.{did_you_mean(name, names)}" for name in content if name not in names]
