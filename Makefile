@@ -4,13 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint types check coverage docs site results evidence evidence-smoke bench clean
+.PHONY: setup demo test lint types check coverage docs site results evidence evidence-smoke bench audit attack clean
 
 setup: $(READY)
 
-$(READY): requirements.txt pyproject.toml
+$(READY): requirements-hashed.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-hashed.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $(READY)
 
@@ -61,6 +61,16 @@ bench: setup
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/memory.py
+
+# Known vulnerabilities of all pinned packages. Needs a network that reaches the advisory database.
+audit:
+	$(PYTHON) -m venv .audit
+	.audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	.audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements-hashed.txt
+
+# Hostile input for minutes: mutated files of every format.
+attack: setup
+	$(BIN)/python tests/fuzz_readers.py
 
 clean:
 	rm -rf demo runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -16,7 +16,7 @@ def test_shares_of_the_gap_by_method_and_race() -> None:
         "em": [0.6, 0.6],
         "auto": [0.7, 0.7],
     }
-    other = {"full": [0.8], "assume-negative": [0.4], "em": [0.2]}
+    other = {"full": [0.8, 0.8], "assume-negative": [0.4, 0.4], "em": [0.2, 0.2]}
     blocks = gather(lines(scores)) + gather(lines(other, data="small"))
     found = gap_map.gather(blocks)
     assert found.columns == ("tiny, uniform:0.5", "small, uniform:0.5")
@@ -33,7 +33,7 @@ def test_a_race_without_ends_has_no_column() -> None:
 
 
 def test_the_picture_has_a_number_a_cell() -> None:
-    scores = {"full": [0.8], "assume-negative": [0.4], "em": [0.6], "focal": [-0.1]}
+    scores = {"full": [0.8] * 2, "assume-negative": [0.4] * 2, "em": [0.6] * 2, "focal": [-0.1] * 2}
     svg = gap_map.draw(gap_map.gather(gather(lines(scores)))).decode()
     assert ">50<" in svg
     assert "&lt; -100" in svg
