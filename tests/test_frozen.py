@@ -64,11 +64,15 @@ def test_features_are_made_once(data: Dataset, monkeypatch: pytest.MonkeyPatch) 
     first = Classifier("bce", epochs=1, progress=False, backbone="small-conv", backbone_settings=settings)
     held_out = (data.items[:6], data.labels[:6])
     first.fit(data.items, data.labels, validation=held_out)
-    monkeypatch.setattr(feature_cache, "_compute", None)
+
+    def compute(*_: object) -> None:
+        raise AssertionError("features were computed again")
+
+    monkeypatch.setattr(feature_cache, "_compute", compute)
     second = Classifier("assume-negative", epochs=1, progress=False, backbone="small-conv", backbone_settings=settings)
     second.fit(data.items, data.labels, validation=held_out)
     settings["widths"] = [4, 10]
-    with pytest.raises(TypeError):  # of others there are none
+    with pytest.raises(AssertionError, match="computed again"):  # other settings have other features
         second.fit(data.items, data.labels)
 
 

@@ -83,7 +83,7 @@ def refine(
     query: Query = "look-ahead",
     query_setting: QuerySetting = None,
     count: Count = 100,
-    rounds: Annotated[int, typer.Option(help="Of a simulation.")] = 10,
+    rounds: Annotated[int | None, typer.Option(help="Number of simulated rounds; 10 if not given.")] = None,
     shadow: Annotated[bool, typer.Option("--shadow", help="Simulate random questions too, to compare with.")] = False,
     restart: Annotated[int, typer.Option(help="The model starts anew every so many rounds; 0: never.")] = 10,
     round_epochs: Annotated[int, typer.Option(help="Passes over the data in a round that trains on.")] = 1,

@@ -199,7 +199,7 @@ def _saw_all(row: Row) -> bool:
 
 
 def _elsewhere(row: Row) -> str:
-    """What the row that saw all labels has in common with the races it is the upper end of."""
+    """What the row that saw all labels has in common with the races it is the reference of."""
     return _text(row.lines[0], [name for name in (*RACE, *ORIGIN) if name not in ("scenario", "validation")])
 
 

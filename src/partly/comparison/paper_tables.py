@@ -13,7 +13,6 @@ from typing import Any
 from partly.comparison import baselines, score_tables, verdict
 from partly.comparison.blocks import Block, Row, gather
 from partly.comparison.lines import Line
-from partly.comparison.statistics import Mean
 from partly.errors import SettingError, did_you_mean
 
 SUFFIXES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json"}
@@ -141,8 +140,8 @@ def _record(block: Block, row: Row) -> dict[str, Any]:
     what = {name: block.what[name] for name in ("data", "scenario", "head", "optimizer", "validation")}
     scores: dict[str, float | None] = {}
     for name in block.shown:
-        found: Mean | None = row.mean(name)
-        scores |= {name: found and found.value, f"{name} interval": found and found.margin}
+        found = row.mean(name)
+        scores |= {name: found.value if found else None, f"{name} interval": found.margin if found else None}
     said = {"leader": row.best, "level": row.level, "withheld": bool(baselines.withheld(block))}
     more = {"gap closed": row.gap, "seeds": len(row.lines), "seconds": row.seconds, "memory_mb": row.memory_mb}
     return {**what, "race": block.title, "method": row.name, "kind": row.kind, **scores, **said, **more}
