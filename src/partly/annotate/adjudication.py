@@ -120,7 +120,7 @@ def _disagreement(desk: Desk, connection: Connection, item: str, label: str) -> 
     return Disagreement(rows[0].id, desk.rows[item], item, label, rows[0].probability, votes)
 
 
-def _answers(connection: Connection, row: Row[Any]) -> Sequence[Row[Any]]:
+def _answers(connection: Connection, row: Row[Any]) -> Sequence[Any]:
     """All answers about the entry of a question, repeats to the same person included: each is a statement."""
     entry = and_(table.c.item == row.item, table.c.label == row.label, table.c.state == "answered")
     return connection.execute(select(table.c.batch, table.c.value).where(entry).order_by(table.c.id)).all()
