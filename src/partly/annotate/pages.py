@@ -125,7 +125,7 @@ def people(request: Request) -> Response:
     need_accounts(site_of(request))
     found = dashboard.per_person(site.desk, site.people.everybody())
     links = [(one, dashboard.span(one.expires - site.people.now())) for one in site.people.links()]
-    shown = {"people": found, "roles": ROLES, "links": links, "hours": HOURS}
+    shown: dict[str, Any] = {"people": found, "roles": ROLES, "links": links, "hours": HOURS}
     shown |= {"assigned": assignments(site.desk), "labels": site.desk.given.names}
     return _page(request, "people.html", title="People", **shown)
 
