@@ -70,7 +70,7 @@ def decide(desk: Desk, admin: Person, question: int, value: str) -> Decision:
         if (row.item, row.label) not in waiting:
             raise Refused("Nobody disagrees about this entry any more. Load the page again.", 409)
         desk.implied(connection, row, VALUES[value])  # refuses what contradicts the hierarchy
-        undone = fetching.structure(desk.ledger.store, connection).undone
+        undone, _ = fetching.undone(desk.ledger.store, connection)
         losing = [one.batch for one in _answers(connection, row) if one.value not in (value, "cannot tell")]
         batch = ledger.append([row.item], [row.label], [SAID[value]], author=admin.name, note=NOTE)
         undos = [ledger.undo(one, by=admin.name, note=NOTE) for one in losing if one not in undone]

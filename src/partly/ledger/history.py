@@ -52,11 +52,6 @@ class History:
     def last(self) -> int:
         return self.batches[-1].number if self.batches else 0
 
-    @property
-    def undone(self) -> frozenset[int]:
-        """Numbers of batches that are taken back, as a whole or in part."""
-        return frozenset(number for one in self.batches if not one.undone_by for number, _, _ in one.taken_back)
-
 
 def replayed(batches: Sequence[Batch]) -> History:
     """Which batches count: from the last one backwards, since only a later one can take one back, and so can that one
