@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
-import socket
 import shutil
+import socket
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator
