@@ -197,7 +197,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         x, labels, recipe = self.prepare(X, Y)
         weights = checked_weights(sample_weight, labels)
-        held_out = None if validation is None else self._held_out(validation, labels.names)
+        held_out = None if validation is None else self._held_out(validation, labels.names, x)
         return self.take(self._asked().train(x, labels, recipe, self.reason_, held_out, weights, start_from, heirs))
 
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
@@ -365,10 +365,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if x.names is not None:
             self.feature_names_in_ = np.array(x.names, dtype=object)
 
-    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> Validation:
+    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...], beside: Items) -> Validation:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
-        x = self.first_stage(self._items(validation[0], reset=False))
+        x = self._asked().first_stage(self._items(validation[0], reset=False), beside)
         labels = paired(len(x), validation[1], names, "validation", validation[0])
         return Validation(x, self._asked().deduced(labels))
 

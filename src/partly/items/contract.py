@@ -34,6 +34,13 @@ def as_they_are(channels: int) -> Statistics:
     return Statistics(torch.zeros(channels, dtype=torch.float64), torch.ones(channels, dtype=torch.float64))
 
 
+def in_groups(found: Statistics, widths: Iterable[int]) -> Statistics:
+    """With one scale for all features of a group, the root mean square of theirs: their relative size is kept."""
+    parts = found.scale.split(list(widths))
+    common = [part.square().mean().sqrt().expand(len(part)) for part in parts]
+    return Statistics(found.mean, torch.cat(common))
+
+
 class Items(Protocol):
     """Things to learn from. Frozen: nobody writes to them, and nobody asks for all of them at once."""
 

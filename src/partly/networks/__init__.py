@@ -107,7 +107,7 @@ def build_body(
 ) -> tuple[nn.Sequential, int]:
     """What comes before a head, and the width of what it makes: the first layer, and a backbone where there is one.
     maps: those of the backbone are left as they are."""
-    made = _backbone(items, backbone or backbones.DEFAULT[items.kind], settings or {})
+    made = _backbone(items, backbone or backbones.UNTRAINED[items.kind], settings or {})
     if made is None:
         return nn.Sequential(Standardise(items.statistics, items.shape)), items.shape[0]
     if maps:
@@ -127,7 +127,7 @@ def fitting(items: Items, backbone: str | None, settings: dict[str, Any] | None 
 
 def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> int:
     """How many numbers of an item reach the head, known before anything is made of any."""
-    made = _asked(items, backbone or backbones.DEFAULT[items.kind], settings)
+    made = _asked(items, backbone or backbones.UNTRAINED[items.kind], settings)
     return items.shape[0] if made is None else made.width
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -62,7 +62,7 @@ class Featured:
 
     def digest(self) -> str:
         """Of what they are made of and by what."""
-        said = json.dumps([self.source.digest(), asdict(self.origin)], sort_keys=True)
+        said = json.dumps([self.source.digest(), self.origin.plain()], sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()
 
 
@@ -71,16 +71,19 @@ def featured(items: Items, backbone: str, settings: dict[str, Any], device: str 
     settings = backbones.find(backbone).complete(settings | {"freeze": "all"})
     items = fitting(items, backbone, settings)
     made = _backbone(backbone, items.shape, settings)
+    made.fit(items)
     measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
     body = nn.Sequential(Standardise(measured, items.shape), made)
     kept = None if made.normalises else (measured.mean.tolist(), measured.scale.tolist())
-    origin = Origin(items.kind, items.shape, backbone, settings, kept, _digest(body))
+    origin = Origin(items.kind, items.shape, backbone, settings, kept, _digest(body), made.groups, made.fitted())
     return Featured(items, body.to(device), origin, made.width)
 
 
 def body_of(origin: Origin, device: str = "cpu") -> nn.Module:
     """What made such features: the same backbone, with the same weights."""
     made = _backbone(origin.backbone, origin.shape, origin.settings)
+    if made.fitted():
+        made.load_fitted(dict(origin.fitted))
     measured = as_they_are(origin.shape[0])
     if origin.measured is not None:
         measured = Statistics(*(torch.tensor(numbers, dtype=torch.float64) for numbers in origin.measured))

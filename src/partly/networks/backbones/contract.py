@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from partly.errors import SettingError, within
+from partly.items import Items
 from partly.networks.pooling import Pooling, pool, pooled_width
 
 RATE = "rate_factor"  # a parameter's share of the learning rate; the parameter itself says so
@@ -55,6 +56,24 @@ class Backbone(nn.Module):
     def stages(self) -> list[nn.Module]:
         """Its parts from the input to the output. Each is frozen or trained as a whole."""
         return list(self.children())
+
+    # ---------------------------------------------------------------- what it measures on the training items
+
+    def fit(self, items: Items) -> None:
+        """Measure on the training items what it needs to know of them, without their labels. Most need nothing."""
+
+    def fitted(self) -> dict[str, Tensor]:
+        """What `fit` has found, which no package holds and a model is saved with."""
+        return {}
+
+    def load_fitted(self, tensors: dict[str, Tensor]) -> None:
+        """Take what `fitted` gave; refuses tensors that do not fit together."""
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """Widths of features, one after the other, that share one scale because their relative size says something;
+        empty where each has its own."""
+        return ()
 
     @property
     def normalises(self) -> bool:

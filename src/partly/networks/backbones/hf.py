@@ -17,6 +17,7 @@ from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.layers_of import layers_of
 from partly.networks.backbones.text_model import TextModel
 
+WEIGHTS = "weights of Hugging Face: {name}"
 LENGTH = 256  # tokens of a text, where the model allows as many
 Numbers = tuple[float, ...]
 
