@@ -249,3 +249,76 @@ def test_folders_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
     assert methods.find("dropped-in").name == "dropped-in"
     monkeypatch.delitem(sys.modules, "partly.methods.dropped_in")
+
+
+# -------------------------------------------------------------------- files from outside of the package
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder as PARTLY_METHODS names it, for this process."""
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    monkeypatch.setattr(catalogue, "_BROKEN", {})
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+GOOD = "def loss(logits, z):\n    return logits\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "def loss(logits, z:\n    return 1\n",
+            r"{}:1: cannot be used as a method\. SyntaxError: '\(' was never closed",
+        ),
+        ("x = 1\nimport no_such_module\n", r"{}:2: cannot be used as a method\. ModuleNotFoundError: No module named"),
+        ("def f():\n    return 1 / 0\n\nf()\n", r"{}:2: cannot be used as a method\. ZeroDivisionError"),
+        ("raise SystemExit(3)\n", r"{}:1: cannot be used as a method\. SystemExit: 3"),
+        ("x = 1\n", r"{}: a method file defines either one function"),
+    ],
+)
+def test_a_broken_file_is_named_and_the_others_work(outside: Path, text: str, words: str) -> None:
+    (outside / "broken_one.py").write_text(text)
+    (outside / "good_one.py").write_text(GOOD)
+    words = words.format(outside / "broken_one.py")
+    with pytest.warns(UserWarning, match=words):
+        found = methods.discover()
+    assert {"bce", "good-one"} <= set(found)
+    assert "broken-one" not in found
+    assert methods.find("bce").name == "bce"  # without another warning
+    with pytest.raises(SettingError, match=words):
+        methods.find("broken-one")
+
+
+def test_files_with_a_leading_underscore_are_no_methods(outside: Path) -> None:
+    (outside / "_helper.py").write_text("FACTOR = 2\n")
+    assert not {"-helper", "_helper"} & set(methods.discover())
+
+
+def test_the_digest_of_a_method_from_outside_follows_its_source_and_what_it_imports(outside: Path) -> None:
+    def digest(factor: int) -> str:
+        (outside / "_helper.py").write_text(f"def factor():\n    return {factor}\n")
+        lines = [
+            "from partly.methods._helper import factor",
+            "def loss(logits, z):",
+            "    return factor() * logits",
+            "",
+        ]
+        (outside / "mine.py").write_text("\n".join(lines))
+        for name in ("mine", "_helper"):
+            sys.modules.pop(f"partly.methods.{name}", None)
+        return methods.find("mine").source_sha256
+
+    first = digest(2)
+    assert len(first) == 64
+    assert digest(2) == first
+    assert digest(3) != first  # only the file that it imports has changed
+    assert digest(2) == first
+
+
+def test_methods_of_the_package_have_no_digest() -> None:
+    assert {info.source_sha256 for info in methods.discover().values()} == {""}

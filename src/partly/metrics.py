@@ -34,7 +34,7 @@ import scipy.sparse as sp
 from partly.errors import DataError, SettingError, did_you_mean
 from partly.labels import Labels, as_labels, scored
 from partly.labels.matrix import BLOCK, Matrix, Ternary, blocks
-from partly.labels.pairing import has_index, matched
+from partly.labels.pairing import has_index, in_label_order, matched
 from partly.labels.scored import KnownScores, is_sparse
 
 Floats = npt.NDArray[np.float64]
@@ -265,8 +265,21 @@ def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
 
 def _score(name: str, estimator: Any, items: Any, labels: Any) -> float:
     predicted = getattr(estimator, "predict_proba_blocks", estimator.predict_proba)  # what need not be held, is not
-    known = matched(as_labels(labels, "labels"), items, "Y", has_index(labels))
+    known, names = matched(as_labels(labels, "labels"), items, "Y", has_index(labels)), _label_names(estimator)
+    if names is not None:
+        known = in_label_order(known, names)
     return evaluate(predicted(items), known)[name]
+
+
+def _label_names(estimator: Any) -> tuple[str, ...] | None:
+    """Return the labels that a classifier of ours was trained on, also within a pipeline or a search."""
+    while not hasattr(estimator, "label_names_"):
+        steps = getattr(estimator, "steps", None)
+        inner = steps[-1][1] if steps else getattr(estimator, "best_estimator_", None)
+        if inner is None:
+            return None
+        estimator = inner
+    return tuple(estimator.label_names_)
 
 
 # -------------------------------------------------------------------- one label at a time

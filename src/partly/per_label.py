@@ -11,7 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -111,7 +110,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x = self._items(X, reset=True, numbers=scores is not None)
         labels = paired(count_of(x), Y, beside=X)
         sample = checked_weights(sample_weight, labels)
-        told = Told.checked(self.weight_unknown, pseudo_labels, scores, labels.shape, sample)
+        told = Told.checked(self.weight_unknown, pseudo_labels, scores, len(labels), labels.names, sample)
         told.refuse_hopeless(labels, self.unknown)
         folder = None if self.run_dir is None else Path(self.run_dir)
         packed = one_label.pack(self.estimator)
@@ -181,7 +180,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x = self._items(X, reset=False, numbers=with_scores)
         count = count_of(x)
         p = np.empty((count, len(self.fitted_)))
-        told = Told.checked(1.0, None, scores, p.shape)
+        told = Told.checked(1.0, None, scores, count, self.label_names_)
         for label, fitted in enumerate(self.fitted_):
             seen = x if scores is None else told.take(x, label)(np.arange(count))
             p[:, label] = fitted.probabilities(seen, count)
@@ -283,7 +282,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._remember(width, None if X.names is None else list(X.names))
         elif width != self.n_features_in_:
             raise DataError(f"X has {width} features, but PerLabel is expecting {self.n_features_in_}.")
-        x = items.standardised(X, torch.zeros(()), torch.ones(()))
+        x = items.as_matrix(X)
         return x.reshape(len(x), -1) if x.ndim > 2 else x
 
     def _remember(self, width: int | None, names: list[str] | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -21,6 +22,7 @@ from torch import Tensor
 
 from partly import checkpoint, metrics
 from partly.calling.sigmoid import sigmoid
+from partly.catalogue import is_installed
 from partly.checkpoint import Home
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, Diverged, PartlyError, Stopped, listing
@@ -262,10 +264,16 @@ def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float
         if not math.isfinite(logs.get("loss", 0.0)):
             raise Diverged(
                 f"The loss is {logs['loss']} in epoch {clock.epoch + 1}, step {clock.step + 1}. "
-                "Lower lr, or look for extreme values among the features."
+                f"Lower lr, or look for extreme values among the features{_formula(method)}."
             )
         clock.tick()
         yield logs
+
+
+def _formula(method: Method) -> str:
+    """What else may be wrong with a method that is not one of the package: itself."""
+    path = getattr(sys.modules.get(type(method).__module__), "__file__", None)
+    return "" if path is None or is_installed(path) else f", or for NaN in the formulas of {path}"
 
 
 def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: Validation | None, group: Group) -> None:
@@ -273,7 +281,7 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
     if lost:
         raise Diverged(
             f"The weights are not finite any more after epoch {clock.epoch + 1} ({', '.join(lost[:3])}): training has "
-            "diverged. Lower lr, or look for extreme values among the features."
+            f"diverged. Lower lr, or look for extreme values among the features{_formula(method)}."
         )
     line: dict[str, Any] = {"epoch": clock.epoch + 1}
     line |= {name: total / max(clock.step, 1) for name, total in progress.sums.items()}

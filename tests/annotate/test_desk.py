@@ -13,9 +13,10 @@ from sqlalchemy import select
 from annotate.making import ABOVE, FOUND, Project, pose, project
 from partly.annotate import records
 from partly.annotate.chosen import Wanted
-from partly.annotate.desk import HELD
+from partly.annotate.desk import HELD, Desk
 from partly.annotate.passwords import Refused
 from partly.errors import DataError
+from partly.ledger import Ledger
 
 ANIMAL, CAT, DOG, BOAT = range(4)
 
@@ -86,30 +87,30 @@ def test_the_lease_of_another_is_refused(tmp_path: Path) -> None:
         lambda: made.desk.answer(bela, question.id, "yes", 1.0, "label"),
         lambda: made.desk.answer(bela, question.id + 1, "yes", 1.0, "label"),  # nobody holds it
         lambda: made.desk.skip(bela, question.id),
-        lambda: made.desk.take_back(bela, question.id),
         lambda: made.desk.answer(bela, 10_000, "yes", 1.0, "label"),
     ):
         with pytest.raises(Refused):
             job()
     assert made.known() == {}
-    made.desk.answer(made.person("anna"), question.id, "yes", 1.0, "label")
-    with pytest.raises(Refused):
-        made.desk.take_back(bela, question.id)
-    with pytest.raises(Refused):
-        made.desk.take_back(bela)
+    answer = made.desk.answer(made.person("anna"), question.id, "yes", 1.0, "label").batch
+    for number in (answer, 0, 10_000):
+        with pytest.raises(Refused):
+            made.desk.take_back(bela, number)
 
 
 def test_taking_back(tmp_path: Path) -> None:
     made = project(tmp_path)
     pose(made, [(0, BOAT), (1, BOAT)])
     one, two = made.desk.lease(made.person(), "label", 2)
-    made.desk.answer(made.person(), one.id, "yes", 1.0, "label")
-    made.desk.answer(made.person(), two.id, "no", 1.0, "label")
-    assert made.desk.take_back(made.person()).id == two.id  # the last
+    first = made.desk.answer(made.person(), one.id, "yes", 1.0, "label").batch
+    last = made.desk.answer(made.person(), two.id, "no", 1.0, "label").batch
+    assert made.desk.standing(made.person())["last"] == last
+    assert made.desk.take_back(made.person(), last).id == two.id
+    assert made.desk.standing(made.person())["last"] == first
     assert made.known() == {("item 0", "boat"): 1}
     assert states(made) == ["answered", "open"]
     made.desk.answer(made.person(), two.id, "yes", 1.0, "label")
-    made.desk.take_back(made.person(), one.id)  # or one that is named
+    made.desk.take_back(made.person(), first)  # any answer, not only the last one
     assert made.known() == {("item 1", "boat"): 1}
     values = [one.value for one in made.ledger.show("item 1") if one.label == "boat"]
     assert values == ["no", "yes"]  # nothing is forgotten
@@ -131,7 +132,7 @@ def test_what_follows_is_settled_and_comes_back(tmp_path: Path) -> None:
     assert told.implied == {"dog": "no"}  # cat was known
     assert states(made) == ["withdrawn"] * 3 + ["answered", "settled", "answered", "open"]
     assert made.known() == {("item 0", name): -1 for name in ("animal", "cat", "dog")}
-    made.desk.take_back(made.person("bela"))
+    made.desk.take_back(made.person("bela"), made.desk.standing(made.person("bela"))["last"])
     assert made.known() == {("item 0", "cat"): -1}
     assert states(made)[4:] == ["open", "open", "open"]
 
@@ -230,7 +231,7 @@ def test_the_fold_is_what_the_answers_say(
         if what == "undo":
             if order:
                 last = order.pop()
-                assert made.desk.take_back(person).item == last
+                assert made.desk.take_back(person, made.desk.standing(person)["last"]).item == last
                 del said[last]
         elif item in held and what == "skip":
             made.desk.skip(person, held[item])
@@ -241,3 +242,67 @@ def test_the_fold_is_what_the_answers_say(
         (f"item {i}", "boat"): 1 if value == "yes" else -1 for i, value in said.items() if value != "cannot tell"
     }
     assert made.known() == expected
+
+
+def test_taking_back_twice_takes_back_once(tmp_path: Path) -> None:
+    """A request that is sent again, because its reply was lost, must not take back the answer before it too."""
+    made = project(tmp_path)
+    pose(made, [(0, BOAT), (1, BOAT)])
+    one, two = made.desk.lease(made.person(), "label", 2)
+    made.desk.answer(made.person(), one.id, "yes", 1.0, "label")
+    last = made.desk.answer(made.person(), two.id, "no", 1.0, "label").batch
+    assert [made.desk.take_back(made.person(), last).id for _ in range(3)] == [two.id] * 3
+    assert made.known() == {("item 0", "boat"): 1}
+    again = made.desk.answer(made.person(), two.id, "yes", 1.0, "label").batch
+    with pytest.raises(Refused, match="no answer of yours"):  # a request that comes far too late
+        made.desk.take_back(made.person(), last)
+    assert made.known() == {("item 0", "boat"): 1, ("item 1", "boat"): 1}
+    made.desk.take_back(made.person(), again)
+
+
+def test_skipping_twice_is_skipping_once(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    pose(made, [(0, BOAT)])
+    (question,) = made.desk.lease(made.person(), "label", 1)
+    for _ in range(2):
+        made.desk.skip(made.person(), question.id)
+    with pytest.raises(Refused, match="not yours"):
+        made.desk.skip(made.person("bela"), question.id)
+
+
+def test_a_clock_that_is_set_back_leaves_no_question_held(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    pose(made, [(0, BOAT)])
+    (question,) = made.desk.lease(made.person("anna"), "label", 1)
+    made.time.at -= 86400
+    assert [one.id for one in made.desk.lease(made.person("bela"), "label", 1)] == [question.id]
+    assert made.desk.lease(made.person("carl"), "label", 1) == []  # it is held now, by the clock of now
+
+
+def test_questions_about_other_items_hold_up_nobody(tmp_path: Path) -> None:
+    """The same ledger, with fewer items than when the questions were posed."""
+    made = project(tmp_path)
+    pose(made, [(9, BOAT), (8, BOAT), (1, BOAT)])
+    known = made.ledger.labels()
+    fewer = Desk(made.ledger, known[:5], now=made.time)
+    (question,) = fewer.lease(made.person(), "label", 5)
+    assert question.name == "item 1"
+    assert fewer.lease(made.person("bela"), "label", 5) == []
+    with pytest.raises(Refused, match="no such question"):
+        fewer.answer(made.person(), 1, "yes", 1.0, "label")
+    fewer.withdraw_strangers()
+    assert states(made) == ["withdrawn", "withdrawn", "open"]
+
+
+def test_retired_labels_are_not_asked(tmp_path: Path) -> None:
+    """Though another process retires them while the pages are served."""
+    made = project(tmp_path, hierarchy=ABOVE)
+    pose(made, [(0, CAT), (1, CAT), (2, BOAT)])
+    cat = made.desk.lease(made.person(), "label", 1)[0]
+    Ledger(tmp_path / "labels.db").retire(["cat"])
+    with pytest.raises(Refused, match="'cat' was retired") as refused:
+        made.desk.answer(made.person(), cat.id, "yes", 1.0, "label")
+    assert refused.value.status == 409
+    assert [one.label for one in made.desk.lease(made.person(), "label", 5)] == ["boat"]
+    site = made.site()
+    assert int(site.fold().known_per_item().sum()) == 0  # pages that fold go on too

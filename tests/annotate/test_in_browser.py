@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -19,9 +18,7 @@ from partly.annotate.app import make_app
 from partly.annotate.doors import here
 from partly.items import pictures, texts
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
 
 ANIMAL, CAT, DOG, BOAT = range(4)
 NASTY = "<img src=x onerror=\"document.title='ran'\"><script>document.title='ran'</script>"
@@ -43,14 +40,6 @@ def served(made: Project, **how: Any) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join(30)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    with playwright.sync_playwright() as found:
-        browser = found.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 def opened(chromium: Any, made: Project, address: str, name: str = "anna", **how: Any) -> Any:

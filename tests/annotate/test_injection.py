@@ -12,6 +12,7 @@ from annotate.making import FOUND, Browser, Project, project
 from annotate.test_app import concrete, routes
 from partly.annotate import dashboard
 from partly.annotate.chosen import Wanted
+from partly.annotate.keeper import TrainerStatus
 from partly.items import texts
 from report.test_injection import HARMLESS, PAYLOADS, Words, elements, skeleton
 
@@ -38,7 +39,7 @@ def asked_about(folder: Path, words: Words) -> Project:
 def pages(made: Project, words: Words) -> Iterator[tuple[str, str]]:
     """Every page there is, and those that refuse: path and HTML. A new one is asked for without anybody thinking of
     it."""
-    site = made.site(accounts=True, training=lambda: words[2])
+    site = made.site(accounts=True, training=lambda: TrainerStatus(words[2], words[2]))
     site.title = words[0]
     person = made.person(words[1]).id
     inside = Browser(site, made.people.start(made.people.invite("admin", person)))

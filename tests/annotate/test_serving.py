@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from annotate.making import project
+from annotate.making import FOUND, Browser, project
+from partly.annotate.chosen import Wanted
 from partly.annotate.passwords import Refused
 from partly.annotate.project import Plan
 from partly.annotate.seen import Seen, shown_by
-from partly.annotate.serving import Served, link, make_site
+from partly.annotate.serving import Served, link, listen, make_site
 from partly.commands.cli import app
 from partly.errors import DataError, SettingError
 from partly.items import features, pictures, texts
@@ -46,6 +48,23 @@ def test_the_command_refuses_before_anything_is_made(tmp_path: Path) -> None:
     found = CliRunner().invoke(app, ["annotate", "digits", "--ledger", str(ledger), "--host", "0.0.0.0"])
     assert "--accounts" in str(found.exception)
     assert not ledger.exists()
+
+
+def test_a_port_in_use_is_said_before_anything_is_made(tmp_path: Path) -> None:
+    """And no address is printed at which others answer."""
+    ledger = tmp_path / "labels.db"
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        found = CliRunner().invoke(app, ["annotate", "digits", "--ledger", str(ledger), "--port", str(port)])
+    assert isinstance(found.exception, SettingError)
+    assert f"port {port}: the port is in use" in str(found.exception)
+    assert f"--port {port + 1 if port < 65535 else port - 1}" in str(found.exception)
+    assert "Open http" not in found.output
+    assert not ledger.exists()
+    with listen("127.0.0.1", port):  # free again
+        pass
+    with pytest.raises(SettingError, match="Choose another --host"):
+        listen("192.0.2.1", port)  # an address of nobody
 
 
 def test_the_address_that_is_printed(tmp_path: Path) -> None:
@@ -84,6 +103,27 @@ def test_a_ledger_that_begins_is_told(tmp_path: Path, there: str) -> None:
     assert said == [f"{book}: there was no ledger yet; one begins, of what is known in {plan.labels} (entries: 1)."]
     make_site(plan, Served(name="anna"), said.append)
     assert len(said) == 1
+
+
+def test_the_same_ledger_with_fewer_items_and_labels(tmp_path: Path) -> None:
+    """Questions of an earlier start that these data cannot show are withdrawn, and the others are asked."""
+    (tmp_path / "x.csv").write_text("item,a\np,1\nq,2\nr,3\n")
+    (tmp_path / "y.csv").write_text("item,cat,dog\np,1,\nq,,\nr,,\n")
+    plan = Plan(str(tmp_path / "x.csv"), str(tmp_path / "labels.db"), str(tmp_path / "y.csv"))
+    alone = Served(name="anna")
+    site = make_site(plan, alone)
+    site.desk.pose(FOUND, [Wanted(2, 0, True), Wanted(1, 0, True), Wanted(1, 1, True)])  # r cat, q cat, q dog
+    (tmp_path / "x.csv").write_text("item,a\np,1\nq,2\n")
+    (tmp_path / "y.csv").write_text("item,cat,dog\np,1,\nq,,\n")
+    site.desk.ledger.retire(["dog"])
+    site = make_site(plan, alone)
+    assert site.desk.given.names == ("cat",)
+    one = Browser(site, site.people.start(link(site, alone).partition("=")[2]))
+    told = one.call("/api/questions", {"view": "label", "count": 5})
+    assert [(question["name"], question["label"]) for question in told.json()["questions"]] == [("q", "cat")]
+    assert told.json()["open"] == 1
+    for path in ("/label", "/overview"):
+        assert one.get(path).status_code == 200
 
 
 def test_what_is_seen_of_a_row() -> None:

@@ -35,7 +35,7 @@ def test_three_people_at_once(tmp_path: Path, request: pytest.FixtureRequest, ki
     said = [one for i in range(30) for one in made.ledger.show(f"item {i}") if one.batch.kind == "person"]
     assert len(said) == 30
     name = next(name for name, one in zip(NAMES, given, strict=True) if one)
-    made.desk.take_back(people[name])
+    made.desk.take_back(people[name], made.desk.standing(people[name])["last"])
     assert len(made.known()) == 29
     token = made.people.invite("annotator")
     made.people.join(token, "Dora", "a long password")

@@ -141,6 +141,25 @@ def test_what_is_given_is_taken_from_the_data_once(played: tuple[Plan, Trainer])
         open_project(replace(without_labels, ledger=plan.ledger + ".other"))
 
 
+def test_a_ledger_about_other_items_is_refused(tmp_path: Path) -> None:
+    """Not one about some of them, or about more."""
+    plan = written(tmp_path)
+    open_project(plan)
+    for ids, refused in (("ab", True), (("a", "i7"), False)):
+        items = tmp_path / "other.csv"
+        items.write_text("item,a,b\n" + "".join(f"{name},1,2\n" for name in ids))
+        other = replace(plan, data=str(items), labels=None)
+        if not refused:
+            assert open_project(other)[1].given.ids == ids
+            continue
+        with pytest.raises(DataError) as error:
+            open_project(other)
+        for words in (str(items), plan.ledger, "'a', 'b'", "'i0', 'i1', 'i2', ... (40 in all)", "another --ledger"):
+            assert words in str(error.value)
+    empty = Ledger.create(tmp_path / "empty.db", names=NAMES)
+    assert len(open_project(replace(plan, ledger=str(empty.store.place.file)))[0].items) == 40
+
+
 def test_a_ledger_is_made_with_what_is_known_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else it would be there after a crash, and what is known forgotten, since only what it says itself is taken."""
     plan = written(tmp_path)

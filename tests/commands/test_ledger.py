@@ -64,6 +64,21 @@ def test_from_the_first_import_to_the_last_undo(place: str) -> None:
     assert typed("ledger", "disagreements", place) == []
 
 
+def test_importing_a_file_twice_changes_nothing(place: str) -> None:
+    typed("ledger", "init", place, "--labels", "Cat,Dog,Animal")
+    for words in (["theirs.csv", "--map", "kitty=Cat,puppy=Dog"], ["answers.csv", "--person", "ben"]):
+        first = typed("ledger", "import", place, *words)
+        assert first["imported_before"] == []
+        log = typed("ledger", "log", place)
+        result = CliRunner().invoke(app, ["ledger", "import", place, *words])
+        (batch,) = first["batches"]
+        assert f"imported before, nothing changed (batch {batch}). --force appends it again." in result.output
+        assert typed("ledger", "log", place) == log
+        forced = typed("ledger", "import", place, *words, "--force")
+        assert forced["batches"] == [batch + 1]
+        assert forced["imported_before"] == []
+
+
 def test_what_is_typed_wrong_is_said(place: str) -> None:
     typed("ledger", "init", place, "--labels", "Cat,Dog")
     for words, told in (

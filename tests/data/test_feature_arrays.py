@@ -94,7 +94,7 @@ def test_a_dense_matrix_with_names_and_ids(tmp_path):
     np.savez(tmp_path / "a.npz", features=X, **words)
     data = read(tmp_path / "a.npz")
     assert isinstance(data.items, Arrays)
-    assert np.array_equal(data.items.array, X.astype(np.float32))
+    assert np.array_equal(data.items.array, X)
     assert data.items.names == ("a", "b")
     assert data.labels.ids == ("x", "y", "z")
     np.savez(tmp_path / "a.npz", features=np.array([[np.nan, 1]]), feature_names=words["feature_names"])

@@ -60,7 +60,7 @@ def test_numbers_of_any_kind_come_as_float32(dtype: str) -> None:
         for batch in (items.take(slice(None)), items.take(torch.arange(3))):
             assert batch.dtype == torch.float32
             np.testing.assert_array_equal(batch.numpy(), X.astype(dtype).astype(np.float32))
-    assert features(x).array.flags.c_contiguous
+    assert features(x).conditioned.array.flags.c_contiguous
 
 
 def test_nothing_is_copied_where_the_array_is_float32_already() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
@@ -92,6 +93,36 @@ ACCEPTED: dict[str, tuple[Callable[[Any], Labels], Any, list[list[int]]]] = {
     ),
     "sparse bool": (Labels.from_positives, sp.csr_array(np.array([[True, False]])), [[1, 0]]),
     "sparse full": (Labels.from_full, sp.csr_array(np.array([[1, 0], [0, 0]])), [[1, -1], [-1, -1]]),
+    "words": (Labels.from_nan, [["yes", "No", "?"], ["Y", "n", "NA"], ["TRUE", "false", " "]], [[1, -1, 0]] * 3),
+    "numbers as text": (
+        Labels.from_nan,
+        pd.DataFrame({"a": ["1", "0", ""], "b": ["1.0", "0.0", "nan"]}),
+        [[1, 1], [-1, -1], [0, 0]],
+    ),
+    "words, full": (Labels.from_full, [["yes", "no"]], [[1, -1]]),
+    "words, ternary": (Labels.from_ternary, [["yes", "no", "0", "-1"]], [[1, -1, 0, -1]]),
+    "categories": (Labels.from_nan, pd.DataFrame({"a": pd.Categorical(["yes", None, "no"])}), [[1], [0], [-1]]),
+    "polars": (
+        Labels.from_nan,
+        pl.DataFrame({"a": ["yes", "no", None], "b": [1.0, 0.0, None], "c": [True, False, None]}),
+        [[1, 1, 1], [-1, -1, -1], [0, 0, 0]],
+    ),
+    "polars categories": (
+        Labels.from_nan,
+        pl.DataFrame({"a": pl.Series(["no", "yes", None, "no"], dtype=pl.Categorical)}),
+        [[-1], [1], [0], [-1]],
+    ),
+    "own spellings": (
+        lambda a: Labels.from_nan(a, missing=["not checked", -9]),
+        objects([["yes", "Not checked"], [-9, 0]]),
+        [[1, 0], [0, -1]],
+    ),
+    "own number": (lambda a: Labels.from_nan(a, missing=[-1]), np.array([[1, -1], [0, 1]]), [[1, 0], [-1, 1]]),
+    "own number, sparse": (
+        lambda a: Labels.from_nan(a, missing=[-1]),
+        sp.csr_array(np.array([[1, -1], [0, 1]])),
+        [[1, 0], [-1, 1]],
+    ),
     "sparse nan": (Labels.from_nan, sp.csr_array(np.array([[1, NAN], [0, 0]])), [[1, 0], [-1, -1]]),
     "no items": (Labels.from_full, np.zeros((0, 3)), []),
     "no labels": (Labels.from_full, np.zeros((2, 0)), [[], []]),
@@ -145,9 +176,18 @@ REFUSED: dict[str, tuple[Callable[[], Labels], list[str]]] = {
     "nearly 1": (lambda: Labels.from_nan(pa.table({"a": [1.00000001]})), [": 1.00000001"]),
     "a large number": (lambda: Labels.from_nan(pa.table({"a": [2**60 + 1]})), [str(2**60 + 1)]),
     "a number beyond floats": (lambda: Labels.from_full([[10**400]]), [": 1000000"]),
-    "text": (lambda: Labels.from_full([["1", "0"]]), ["item 0, label '0': '1'", "2 entries"]),
-    "text in a table": (lambda: Labels.from_nan(pd.DataFrame({"cat": ["1", "no"]})), ["item 1, label 'cat': 'no'"]),
-    "Arrow text": (lambda: Labels.from_nan(pa.table({"cat": ["yes", None]})), ["item 0, label 'cat': 'yes'"]),
+    "text": (lambda: Labels.from_full([["x", "-"]]), ["item 0, label '0': 'x'", "2 entries"]),
+    "text in a table": (
+        lambda: Labels.from_nan(pd.DataFrame({"cat": ["1", "-"]})),
+        ["item 1, label 'cat': '-'", "missing=['-']"],
+    ),
+    "Arrow text": (lambda: Labels.from_nan(pa.table({"cat": ["none", None]})), ["item 0, label 'cat': 'none'"]),
+    "a word for unknown, from_full": (lambda: Labels.from_full([["yes", "?"]]), ["item 0, label '1': '?'"]),
+    "no, from_positives": (lambda: Labels.from_positives([["yes", "no"]]), ["item 0, label '1': 'no'"]),
+    "unknown, from_ternary": (lambda: Labels.from_ternary([["1", "NA"]]), ["item 0, label '1': 'NA'"]),
+    "values that are one number": (lambda: Labels.from_entries(["a"], ["cat"], 1), ["values must be a list", "got 1"]),
+    "items that are one number": (lambda: Labels.from_entries(1, ["cat"], [1]), ["items must be a list", "got 1"]),
+    "labels that are one text": (lambda: Labels.from_entries(["a"], "cat", [1]), ["labels must be a list", "'cat'"]),
     "decimal": (lambda: Labels.from_full([[Decimal(1)]]), ["Decimal('1')"]),
     "lists inside": (lambda: Labels.from_nan(objects([[1, [1, 2]]])), ["item 0, label '1': [1, 2]"]),
     "complex": (lambda: Labels.from_full(np.array([[1j]])), ["must be numbers", "complex128"]),

@@ -404,3 +404,41 @@ def test_another_ledger_with_all_its_voices(ledger: Ledger, place: Place) -> Non
     ]
     assert known(ledger) == {("a", "cat"): True, ("b", "stone"): False}, "ben cannot tell of b, which stands"
     assert ledger.disagreements(models=True) == [("a", "cat")]
+
+
+def test_a_repeated_batch_is_skipped_on_request(place: Place) -> None:
+    """Only the last of its source, only while it counts; an import under another name is the same import."""
+    ledger = Ledger.create(place(), names=NAMES)
+    labels = Labels.from_ternary([[1, 0, -1], [0, 0, 0]], names=NAMES, ids=["a", "b"])
+    other = Labels.from_ternary([[1, 0, 1], [0, 0, 0]], names=NAMES, ids=["a", "b"])
+
+    def again(said: Labels, author: str, kind: str = "import") -> int:
+        return ledger.append_labels(said, kind=kind, author=author, skip_repeated=True)
+
+    first = again(labels, "one.csv")
+    assert again(labels, "one.csv") == again(labels, "copy.csv") == first
+    assert len(ledger.log()) == first
+    assert again(labels, "anna", "person") == first + 1  # people may agree
+    assert again(labels, "ben", "person") == first + 2
+    assert again(labels, "ben", "person") == first + 2
+    assert again(other, "one.csv") == first + 3  # other values
+    assert again(labels, "one.csv") == first + 4  # and back
+    assert again(labels[:1], "one.csv") == first + 5  # the same entries of other items
+    ledger.undo(first + 5)
+    assert again(labels[:1], "one.csv") == first + 7  # what is taken back may be said again
+    ledger.undo(first + 7, item="a", label="cat")
+    assert again(labels[:1], "one.csv") == first + 9
+    assert ledger.append_labels(labels[:1], author="one.csv") == first + 10  # nobody asked
+    ledger.rename("cat", "Katze")
+    renamed = Labels.from_ternary([[1, 0, -1]], names=["Katze", "dog", "Animal"], ids=["a"])
+    assert again(renamed, "one.csv") == first + 10  # still the same label
+
+
+def test_another_ledger_twice(tmp_path: Path, ledger: Ledger) -> None:
+    ledger.append(["a"], ["cat"], [1], author="anna")
+    ledger.append(["a"], ["dog"], [1], author="ben")
+    target = Ledger.create(tmp_path / "all.db", names=NAMES)
+    first = target.append_ledger(ledger, skip_repeated=True)
+    assert target.append_ledger(ledger, skip_repeated=True) == first
+    ledger.append(["b"], ["dog"], [1], author="ben")
+    assert target.append_ledger(ledger, skip_repeated=True) == [first[0], first[-1] + 1]

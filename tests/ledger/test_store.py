@@ -198,7 +198,11 @@ def test_what_is_no_ledger(tmp_path: Path) -> None:
 
 def test_a_newer_format_and_a_missing_table_are_refused(tmp_path: Path) -> None:
     for name, harm, words in (
-        ("newer", "UPDATE about SET value = '99' WHERE name = 'format'", "of format '99', and this version reads 1"),
+        (
+            "newer",
+            "UPDATE about SET value = '99' WHERE name = 'format'",
+            "version '99', and this .* up to 1",
+        ),
         ("other", "UPDATE about SET value = 'x' WHERE name = 'kind'", "does not say so"),
         ("torn", "DROP TABLE taken_back", "tables are missing: taken_back"),
     ):

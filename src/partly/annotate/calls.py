@@ -41,7 +41,11 @@ class Said(Strict):
 
 
 class One(Strict):
-    question: Number | None = None
+    question: Number
+
+
+class Undo(Strict):
+    answer: Number  # the batch of the ledger that holds it
 
 
 class LogIn(Strict):
@@ -164,24 +168,22 @@ def answer(request: Request, said: Said) -> dict[str, Any]:
 
 
 @acting.post("/api/undo")
-def undo(request: Request, which: One) -> dict[str, Any]:
+def undo(request: Request, which: Undo) -> dict[str, Any]:
     site, person = site_of(request), person_of(request)
-    found = site.desk.take_back(person, which.question)
+    found = site.desk.take_back(person, which.answer)
     return {"question": _plain(site, found, False)} | site.desk.standing(person)
 
 
 @acting.post("/api/skip")
 def skip(request: Request, which: One) -> dict[str, Any]:
-    if which.question is None:
-        raise Refused("Say which question.", 422)
     site_of(request).desk.skip(person_of(request), which.question)
     return {}
 
 
 @inside.get("/api/standing")
 def standing(request: Request) -> dict[str, Any]:
-    site = site_of(request)
-    return site.desk.standing(person_of(request)) | {"training": site.training()}
+    site, person = site_of(request), person_of(request)
+    return site.desk.standing(person) | {"training": site.training().for_person(person.admin)}
 
 
 @inside.get("/picture/{item}")
@@ -206,11 +208,11 @@ def _plain(site: Site, question: Question, suggest: bool) -> dict[str, Any]:
 
 
 @admins.post("/api/import")
-async def import_(request: Request) -> dict[str, Any]:
-    """The body is the file: tasks of Label Studio."""
+async def import_(request: Request, force: bool = False) -> dict[str, Any]:
+    """The body is the file: tasks of Label Studio. force: append it though it was imported before."""
     from starlette.concurrency import run_in_threadpool
 
     site, content = site_of(request), await request.body()
-    count = await run_in_threadpool(take_in, site.desk, person_of(request), content)
+    imported = await run_in_threadpool(take_in, site.desk, person_of(request), content, force)
     await run_in_threadpool(site.fold)
-    return {"statements": count}
+    return asdict(imported)

@@ -25,7 +25,7 @@ from torch import Tensor
 from partly.active.queries import find
 from partly.active.queries.diverse import scaled, spread
 from partly.clock import Clock
-from partly.items import Items, at_once, shown_as
+from partly.items import Items, as_trained, at_once
 from partly.labels import Hierarchy, Labels
 from partly.method import Method
 from partly.networks import predicting
@@ -87,7 +87,7 @@ def candidates(
     """The unknown entries of the highest value by the second, at most so many; never those that were asked before.
     labels: with what follows from the hierarchy. seconds: that an answer takes, of each label [L]."""
     info = find(query)
-    items = shown_as(items, method.task.items)
+    items = as_trained(items, method.task.items)
     pool = Pool(items, labels, at_once(items, BLOCK), str(method.device))
     before = _by_row(asked)
     best, start = NONE, 0

@@ -7,8 +7,9 @@ any moment leaves both or neither, and the same answer sent again is acknowledge
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from partly.annotate.people import Person
 from partly.errors import LabelError
 from partly.labels import Hierarchy, Labels
 from partly.labels.matrix import Ternary
-from partly.ledger import Ledger
+from partly.ledger import Ledger, fetching
 
 VALUES = {"yes": 1, "no": -1, "cannot tell": 0}
 SAID = {"yes": 1, "no": 0, "cannot tell": None}  # as the ledger takes it
@@ -32,8 +33,11 @@ VIEWS = ("label", "item")
 HELD = 600.0  # seconds for which a question is nobody else's
 LONGEST = 300.0  # seconds: who took longer was away
 MOST = 48  # questions held at once, of one page
+ROWS = 200  # of questions, fetched at a time
 
-Standing = dict[str, int]  # answered: by this person; open: questions that are left; round: the newest one
+# answered: by this person; open: questions that are left; round: the newest one; last: this person's last answer, by
+# the number of its batch in the ledger, 0 for none.
+Standing = dict[str, int]
 
 table = records.questions
 before = records.questions.alias("before")  # what a repeat repeats
@@ -57,6 +61,7 @@ class Answered:
     implied: dict[str, str] = field(default_factory=dict)
     probability: float | None = None
     standing: Standing = field(default_factory=dict)  # after it
+    batch: int = 0  # of the ledger: names the answer when it is taken back
 
 
 @dataclass
@@ -109,12 +114,12 @@ class Desk:
         if view not in VIEWS or not 1 <= count <= MOST:
             raise Refused(f"A view is {' or '.join(VIEWS)}, of 1 to {MOST} questions.", 422)
         with commits.writing(self.ledger.store) as connection:
-            able = self._able(person)
-            first = connection.execute(_queue(able).limit(1)).first()
+            able = and_(self._able(person), table.c.label.not_in(self._retired(connection)))
+            first = next(self._queue(connection, able), None)
             if first is None:
                 return []
             same = table.c.label == first.label if view == "label" else table.c.item == first.item
-            rows = connection.execute(_queue(and_(able, same)).limit(2 * count)).all()
+            rows = list(islice(self._queue(connection, and_(able, same)), 2 * count))
             once = list({(row.item, row.label): row for row in reversed(rows)}.values())[::-1][:count]
             mine = {"person": person.id, "until": self.now() + HELD}
             ids = [row.id for row in once]
@@ -129,9 +134,37 @@ class Desk:
         with self.ledger.store.reading() as connection:
             return _standing(connection, person)
 
+    def withdraw_strangers(self) -> None:
+        """Withdraw open questions about items or labels that are not among these data any more."""
+        with commits.writing(self.ledger.store) as connection:
+            asked = select(table.c.id, table.c.item, table.c.label).where(table.c.state == "open")
+            gone = [{"which": row.id} for row in connection.execute(asked) if not self._is_ours(row)]
+            if gone:
+                withdrawn = update(table).where(table.c.id == bindparam("which")).values(state="withdrawn")
+                connection.execute(withdrawn, gone)
+
+    def _queue(self, connection: Connection, able: ColumnElement[bool]) -> Iterator[Row[Any]]:
+        """Questions about these data, in the order of asking: random ones of earlier rounds come first."""
+        asked = select(table).where(able).order_by(table.c.round, table.c.place).limit(ROWS)
+        for start in count(0, ROWS):
+            rows = connection.execute(asked.offset(start)).all()
+            yield from filter(self._is_ours, rows)
+            if len(rows) < ROWS:
+                return
+
+    def _is_ours(self, row: Any) -> bool:
+        """Tell whether a question is about these data: the ledger may hold questions about others."""
+        return row.item in self.rows and row.label in self.columns
+
+    def _retired(self, connection: Connection) -> list[str]:
+        """Labels of these data that the vocabulary of the ledger does not show any more."""
+        shown = set(fetching.structure(self.ledger.store, connection).vocabulary.names)
+        return [name for name in self.columns if name not in shown]
+
     def _held(self) -> ColumnElement[bool]:
-        """By somebody, now."""
-        return and_(table.c.until.is_not(None), table.c.until > self.now())
+        """By somebody, now. A lease that ends far later than any lease can was made before the clock was set back."""
+        now = self.now()
+        return and_(table.c.until.is_not(None), table.c.until > now, table.c.until < now + 2 * HELD)
 
     def _able(self, person: Person) -> ColumnElement[bool]:
         """What this person may be asked."""
@@ -156,9 +189,12 @@ class Desk:
             row = self._one(connection, question)
             if row.state == "answered" and (row.person, row.value) == (person.id, value):
                 implied = self._implied(connection, row, VALUES[value])
-                return Answered(question, value, implied, row.probability, _standing(connection, person))
+                standing = _standing(connection, person)
+                return Answered(question, value, implied, row.probability, standing, row.batch)
             if row.state != "open" or row.person != person.id:
                 raise Refused("This question is somebody else's, or was answered or settled already.", 409)
+            if row.label in self._retired(connection):
+                raise Refused(f"The label {row.label!r} was retired meanwhile: it is not asked any more.", 409)
             implied = self._implied(connection, row, VALUES[value])
             batch = ledger.append([row.item], [row.label], [SAID[value]], author=person.name, note=NOTE)
             said = {"state": "answered", "value": value, "answered": self.now(), "until": None, "view": view}
@@ -170,22 +206,25 @@ class Desk:
                 same = and_(table.c.item == row.item, table.c.label == label, table.c.state == "open")
                 settled = {"state": "settled", "settled_by": question, "value": word}
                 connection.execute(update(table).where(same, table.c.repeats.is_(None)).values(settled))
-            return Answered(question, value, implied, row.probability, _standing(connection, person))
+            return Answered(question, value, implied, row.probability, _standing(connection, person), batch)
 
-    def take_back(self, person: Person, question: int | None = None) -> Question:
-        """An answer of one's own, the last one where none is named: the question is open again, and held; what was
-        settled by the answer is open too. The ledger keeps that it was said and taken back."""
+    def take_back(self, person: Person, answer: int) -> Question:
+        """Take back one's own answer, named by its batch in the ledger. The question is open again, and held; questions
+        that the answer has settled are open too. The ledger keeps both the answer and that it was taken back. A second
+        call for the same answer changes nothing."""
         with together(self.ledger) as (ledger, connection):
-            mine = and_(table.c.state == "answered", table.c.person == person.id)
-            asked = select(table).where(mine if question is None else and_(mine, table.c.id == question))
-            row = connection.execute(asked.order_by(table.c.answered.desc(), table.c.id.desc()).limit(1)).first()
-            if row is None:
+            mine = and_(table.c.batch == answer, table.c.person == person.id)
+            row = connection.execute(select(table).where(mine)).first()
+            if row is None or not self._is_ours(row):
                 raise Refused("There is no answer of yours to take back.", 404)
+            if row.state == "open":  # taken back already: an answer keeps its batch until there is another one
+                return self._question(row)
             again: dict[str, Any] = {"state": "open", "until": self.now() + HELD}
-            again |= dict.fromkeys(("value", "answered", "seconds", "batch", "view"))
-            if connection.execute(update(table).where(mine, table.c.id == row.id).values(again)).rowcount != 1:
-                raise Refused("This answer was taken back meanwhile.", 409)
-            ledger.undo(row.batch, by=person.name, note=NOTE)
+            again |= dict.fromkeys(("value", "answered", "seconds", "view"))
+            answered = and_(mine, table.c.state == "answered")
+            if connection.execute(update(table).where(answered).values(again)).rowcount != 1:
+                raise Refused("This answer cannot be taken back any more.", 409)
+            ledger.undo(answer, by=person.name, note=NOTE)
             free = {"state": "open", "settled_by": None, "value": None}
             connection.execute(update(table).where(table.c.settled_by == row.id).values(free))
             return self._question(row)
@@ -195,13 +234,16 @@ class Desk:
         with commits.writing(self.ledger.store) as connection:
             mine = and_(table.c.id == question, table.c.state == "open", table.c.person == person.id)
             if connection.execute(update(table).where(mine).values(person=None, until=None)).rowcount != 1:
+                skips = records.skips
+                again = select(skips.c.question).where(skips.c.question == question, skips.c.person == person.id)
+                if connection.scalar(again) is not None:
+                    return  # skipped already
                 raise Refused("This question is not yours to skip.", 409)
             connection.execute(insert(records.skips).values(question=question, person=person.id))
 
-    @staticmethod
-    def _one(connection: Connection, question: int) -> Row[Any]:
+    def _one(self, connection: Connection, question: int) -> Row[Any]:
         row = connection.execute(select(table).where(table.c.id == question)).first()
-        if row is None:
+        if row is None or not self._is_ours(row):
             raise Refused("There is no such question.", 404)
         return row
 
@@ -212,7 +254,8 @@ class Desk:
         z: Ternary = self.given.rows([self.rows[item]])[0].copy()
         asked = select(table.c.label, table.c.value).where(table.c.item == item, table.c.state == "answered")
         for label, value in connection.execute(asked.order_by(table.c.answered, table.c.id)):
-            z[self.columns[label]] = VALUES[value]
+            if label in self.columns:
+                z[self.columns[label]] = VALUES[value]
         return z
 
     def _implied(self, connection: Connection, row: Row[Any], z: int) -> dict[str, str]:
@@ -249,9 +292,7 @@ STANDING = select(
     select(func.count()).where(table.c.state == "answered", table.c.person == bindparam("who")).label("answered"),
     select(func.count()).where(table.c.state == "open").label("open"),
     select(func.coalesce(func.max(records.rounds.c.id), 0)).label("round"),
+    select(func.coalesce(func.max(table.c.batch), 0))
+    .where(table.c.state == "answered", table.c.person == bindparam("who"))
+    .label("last"),
 )
-
-
-def _queue(able: ColumnElement[bool]) -> Any:
-    """In the order in which it is asked: random ones of earlier rounds are still there, and come first."""
-    return select(table).where(able).order_by(table.c.round, table.c.place)

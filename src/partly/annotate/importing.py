@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,17 @@ from partly.data.meaning import Meaning
 from partly.errors import DataError, LabelError, listing
 
 
-def take_in(desk: Desk, person: Person, content: bytes) -> int:
-    """What a file says of the items and labels that are asked about; how many statements. Where people disagreed, it is
-    unknown, and what nobody chose is unknown too: silence is no answer here."""
+@dataclass(frozen=True)
+class Imported:
+    """statements: that were appended. imported_before: the batch that says the same already, 0 for none."""
+
+    statements: int
+    imported_before: int = 0
+
+
+def take_in(desk: Desk, person: Person, content: bytes, force: bool = False) -> Imported:
+    """Append what a file says of the items and labels that are asked about. Where people disagreed, it is unknown, and
+    what nobody chose is unknown too: silence is no answer here. The same again changes nothing, unless forced."""
     with tempfile.TemporaryDirectory(prefix="partly-") as folder:
         path = Path(folder) / "tasks.json"
         path.write_bytes(content)
@@ -32,8 +41,8 @@ def take_in(desk: Desk, person: Person, content: bytes) -> int:
         raise LabelError(f"Nobody asks about {len(strange)} of these" + listing(strange, len(strange)))
     row, column, value = said.entries()
     items, names = np.array(said.ids, object)[row], np.array(said.names, object)[column]
-    if len(items):
-        desk.ledger.append(
-            items, names, (value == 1).astype(int), kind="import", author=person.name, note="from Label Studio"
-        )
-    return len(items)
+    if not len(items):
+        return Imported(0)
+    last, yes, note = len(desk.ledger.log()), (value == 1).astype(int), "from Label Studio"
+    batch = desk.ledger.append(items, names, yes, kind="import", author=person.name, note=note, skip_repeated=not force)
+    return Imported(0, batch) if batch <= last else Imported(len(items))

@@ -1,28 +1,45 @@
-"""Keeps the trainer going: starts it, hears what it says, starts it again where it dies."""
+"""Keep the trainer process alive: start it, read its status, restart it after a failure."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from partly.annotate.project import Plan
 
-PAUSE = 5.0  # seconds before one that died is started again
-LONG_PAUSE = 60.0  # the same, of one that has said why: somebody must do something about it
-STOPPED = "The trainer has stopped"
+PAUSE_SECONDS = 5.0  # before the first restart; doubles with every further failure
+MAX_PAUSE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class TrainerStatus:
+    """What the trainer is doing. `failure` says why it stopped and what to do; it is shown to admins only."""
+
+    text: str = ""
+    failure: str | None = None
+
+    def for_person(self, admin: bool) -> str:
+        """One sentence for the page of questions."""
+        if self.failure is None:
+            return self.text
+        rest = "See Overview for the reason." if admin else "Please tell an admin."
+        return f"The trainer has stopped, so no new questions come for now. Your answers are saved. {rest}"
 
 
 class Keeper:
-    """A trainer for as long as the pages are there."""
+    """Runs a trainer for as long as the pages are served."""
 
-    def __init__(self, plan: Plan, pause: float = PAUSE) -> None:
+    def __init__(self, plan: Plan, pause: float = PAUSE_SECONDS) -> None:
         self._plan, self._pause = plan, pause
-        self._words = "The trainer is starting."
+        self._status = TrainerStatus("The trainer is starting.")
         self._over = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._keep, name="keeper", daemon=True)
@@ -31,12 +48,11 @@ class Keeper:
         self._thread.start()
         return self
 
-    def words(self) -> str:
-        """What it does."""
-        return self._words
+    def status(self) -> TrainerStatus:
+        return self._status
 
     def end(self) -> None:
-        """By closing its input; it need not finish anything, since all it knows is in the database."""
+        """Kill the trainer. It need not finish anything, since all of its state is in the database."""
         self._over.set()
         process = self.process
         if process is not None:
@@ -44,20 +60,49 @@ class Keeper:
         self._thread.join(10)
 
     def _keep(self) -> None:
+        pause = self._pause
         while not self._over.is_set():
-            self.process = _started(self._plan)
-            if self._over.is_set():  # it ended while this one was made
-                self.process.kill()
-            assert self.process.stdout is not None
-            for line in self.process.stdout:
-                with suppress(ValueError):
-                    self._words = str(json.loads(line))
-            with suppress(BrokenPipeError), self.process:
-                pass  # closes its pipes and waits for it
-            stopped = self._words.startswith(STOPPED)
-            if not stopped:
-                self._words = "The trainer died; it starts again. No answer is lost."
-            self._over.wait(LONG_PAUSE if stopped else self._pause)
+            worked = self._run_once()
+            pause = self._pause if worked else min(2 * pause, MAX_PAUSE_SECONDS)
+            self._over.wait(pause)
+
+    def _run_once(self) -> bool:
+        """Run one trainer until it ends; return whether it has worked meanwhile. The reason of the last failure stays
+        until then, since a restarted trainer may fail again."""
+        self.process = process = _started(self._plan)
+        if self._over.is_set():  # the pages ended while this one was started
+            process.kill()
+        assert process.stdout is not None
+        worked, reason = False, None
+        for line in process.stdout:
+            message = _message(line)
+            worked = worked or message.get("works") is True
+            reason = message.get("failure", reason)
+            self._status = TrainerStatus(str(message.get("text", "")), None if worked else self._status.failure)
+        with suppress(BrokenPipeError), process:
+            pass  # closes its pipes and waits for it
+        if not self._over.is_set():
+            reason = reason or killed(process.returncode)
+            self._status = TrainerStatus("", f"{reason}\nThe trainer starts again by itself.")
+        return worked
+
+
+def _message(line: bytes) -> dict[str, Any]:
+    with suppress(ValueError):
+        found = json.loads(line)
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def killed(code: int) -> str:
+    """Say why a process ended that gave no reason itself."""
+    if code == -signal.SIGKILL:
+        return (
+            "The trainer was killed, most likely because memory ran out. Free memory, or choose a smaller method: "
+            "partly annotate --method partial-bce."
+        )
+    return f"The trainer ended with exit code {code}. The console of partly annotate shows more."
 
 
 def _started(plan: Plan) -> subprocess.Popen[bytes]:

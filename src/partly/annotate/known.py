@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 import numpy as np
@@ -17,10 +17,11 @@ from partly.ledger.store import Joined
 Answer = tuple[int, int, int]  # row, column, z
 
 
-def beside(said: Labels, wanted: Labels, where: str) -> Labels:
-    """What a ledger says of the items and labels of these data, in their order; of items that it has not, nothing."""
-    if sorted(said.names) != sorted(wanted.names):
-        odd = sorted(set(said.names) ^ set(wanted.names))
+def beside(said: Labels, wanted: Labels, where: str, retired: Collection[str] = ()) -> Labels:
+    """What a ledger says of the items and labels of these data, in their order; of items that it has not, and of labels
+    that were retired, nothing."""
+    odd = sorted((set(said.names) ^ set(wanted.names)) - set(retired))
+    if odd:
         raise LabelError(
             f"{where}: has other labels than the data"
             + listing((f"{name!r}: only in the {'ledger' if name in said.names else 'data'}" for name in odd), len(odd))
@@ -53,6 +54,12 @@ def without(labels: Labels, answers: Iterable[Answer], hierarchy: Hierarchy | No
             asked |= hierarchy.deduce(Labels.from_ternary(z, names=labels.names)).rows(slice(None)) != 0
     at_row, at_column = np.nonzero(asked)
     return labels.with_entries(rows[at_row], at_column, np.zeros(len(at_row), np.int8))
+
+
+def retired(ledger: Ledger) -> set[str]:
+    """Labels that the ledger does not show any more: retired, merged into others, or renamed."""
+    vocabulary = ledger.vocabulary()
+    return {name for one in vocabulary.labels.values() for name in one.called} - set(vocabulary.names)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from partly import data
 from partly.active.queries import find
 from partly.annotate import figures, records
 from partly.annotate.desk import Desk
-from partly.annotate.known import beside, without
+from partly.annotate.known import beside, retired, without
 from partly.data import Dataset
 from partly.errors import DataError, SettingError, within
 from partly.labels import Hierarchy, Labels
@@ -64,15 +64,34 @@ def open_project(
     ).widened()
     ledger = _ledger(plan.ledger, found, plan.labels or plan.data, author, say)
     records.prepare(ledger.store)
-    wanted = found.labels
-    if not wanted.names:  # items by themselves: the ledger says which labels there are
-        none = np.empty(0, np.int64)
-        wanted = Labels.from_codes(none, none, none, ledger.vocabulary().names, found.labels.ids)
+    names, gone = found.labels.names, retired(ledger)
+    names = tuple(name for name in names if name not in gone) or ledger.vocabulary().names
+    none = np.empty(0, np.int64)
+    wanted = Labels.from_codes(none, none, none, names, found.labels.ids)  # the ledger alone says what is known
+    said = ledger.labels()
+    _refuse_other_items(said.ids, wanted.ids, place_of(plan.ledger).shown, plan.data)
     hierarchy = ledger.hierarchy() or among(found.hierarchy, wanted.names)
-    known = beside(ledger.labels(), wanted, place_of(plan.ledger).shown)
+    known = beside(said, wanted, place_of(plan.ledger).shown)
     desk = Desk(ledger, known, hierarchy)
     desk.given = without(known, figures.answers(desk, figures.answered(desk)), hierarchy)
+    desk.withdraw_strangers()
     return replace(found, labels=known, hierarchy=hierarchy, truth=None, test=None), desk
+
+
+def _refuse_other_items(theirs: Sequence[str], ours: Sequence[str], ledger: str, source: str) -> None:
+    """Refuse a ledger that speaks of items, none of which is among these data."""
+    if not theirs or not set(theirs).isdisjoint(ours):
+        return
+    raise DataError(
+        f"{ledger} is about other items than {source}: they have no id in common.\n"
+        f"  ids in {ledger}: {_some(theirs)}\n"
+        f"  ids in {source}: {_some(ours)}\n"
+        "Give the data that the ledger is about, or start a new ledger with another --ledger."
+    )
+
+
+def _some(ids: Sequence[str], most: int = 3) -> str:
+    return ", ".join(map(repr, ids[:most])) + (f", ... ({len(ids):,} in all)" if len(ids) > most else "")
 
 
 def among(hierarchy: Hierarchy | None, names: Names) -> Hierarchy | None:

@@ -10,6 +10,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Float,
     ForeignKey,
     Index,
@@ -20,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-from partly.annotate.commits import writing
+from partly.ledger.migrations import Schema, add_column, migrate
 from partly.ledger.store import Store
 
 metadata = MetaData()
@@ -45,6 +46,9 @@ invitations = Table(
     Column("person", Integer, ForeignKey("annotate_people.id")),  # who comes in by it; none: somebody new
     Column("expires", Float, nullable=False),
     Column("used", Float),
+    Column("maker", Integer, ForeignKey("annotate_people.id")),  # none: the start of the server has made it
+    Column("made", Float),
+    Column("voided", Float),  # by hand, or because its maker was blocked
 )
 
 sessions = Table(
@@ -55,7 +59,6 @@ sessions = Table(
     Column("expires", Float, nullable=False),
 )
 
-# A table and not a column of people, which are there already in older databases.
 blocked = Table(
     "annotate_blocked",
     metadata,
@@ -100,6 +103,7 @@ questions = Table(
     Column("settled_by", Integer, ForeignKey("annotate_questions.id")),
     Index("annotate_questions_state", "state", "round", "place"),
     Index("annotate_questions_entry", "item", "label"),
+    Index("annotate_questions_batch", "batch"),
 )
 
 # Skipped is not answered: it only is not shown to the same person again.
@@ -111,7 +115,26 @@ skips = Table(
 )
 
 
+# ---------------------------------------------------------------- migrations: see ledger/migrations.py
+
+
+def _add_makers_of_links(connection: Connection) -> None:
+    """Links know who made them. Older ones do not, so those that nobody has used end here."""
+    connection.exec_driver_sql("DELETE FROM annotate_invitations WHERE used IS NULL")
+    add_column(connection, "annotate_invitations", Column("maker", Integer, ForeignKey("annotate_people.id")))
+    add_column(connection, "annotate_invitations", Column("made", Float))
+    add_column(connection, "annotate_invitations", Column("voided", Float))
+
+
+def _index_batches(connection: Connection) -> None:
+    """An answer is found by its batch when it is taken back."""
+    connection.exec_driver_sql("CREATE INDEX annotate_questions_batch ON annotate_questions (batch)")
+
+
+STEPS = (_add_makers_of_links, _index_batches)
+SCHEMA = Schema("annotate", "the tables of the annotation server", metadata, STEPS)
+
+
 def prepare(store: Store) -> None:
-    """The tables, where they are not there yet."""
-    with writing(store) as connection:
-        metadata.create_all(connection)
+    """Create the tables, or migrate those of an older version."""
+    migrate(store, SCHEMA)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ from partly.ledger import place_of
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 AT_ONCE = 200  # connections
+BACKLOG = 2048  # connections that wait to be accepted
 
 
 @dataclass(frozen=True)
@@ -81,15 +84,33 @@ def link(site: Site, served: Served) -> str:
     return f"{served.first_origin}/join?token={site.people.invite('admin')}"
 
 
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. It is made before anything is read or printed, so that a port in use is an error at
+    once, and nobody can take the port meanwhile."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        reason = f"{error.strerror}. Choose another --host or --port."
+        if error.errno == errno.EADDRINUSE:
+            other = port + 1 if port < 65535 else port - 1
+            reason = f"the port is in use, perhaps by another partly annotate. Stop that, or choose --port {other}."
+        raise SettingError(f"Cannot listen on {host}, port {port}: {reason}") from None
+
+
 def serve(plan: Plan, served: Served, say: Callable[[str], None]) -> None:
-    """Until Ctrl-C. The trainer runs beside, in a process of its own."""
+    """Serve the pages until Ctrl-C. The trainer runs in a process of its own."""
+    served.address  # noqa: B018, refused before anything is opened
+    with listen(served.host, served.port) as listening:
+        _serve(plan, served, listening, say)
+
+
+def _serve(plan: Plan, served: Served, listening: socket.socket, say: Callable[[str], None]) -> None:
     site = make_site(plan, served, say)
     keeper = Keeper(plan).start()
-    site.training = keeper.words
+    site.training = keeper.status
     config = uvicorn.Config(
         make_app(site),
-        host=served.host,
-        port=served.port,
         http=Hurried,
         access_log=False,  # addresses hold tokens
         log_level="warning",
@@ -106,6 +127,6 @@ def serve(plan: Plan, served: Served, say: Callable[[str], None]) -> None:
     if served.public_url is not None and not site.address.secure:
         say("Without https, passwords and answers can be read on the way: put a reverse proxy with TLS before it.")
     try:
-        uvicorn.Server(config).run()
+        uvicorn.Server(config).run(sockets=[listening])
     finally:
         keeper.end()

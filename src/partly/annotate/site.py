@@ -11,7 +11,8 @@ from fastapi import Request
 from partly.annotate import figures
 from partly.annotate.desk import Desk
 from partly.annotate.doors import Address
-from partly.annotate.known import beside, without
+from partly.annotate.keeper import TrainerStatus
+from partly.annotate.known import beside, retired, without
 from partly.annotate.passwords import Refused
 from partly.annotate.people import People, Person
 from partly.annotate.seen import Seen
@@ -28,7 +29,7 @@ class Site:
     seen: Seen
     address: Address
     accounts: bool = False
-    training: Callable[[], str] = field(default=lambda: "")  # what the trainer is doing, in words
+    training: Callable[[], TrainerStatus] = field(default=TrainerStatus)
     port: int = 8765
     seed: int = 0  # of the plan
     round: int = 0  # when the ledger was last folded
@@ -36,7 +37,7 @@ class Site:
     def fold(self) -> Labels:
         """What is known by now. What the desk takes for given is made anew along with it."""
         desk = self.desk
-        known = beside(desk.ledger.labels(), desk.given, self.title)
+        known = beside(desk.ledger.labels(), desk.given, self.title, retired(desk.ledger))
         desk.given = without(known, figures.answers(desk, figures.answered(desk)), desk.hierarchy)
         return known
 

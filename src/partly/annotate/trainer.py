@@ -2,8 +2,9 @@
 
 It waits for answers in the database, trains on what is known, says what choosing has been worth, and poses questions
 of a new round, in one transaction. All that it needs is in the database, so that it may be killed at any moment: the
-next one goes on from there. It ends when its input does, however whoever started it has ended. What it does is said on
-its output, a line each.
+next one goes on from there. It ends when its input does, however whoever started it has ended. It reports on its
+output, a JSON object per line: `text` (what it does), `works` (a round is done, or none is due), `failure` (why it
+ends).
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,6 +57,7 @@ from partly.estimator import Classifier
 from partly.items import Items
 from partly.labels import Hierarchy, Labels
 from partly.labels.matrix import Ternary
+from partly.run.feature_cache import computed_once
 
 PAUSE = 1.0  # seconds between two looks at the database
 NICE = 10  # the pages come first
@@ -62,6 +67,7 @@ SURE = 0.9  # of the contrary
 FIRST = "before any model"  # in the place of a query
 AGAIN = 1.25  # so many times the random answers of the last measurement, and it is made again
 Say = Callable[[str], None]
+Send = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass
@@ -83,6 +89,14 @@ class Trainer:
                 raise SettingError(f"{self.plan.run}: was trained on other labels" + listing(names, len(names)))
             self.base, self.first = clone(loaded).set_params(progress=False), loaded.fitted_
         self.base.set_params(hierarchy=self.opened.hierarchy)
+
+    @cached_property
+    def items(self) -> Items:
+        """The items to learn from. Features of images and texts are computed once, for every round, for the measurement
+        of what choosing saves, and to tell which items are alike. The first questions do not wait for them."""
+        if self.opened.items.kind != "features":
+            self.say(f"Computing features of {len(self.opened.items):,} items. This happens once.")
+        return self.base.first_stage(self.opened.items)
 
     def due(self) -> bool:
         """Whether a round is to be made: there is none, enough was answered since, or nothing is left to ask."""
@@ -121,7 +135,7 @@ class Trainer:
         fitted = self._fitted(known)
         if fitted is not None:
             found = {"doubts": doubts(fitted, known), "worth": self._worth()}
-        self.say("Questions are being chosen.")
+        self.say("Choosing questions.")
         wanted = self._wanted(fitted, known, answers)
         said = {
             "answers": len(answers),
@@ -140,9 +154,10 @@ class Trainer:
             return there
         if not known.known_per_item().any():
             return None
-        self.say(f"A model is being trained on {int(known.known_per_item().sum()):,} known entries.")
+        items = self.items
+        self.say(f"Training a model on {int(known.known_per_item().sum()):,} known entries.")
         model: Classifier = clone(self.base)
-        fitted: run.Fitted = model.fit(self.opened.items, known).fitted_
+        fitted: run.Fitted = model.fit(items, known).fitted_
         return fitted
 
     # ---------------------------------------------------------------- what to ask
@@ -173,7 +188,7 @@ class Trainer:
         lines, plan = lines_of(self.opened.hierarchy, known), self.plan
         if fitted is None or count < 1:
             return NONE
-        items, answers = fitted.seen(self.opened.items), figures.answered(self.desk)
+        items, answers = computed_once(fitted.seen(self.items)), figures.answered(self.desk)
         takes = {view: figures.seconds(self.desk, answers, view) for view in VIEWS}
         found = candidates(
             plan.query,
@@ -216,7 +231,7 @@ class Trainer:
         """With what the model thinks of them, before anybody has answered: it is judged by that later."""
         if fitted is None or not wanted:
             return wanted
-        p = fitted.predict(self.opened.items[np.array([one.row for one in wanted])])
+        p = fitted.predict(self.items[np.array([one.row for one in wanted])])
         return [
             Wanted(one.row, one.column, one.random, None, float(p[i, one.column]), one.repeats, one.own)
             for i, one in enumerate(wanted)
@@ -232,7 +247,7 @@ class Trainer:
             return dict(before[-1])
         if len(random) < LEAST:
             return Worth(len(random), len(chosen)).plain()
-        self.say("What choosing is worth is being measured.")
+        self.say("Measuring what choosing questions saves.")
         return worth(
             self.desk.given, random, chosen, self._learn, seed_for(self.plan.seed, "worth", len(random))
         ).plain()
@@ -240,17 +255,17 @@ class Trainer:
     @property
     def _learn(self) -> Learn:
         """A plain linear model, which is solved in no time: all are judged by the same."""
-        opened = self.opened
-        frozen = None if opened.items.kind == "features" else {"freeze": "all"}
+        items, hierarchy = self.items, self.opened.hierarchy
+        frozen = None if items.kind == "features" else {"freeze": "all"}
         judge = Classifier("bce", "linear", seed=self.plan.seed, progress=False, backbone_settings=frozen)
 
         def learn(labels: Labels) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[Any]]:
-            labels = coherent(labels, opened.hierarchy)
+            labels = coherent(labels, hierarchy)
             told = np.flatnonzero(labels.known_per_item())
             if not len(told):
                 return lambda rows: np.full((len(rows), labels.shape[1]), 0.5)
-            model = clone(judge).fit(opened.items[told], labels[told])
-            return lambda rows: model.predict_proba(opened.items[rows])
+            model = clone(judge).fit(items[told], labels[told])
+            return lambda rows: model.predict_proba(items[rows])
 
         return learn
 
@@ -298,31 +313,49 @@ def doubts(fitted: run.Fitted, known: Labels) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Until the input ends."""
+    """Train and ask until the input ends."""
     os.nice(NICE)
     plan = Plan(**json.loads(sys.stdin.buffer.readline()))
-    say = _said(sys.stdout.fileno())
-    os.dup2(2, 1)  # so that what a library prints is not taken for words of ours
+    send = _sender(sys.stdout.fileno())
+    os.dup2(2, 1)  # so that what a library prints is not taken for a message of ours
     try:
-        opened, desk = open_project(plan)
-        trainer = Trainer(plan, opened, desk, say)
-        trainer.begin()
-        while not _ended(PAUSE):
-            if trainer.due():
-                count = trainer.round()
-                say(f"A model has posed {count} questions." if count else "Nothing is left to ask.")
-            else:
-                say("The trainer waits for answers.")
+        _work(plan, send)
     except BrokenPipeError:
-        pass  # who started it has ended, and nobody hears it any more
-    except PartlyError as error:
-        say(f"The trainer has stopped: {error}")
+        pass  # the process that started this one has ended
+    except Exception as error:
+        traceback.print_exc()
+        with suppress(BrokenPipeError):
+            send({"failure": failure(error)})
         sys.exit(2)
 
 
-def _said(out: int) -> Say:
+def _work(plan: Plan, send: Send) -> None:
+    opened, desk = open_project(plan)
+    trainer = Trainer(plan, opened, desk, lambda text: send({"text": text}))
+    trainer.begin()
+    while not _ended(PAUSE):
+        text = "The trainer waits for answers."
+        if trainer.due():
+            count = trainer.round()
+            text = f"A model has chosen {count} new questions." if count else "No questions are left."
+        send({"text": text, "works": True})
+
+
+def failure(error: Exception) -> str:
+    """Say what went wrong and what to do, for the dashboard of admins."""
+    if isinstance(error, PartlyError):
+        return f"{error}\nCorrect this, or restart partly annotate with other options."
+    if isinstance(error, MemoryError):
+        return "Memory ran out. Free memory, or restart with a smaller method: partly annotate --method partial-bce."
+    return (
+        f"{type(error).__name__}: {error}\nThe console of partly annotate shows the traceback. Restart with another "
+        "method to go on: partly annotate --method partial-bce."
+    )
+
+
+def _sender(out: int) -> Send:
     lines = open(os.dup(out), "w", buffering=1)  # noqa: SIM115, for as long as the process lives
-    return lambda words: print(json.dumps(words), file=lines)
+    return lambda message: print(json.dumps(message), file=lines)
 
 
 def _ended(seconds: float) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from partly.errors import SettingError
-from partly.ledger import Batch, Ledger, exchange, is_url, without_password
+from partly.ledger import Batch, Ledger, exchange, without_password
 
 if TYPE_CHECKING:
     from partly.commands.opening import Say
@@ -51,6 +51,7 @@ def take(
     note: str,
     key: str | None,
     say: Say,
+    force: bool = False,
 ) -> Plain:
     """Labels of any format, a file of answers, or another ledger."""
     from partly.data import ledger_db, read_labels
@@ -61,22 +62,29 @@ def take(
     if len(named) > 1:
         raise SettingError("Say one of --person, --model and --rule: a batch has one source.")
     kind, name = next(iter(named.items()), ("import", Path(source).name))
-    source_of = {"kind": kind, "author": "" if kind == "model" else name, "run": name if kind == "model" else ""}
+    source_of: Plain = {"kind": kind, "author": "" if kind == "model" else name, "run": name if kind == "model" else ""}
+    last = len(ledger.log())
     new = add_labels or not ledger.vocabulary().names  # the first import says which labels there are
+    how: Plain = {"add_labels": new, "skip_repeated": not force}
     if ledger_db.recognises(Path(source)) and not named:
-        batches = ledger.append_ledger(Ledger(without_password(source)), mapping=names, add_labels=new)
-    elif _is_answers(Path(source)):
+        batches = ledger.append_ledger(Ledger(without_password(source)), mapping=names, **how)
+    elif not ledger_db.recognises(Path(source)) and _is_answers(Path(source)):
         item, label, value = read_statements(source)
         label = [names.get(one, one) for one in label]
-        batches = [ledger.append(item, label, value, **source_of, note=note, key=key, add_labels=new)]
+        batches = [ledger.append(item, label, value, **source_of, note=note, key=key, **how)]
     else:
         found = read_labels(source, absent=meaning.absent, uncertain=meaning.uncertain)
         say(f"{source}: {found!r}")
-        batches = [
-            ledger.append_labels(found, **source_of, note=note or source, key=key, mapping=names, add_labels=new)
-        ]
-    say(f"{ledger.store.place.shown}: batch {', '.join(map(str, batches)) or 'none: there was nothing to say'}")
-    return {"ledger": ledger.store.place.shown, "batches": batches}
+        batches = [ledger.append_labels(found, **source_of, note=note or source, key=key, mapping=names, **how)]
+    earlier = [number for number in batches if number <= last]
+    fresh = [number for number in batches if number > last]
+    shown = ledger.store.place.shown
+    if fresh or not earlier:
+        say(f"{shown}: batch {', '.join(map(str, fresh)) or 'none: there was nothing to say'}")
+    if earlier:
+        what = ", ".join(map(str, earlier))
+        say(f"{shown}: imported before, nothing changed (batch {what}). --force appends it again.")
+    return {"ledger": shown, "batches": batches, "imported_before": earlier}
 
 
 def export(
@@ -274,4 +282,4 @@ def _is_answers(path: Path) -> bool:
     from partly.data.answers import COLUMNS
     from partly.data.tables import is_table, open_table
 
-    return not is_url(path) and is_table(path) and path.is_file() and set(COLUMNS) <= set(open_table(path).header)
+    return is_table(path) and path.is_file() and set(COLUMNS) <= set(open_table(path).header)

@@ -53,6 +53,7 @@ def import_(
     uncertain: Uncertain = None,
     note: Annotated[str, typer.Option(help="A word about it, for the log.")] = "",
     key: Annotated[str | None, typer.Option(help="A name for this import: the same again imports nothing.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Append it even if the same was imported before.")] = False,
     as_json: Json = False,
 ) -> None:
     """Append labels, answers or another ledger."""
@@ -60,7 +61,7 @@ def import_(
     from partly.data import Meaning
 
     who = {"person": person, "model": model, "rule": rule}
-    said = job.take(place, source, who, mapping, add_labels, Meaning(absent, uncertain), note, key, say)
+    said = job.take(place, source, who, mapping, add_labels, Meaning(absent, uncertain), note, key, say, force)
     print_json(said, as_json)
 
 

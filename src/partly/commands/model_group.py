@@ -244,7 +244,9 @@ def evaluate(
 def features(
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder for the features; the same command goes on where it stopped.")],
-    backbone: Annotated[str | None, typer.Option(help="What makes features; by default a pretrained network for such items.")] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="Backbone that makes features; default: a pretrained one.")
+    ] = None,
     backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
     size: Size = None,
     skip_bad: SkipBad = False,

@@ -12,6 +12,7 @@ from partly.data import Meaning
 from partly.data.answers import write_questions
 from partly.errors import SettingError, listing
 from partly.run import load
+from partly.run.feature_cache import computed_once
 
 
 def query(
@@ -36,7 +37,7 @@ def query(
             f"{run} was trained on other labels than those of {labels or data}, or in another order. "
             "Give labels of its own, in this order:" + listing(fitted.names, len(fitted.names))
         )
-    items = fitted.seen(opened.items)
+    items = computed_once(fitted.seen(opened.items))
     known = opened.labels if opened.hierarchy is None else opened.hierarchy.deduce(opened.labels)
     found = choose(
         query,

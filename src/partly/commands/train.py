@@ -16,7 +16,7 @@ from partly.commands.opening import Say, hidden, of_use, open_data, some
 from partly.commands.reporting import Scores, measured, report, scores
 from partly.data import Dataset, Meaning, held_out, ledger_db
 from partly.errors import SettingError
-from partly.items import Items, origin_of, shown_as
+from partly.items import Items, as_trained, origin_of
 from partly.labels import Labels
 from partly.networks.backbones import weights_of
 from partly.processes import threads
@@ -78,9 +78,10 @@ def train(
     items, known, recipe, reason = asked.complete(opened.items[fit], some(opened.labels, fit))
     validation = None
     if len(hold):
-        validation = Validation(shown_as(opened.items[hold], items), asked.deduced(opened.labels[hold]))
+        validation = Validation(as_trained(opened.items[hold], items), asked.deduced(opened.labels[hold]))
     if recipe.backbone is not None:
-        say(f"Network: {recipe.backbone}, {weights_of(recipe.backbone, recipe.backbone_settings)}, trained with a head.")
+        weights = weights_of(recipe.backbone, recipe.backbone_settings)
+        say(f"Network: backbone {recipe.backbone}, {weights}, trained together with the head.")
     say(_needed(recipe, items, known, validation))
     say(_threads(opened, fit))
     heirs = None

@@ -169,7 +169,10 @@ def _rows(lines: Iterable[Line], defaults: Mapping[str, Mapping[str, Any]]) -> l
 def _row(name: str, lines: list[Line]) -> Row:
     """The lines of one method in one block, if nothing but the seed tells them apart."""
     first = lines[0]
-    origins = {_text(line, ("settings", "needs_truth")) + ("" if line["tune"] else _recipe(line)) for line in lines}
+    origins = {
+        _text(line, ("settings", "needs_truth", "method_sha256")) + ("" if line["tune"] else _recipe(line))
+        for line in lines
+    }
     if len(origins) > 1:
         raise ProtocolError(
             f"{first['data']}, {first['scenario']}, {first['head']}, {name}: lines of different origin, never averaged:"

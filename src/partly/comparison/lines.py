@@ -9,18 +9,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from partly.comparison.plan import OPTIONAL
 from partly.comparison.protocol import PROTOCOL, ProtocolError
 from partly.errors import DataError
 from partly.files import disk_errors, no_link, plain, read_json, write_file
 
 Line = dict[str, Any]
 KEY = ("data", "scenario", "method", "head", "optimizer", "seed", "settings", "recipe", "validation", "tune")
-MORE = ("asks", "size", "known_only")  # what only some cells say
 TIMING = ("seconds", "training_seconds", "memory_mb")  # what may differ between two runs of the same cell
 
 
 def key_of(line: Line) -> str:
-    more = {name: line[name] for name in MORE if name in line}
+    more = {name: line[name] for name in OPTIONAL if name in line}
     return json.dumps({name: line[name] for name in (*KEY, "data_digest")} | more, sort_keys=True)
 
 

@@ -29,6 +29,7 @@ RECIPE = (
     *("accumulate", "average", "precision", "compile"),
     *("backbone", "backbone_settings"),
 )
+OPTIONAL = ("asks", "size", "known_only", "method_sha256")  # what only some cells say
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,11 @@ class Cell:
 
     def key(self) -> dict[str, Any]:
         """What tells this cell from every other one, as plain data. Defaults are spelled out: a changed default is
-        another cell."""
-        settings = methods.find(self.method).complete(self.settings)
-        key = vars(self) | {"data": name_of(self.data), "settings": settings}
-        return {name: value for name, value in key.items() if value or name not in ("asks", "size", "known_only")}
+        another cell; and so is a changed file of a method that is not one of the package."""
+        method = methods.find(self.method)
+        key = vars(self) | {"data": name_of(self.data), "settings": method.complete(self.settings)}
+        key |= {"method_sha256": method.source_sha256}
+        return {name: value for name, value in key.items() if value or name not in OPTIONAL}
 
 
 @dataclass(frozen=True)

@@ -77,10 +77,11 @@ def run(
 
 
 def _refuse_other_data(line: lines.Line, key: str, wanted: dict[str, Cell]) -> None:
-    """A worker on another machine opens data by itself."""
+    """A worker opens data and methods by itself: on another machine, or after a file has changed, they may differ."""
     if key not in wanted:
         raise DataError(
-            f"{line['data']}: where {lines.named(line)} was run, it is not what it is here (other contents)."
+            f"{line['data']}: where {lines.named(line)} was run, the data or the file of the method are not what they "
+            "are here. Start again where they have changed meanwhile; else copy them to all machines."
         )
 
 
@@ -106,9 +107,10 @@ def _how(experiment: Experiment) -> How:
 
 
 def _work(cell: Cell, how: How) -> lines.Line:
-    _blind(cell.method, json.dumps(cell.settings))  # outside of the cell's time, as is all that is loaded on first use
     data = _opened(cell.data, how=how, size=cell.size)
     try:
+        # Outside of the cell's time, as is all that is loaded on first use.
+        _blind(cell.method, json.dumps(cell.settings))
         return run_cell(cell, data)
     except ProtocolError:  # nothing of it could be believed
         raise

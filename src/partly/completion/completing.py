@@ -14,7 +14,7 @@ from partly.completion.promise import Completion, Found, Terms, filling
 from partly.errors import LabelError, SettingError, did_you_mean, listing
 from partly.labels import Hierarchy, Labels
 from partly.labels.hierarchy import as_hierarchy
-from partly.labels.pairing import paired
+from partly.labels.pairing import in_label_order, paired
 from partly.one_label.given import count_of
 
 MISSING = ("auto", "at-random", "not-at-random")
@@ -157,10 +157,11 @@ def _tree(model: Any, hierarchy: Any) -> Hierarchy | None:
 
 def _answered(known: Labels, answers: Labels, tree: Hierarchy | None) -> Labels:
     """What is known with the answers, and with all that follows from them."""
-    if answers.names != known.names or answers.shape != known.shape:
+    answers = in_label_order(answers, known.names, "answers", "labels")
+    if len(answers) != len(known):
         raise LabelError(
-            f"answers are of {answers.shape[0]} items x {answers.shape[1]} labels, labels of {known.shape[0]} x "
-            f"{known.shape[1]}; both must have the same items and names, in order. Start from labels.with_entries."
+            f"answers are of {len(answers)} items, labels of {len(known)}; both must have the same items, in order. "
+            "Start from labels.with_entries."
         )
     rows, columns, said = answers.entries()
     now = known.rows(rows)[np.arange(len(rows)), columns]

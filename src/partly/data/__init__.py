@@ -140,7 +140,7 @@ def _labelled(data: Dataset, path: PathLike, labels: PathLike, meaning: Meaning)
     rest = np.setdiff1d(np.arange(len(data.labels)), listed)
     more = grown(known, map(data.labels.id_at, rest.tolist())) if len(rest) else known
     whole = replace(data[np.concatenate([listed, rest])], labels=more)
-    to_test = read_split(Path(labels)) if data.test is None else None
+    to_test = read_split(Path(labels)) if data.test is None and not ledger_db.recognises(Path(labels)) else None
     if to_test is not None and not to_test.any():
         to_test = None  # nothing is set aside to test on
     train = np.arange(len(listed)) if to_test is None else np.flatnonzero(~to_test)
@@ -241,7 +241,7 @@ def read_labels(
     known = (*formats.suffixes("labels"), *formats.suffixes("dataset"))
     if form is not None:
         one: ModuleType | None = formats.by_name(form, "labels", "dataset")
-        if hasattr(one, "SUFFIXES"):
+        if hasattr(one, "SUFFIXES") and one is not ledger_db:
             plain_file(path, getattr(one, "SUFFIXES", known))
     else:
         if not path.is_dir() and not ledger_db.recognises(path):  # a server's is no file

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from partly.data import ledger_db
 from partly.data.paths import kind_of
 from partly.errors import DataError, SettingError, did_you_mean
 
@@ -34,7 +35,10 @@ def suffixes(*holds: str) -> tuple[str, ...]:
 
 
 def of(path: Path, holds: str) -> ModuleType | None:
-    """The format of this file, if it is one of those that hold this."""
+    """The format of this file, if it is one of those that hold this. No other format is asked about a database: only
+    SQLite may open one (`places.is_sqlite`)."""
+    if ledger_db.recognises(path):
+        return ledger_db if holds == ledger_db.HOLDS else None
     return next((one for one in formats(holds).values() if one.recognises(path)), None)
 
 

@@ -23,7 +23,11 @@ SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
 
 def recognises(path: Path) -> bool:
-    return is_url(path) or is_sqlite(path if path.exists() else Path(str(path).partition("?")[0]))
+    """By content; and every file that is called so, since opening it says best what is wrong with it."""
+    if is_url(path):
+        return True
+    file = path if path.exists() else Path(str(path).partition("?")[0])
+    return is_sqlite(file) or (file.suffix.lower() in SUFFIXES and file.is_file())
 
 
 def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from partly.errors import DataError, LabelError
 from partly.files import PathLike
+from partly.ledger.places import is_sqlite
 
 UNSAFE = (".pt", ".pth", ".pkl", ".pickle", ".joblib")
 TEXT = (".csv", ".tsv", ".jsonl", ".json", ".arff", ".svm", ".libsvm", ".svmlight", ".txt")  # what may be packed
@@ -42,12 +43,19 @@ def plain_file(path: PathLike, known: Sequence[str]) -> Path:
     try:
         mode = path.stat().st_mode
         if stat.S_ISREG(mode):
+            refuse_database(path)
             path.open("rb").close()  # may it be read?
             return path
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error}).") from error
     kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
     raise DataError(f"{path}: is {kind}, not a plain file.")
+
+
+def refuse_database(path: Path) -> None:
+    """Refuse a SQLite database: only SQLite may open one (`places.is_sqlite`)."""
+    if is_sqlite(path):
+        raise DataError(f"{path}: is a SQLite database, a ledger perhaps, and cannot be read as another format.")
 
 
 @contextmanager

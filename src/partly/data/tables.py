@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 from partly.data.json_lines import JsonTable
 from partly.data.packing import codec_of, packing, unpacked
-from partly.data.paths import kind_of
+from partly.data.paths import kind_of, refuse_database
 from partly.errors import DataError, listing
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
@@ -123,6 +123,7 @@ def is_table(path: Path) -> bool:
 
 
 def open_table(path: Path) -> Table:
+    refuse_database(path)
     kinds: dict[str, type[Table]] = {".parquet": ParquetTable, ".jsonl": JsonTable}
     return kinds.get(kind_of(path), CsvTable)(path)
 

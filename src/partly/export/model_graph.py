@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from partly.errors import SettingError
 from partly.export.calibrated_logits import Calibrated
-from partly.items import origin_of
+from partly.items import Conditioning, conditioning_of, origin_of
 from partly.method import Method
 from partly.networks import Standardise
 from partly.networks.backbones import Backbone
@@ -37,6 +37,28 @@ class Graph(nn.Module):
         return logits, torch.sigmoid(logits)
 
 
+class Conditioned(nn.Module):
+    """Features [B, D] in float64, conditioned and cast to float32."""
+
+    def __init__(self, conditioning: Conditioning, width: int) -> None:
+        super().__init__()
+        largest = torch.finfo(torch.float32).max
+        for name, usual in (("shift", 0.0), ("factor", 1.0), ("limit", largest)):
+            values = torch.full((width,), usual, dtype=torch.float64)
+            own = torch.from_numpy(getattr(conditioning, name))
+            values[torch.from_numpy(conditioning.columns)] = torch.where(own.isinf(), largest, own)
+            self.register_buffer(name, values)
+
+    def forward(self, x: Tensor) -> Tensor:
+        centered = (x - self.get_buffer("shift")) * self.get_buffer("factor")
+        limit = self.get_buffer("limit")
+        return torch.maximum(torch.minimum(centered, limit), -limit).float()
+
+    def undone(self, x: Tensor) -> Tensor:
+        """Features that would become x, as far as nothing is clipped."""
+        return x.double() / self.get_buffer("factor") + self.get_buffer("shift")
+
+
 @dataclass(frozen=True)
 class Entrance:
     """What a graph takes: `name` is that of its input, `preparation` says what comes before it, in plain values."""
@@ -47,6 +69,7 @@ class Entrance:
     mean: Tensor | None = None  # of features, and what they are divided by: examples look like them
     scale: Tensor | None = None
     tokens: int = 0  # how many different ones there are, of texts
+    body: Conditioned | None = None  # takes features in float64, where float32 cannot hold them as they are
 
     @property
     def dynamic(self) -> dict[int, Any]:
@@ -66,7 +89,8 @@ class Entrance:
         if self.name == "pictures":
             return torch.randint(0, 256, (count, *self.shape), dtype=torch.uint8, generator=drawn)
         x = torch.randn(count, *self.shape, generator=drawn)
-        return x if self.mean is None or self.scale is None else self.mean + x * self.scale
+        x = x if self.mean is None or self.scale is None else self.mean + x * self.scale
+        return x if self.body is None else self.body.undone(x)
 
 
 def graph_of(fitted: Fitted) -> tuple[Graph, Entrance]:
@@ -78,7 +102,10 @@ def graph_of(fitted: Fitted) -> tuple[Graph, Entrance]:
             "graph. Train with another method: 'bce' with head 'linear' is logistic regression too."
         )
     last = None if fitted.calibration is None else Calibrated(fitted.calibration)
-    graph = Graph(copy.deepcopy(fitted.method), copy.deepcopy(fitted.body), last).cpu()
+    conditioning, body = conditioning_of(fitted.method.task.items), copy.deepcopy(fitted.body)
+    if conditioning is not None:
+        body = Conditioned(conditioning, fitted.method.task.items.shape[0])
+    graph = Graph(copy.deepcopy(fitted.method), body, last).cpu()
     graph.eval()  # for good: it is a copy
     for part in [part for part in graph.modules() if isinstance(part, Forest)]:
         depth = int(part.depth)
@@ -92,14 +119,16 @@ def graph_of(fitted: Fitted) -> tuple[Graph, Entrance]:
 
 def _of_features(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
     first = next((part for part in graph.modules() if isinstance(part, Standardise)), None)
+    body = graph.body if isinstance(graph.body, Conditioned) else None
+    dtype = "float32" if body is None else "float64"
     words = {
-        "input": "float32 [items, features], raw: they are standardised inside",
+        "input": f"{dtype} [items, features], raw: they are standardised inside",
         "features": fitted.description["features"],
     }
     if first is None or first.mean.shape != shape:  # somebody's own network
-        return Entrance("features", shape, words)
+        return Entrance("features", shape, words, body=body)
     inverse = first.inverse_scale
-    return Entrance("features", shape, words, first.mean, torch.where(inverse > 0, 1 / inverse, 0.0))
+    return Entrance("features", shape, words, first.mean, torch.where(inverse > 0, 1 / inverse, 0.0), body=body)
 
 
 def _of_pictures(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:

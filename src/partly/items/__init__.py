@@ -15,6 +15,7 @@ from torch import Tensor
 
 from partly.items.arrays import Arrays, features, pictures
 from partly.items.columns import in_order, table_in_order, words_in
+from partly.items.conditioning import Conditioning
 from partly.items.contract import Absent, Items, Kind, Statistics, absent, as_they_are, is_decoded, is_items, streamed
 from partly.items.made_features import MadeFeatures, Origin, made_of, origin_of
 from partly.items.mapped_files import map_npy
@@ -25,6 +26,7 @@ from partly.items.text_rows import TextRows, spooled, texts, texts_of
 __all__ = [
     "Absent",
     "Arrays",
+    "Conditioning",
     "Items",
     "Kind",
     "MadeFeatures",
@@ -38,8 +40,13 @@ __all__ = [
     "are_pictures",
     "are_texts",
     "as_items",
+    "as_matrix",
     "as_they_are",
+    "as_trained",
     "at_once",
+    "conditioned",
+    "conditioned_like",
+    "conditioning_of",
     "features",
     "in_order",
     "is_decoded",
@@ -77,6 +84,13 @@ def standardised(items: Items, mean: Tensor, inverse_scale: Tensor, block: int =
     return x
 
 
+def as_matrix(items: Items) -> Any:
+    """All items [N, *shape], in memory, with all digits that they were given with."""
+    if isinstance(items, Arrays) and items.kind == "features":
+        return items.exact
+    return standardised(items, torch.zeros(()), torch.ones(()))
+
+
 def at_once(items: Items, most: int) -> int:
     """How many items to score at a time: fewer of large pictures, of which a network makes something larger still."""
     return max(1, min(most, PIXELS // math.prod(items.shape))) if items.kind == "pictures" else most
@@ -86,6 +100,29 @@ def shown_as(items: Items, other: Items) -> Items:
     """These items as `other` ones are shown, where they can be shown at any size: to score them by a model that was
     trained on the others."""
     return items.sized(other.shape[1]) if is_decoded(items) and other.kind == "pictures" else items
+
+
+def conditioned(items: Items) -> Items:
+    """These items as a model is trained on them: see `conditioning`."""
+    return items.conditioned if isinstance(items, Arrays) else items
+
+
+def conditioning_of(items: Items) -> Conditioning | None:
+    """The conditioning of the items that a model is trained on, or was; None where they are taken as they are."""
+    return getattr(items, "conditioning", None) or None
+
+
+def conditioned_like(items: Items, trained: Items) -> Items:
+    """These features in the way of those that a model was trained on; all other items as they are."""
+    if isinstance(items, Arrays) and items.kind == "features":
+        return items.conditioned_as(conditioning_of(trained))
+    return items
+
+
+def as_trained(items: Items, trained: Items) -> Items:
+    """These items as a model takes them that was trained on others. Features that are conditioned already stay so."""
+    items = shown_as(items, trained)
+    return items if getattr(items, "conditioning", None) is not None else conditioned_like(items, trained)
 
 
 def as_items(x: Any, where: str = "X") -> Items:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,10 +14,12 @@ import torch
 from torch import Tensor
 
 from partly.errors import DataError, listing
+from partly.items.conditioning import UNCONDITIONED, Conditioning, choose_conditioning, warn_of_conditioning
 from partly.items.contract import Index, Kind, Positions, Statistics, narrowed
 from partly.labels.names import Names
 
 BLOCK = 1 << 22  # numbers worked on at a time: sums are in float64
+MAX_SAMPLE_ITEMS = 1 << 12  # looked at to tell extreme items from others
 LARGEST = 1e37  # so that float32 also holds how far two features are apart, and one over that
 REFUSED = f"are missing (NaN), infinite or too large (beyond {LARGEST:.0e})"
 WAY_OUT = "Fill them in (sklearn.impute) or leave these items out."
@@ -35,6 +37,8 @@ class Arrays:
     rows: Positions | None = None  # None: all
     file_digest: str | None = None  # where the array is that of a file that carries its own
     where: str = "X"  # what to call them where something is wrong
+    conditioning: Conditioning | None = None  # applied before numbers become float32; None: not yet chosen
+    in_memory: bool = False  # may be copied as a whole, and its digest is that of its numbers in float32
 
     def __len__(self) -> int:
         return len(self.array) if self.rows is None else len(self.rows)
@@ -46,7 +50,7 @@ class Arrays:
 
     def __getitem__(self, index: Index) -> Arrays:
         rows = narrowed(self.rows, index, len(self))
-        return Arrays(self.array, self.kind, self.names, rows, self.file_digest, self.where)
+        return replace(self, rows=rows)
 
     def take(self, index: Tensor | slice) -> Tensor:
         return self._tensor(self._part(index if isinstance(index, slice) else index.numpy()))
@@ -60,10 +64,51 @@ class Arrays:
     def _tensor(self, part: npt.NDArray[Any]) -> Tensor:
         if self.kind == "pictures":
             return torch.from_numpy(part).permute(0, 3, 1, 2)
-        if part.dtype == np.float32:
-            return torch.from_numpy(part)
-        with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and refused as such
-            return torch.from_numpy(part.astype(np.float32))
+        return torch.from_numpy(self.conditioning.apply(part) if self.conditioning else _as_float32(part))
+
+    # ---------------------------------------------------------------- numbers that float32 cannot hold as they are
+
+    @cached_property
+    def conditioned(self) -> Arrays:
+        """The same features as a model is trained on them: conditioned where float32 needs that, else cast once where
+        they are in memory."""
+        if self.kind != "features" or self.conditioning is not None or not len(self):
+            return self
+        exact = self._exact_statistics
+        mean, scale = exact.mean.numpy(), exact.scale.numpy()
+        rounding = np.finfo(self.array.dtype if self.array.dtype.kind == "f" else np.float64).eps
+        found = choose_conditioning(mean, scale, self._sample(), float(rounding))
+        if found is not None:
+            warn_of_conditioning(found, mean, scale, self.names, self.where)
+            return replace(self, conditioning=found)
+        if not self.in_memory or self.array.dtype == np.float32:
+            return self
+        return replace(self, array=_as_float32(self._part(slice(None))), rows=None)
+
+    def conditioned_as(self, conditioning: Conditioning | None) -> Arrays:
+        """The same features as a model takes that was trained on others."""
+        return replace(self, conditioning=conditioning or UNCONDITIONED)
+
+    @property
+    def exact(self) -> npt.NDArray[Any]:
+        """All of them in memory, as they were given: float32, or float64 where that may not hold them."""
+        part = self._part(slice(None))
+        return _as_float32(part) if np.can_cast(part.dtype, np.float32) else part.astype(np.float64)
+
+    @cached_property
+    def _exact_statistics(self) -> Statistics:
+        """Mean and scale of the numbers as they were given."""
+        if np.can_cast(self.array.dtype, np.float32):
+            return self.statistics
+        sums = Sums()
+        for start, part in self._blocks():
+            self._check(start, part)
+            sums.add(torch.from_numpy(part.astype(np.float64)))
+        return sums.statistics()
+
+    def _sample(self) -> npt.NDArray[np.float64]:
+        count = min(len(self), MAX_SAMPLE_ITEMS, max(1, BLOCK // max(1, self.shape[0])))
+        return self._part(np.linspace(0, len(self) - 1, count).astype(np.int64)).astype(np.float64)
 
     # ---------------------------------------------------------------- one pass over all of them
 
@@ -72,14 +117,25 @@ class Arrays:
         sha = None if "_content_digest" in vars(self) or self.file_digest else self._sha()
         sums = Sums()
         for start, part in self._blocks():
-            if not usable(part):
-                _refuse(part, self.where, self.names, items=self._positions(start, len(part)))
+            self._check(start, part)
             sums.add(self._tensor(part))
             if sha is not None:
-                sha.update(_bytes(part))
+                sha.update(_bytes(self._identity(part)))
         if sha is not None:
             vars(self)["_content_digest"] = sha.hexdigest()
         return sums.statistics()
+
+    def _check(self, start: int, part: npt.NDArray[Any]) -> None:
+        if not usable(part):
+            _refuse(part, self.where, self.names, items=self._positions(start, len(part)))
+
+    def _identity(self, part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The numbers that decide what is learned: of features in memory those in float32, unless conditioned."""
+        return _as_float32(part) if self._is_cast else part
+
+    @property
+    def _is_cast(self) -> bool:
+        return self.in_memory and self.kind == "features" and not self.conditioning
 
     def _positions(self, start: int, count: int) -> npt.NDArray[Any]:
         """Of some items among all that the array holds."""
@@ -96,16 +152,23 @@ class Arrays:
     def _content_digest(self) -> str:
         sha = self._sha()
         for _, part in self._blocks():
-            sha.update(_bytes(part))
+            sha.update(_bytes(self._identity(part)))
         return str(sha.hexdigest())
 
     def _sha(self) -> Any:
-        return hashlib.sha256(f"{(len(self), *self.array.shape[1:])}{self.array.dtype.newbyteorder('<').str}".encode())
+        dtype = np.dtype(np.float32) if self._is_cast else self.array.dtype
+        return hashlib.sha256(f"{(len(self), *self.array.shape[1:])}{dtype.newbyteorder('<').str}".encode())
 
     def _blocks(self) -> Iterator[tuple[int, npt.NDArray[Any]]]:
         step = max(1, BLOCK // max(1, int(np.prod(self.array.shape[1:]))))
         for start in range(0, len(self), step):
             yield start, self._part(slice(start, start + step))
+
+
+def _as_float32(part: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """As float32, in rows that torch may write to; the same array where it is that already."""
+    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is refused as such
+        return np.require(part, np.float32, ["C", "W"])
 
 
 def _bytes(part: npt.NDArray[Any]) -> memoryview:
@@ -147,16 +210,14 @@ class Sums:
 
 
 def features(x: Any, where: str = "X", names: Names | None = None, place: Place | None = None) -> Arrays:
-    """A matrix of numbers as items; copied only where it is not float32 already. `place(i, j)` says where a number
-    stands."""
+    """A matrix of numbers as items. Nothing is copied that float32 cannot hold exactly: `Arrays.conditioned` decides
+    what becomes of it. `place(i, j)` says where a number stands."""
     x = np.asarray(x)
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise DataError(f"{where}: features must be a matrix of numbers, items x features; got {x.dtype} {x.shape}.")
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is refused as such
-        result = np.require(x, np.float32, ["C", "W"])  # torch does not like memory that cannot be written to
-    if not usable(result):
+    if not usable(x):
         _refuse(x, where, names, place)
-    return Arrays(result, "features", names)
+    return Arrays(_as_float32(x) if np.can_cast(x.dtype, np.float32) else x, "features", names, in_memory=True)
 
 
 def usable(x: npt.NDArray[Any]) -> bool:

@@ -27,6 +27,12 @@ class Statistics:
 
     mean: Tensor
     scale: Tensor
+    shared: Tensor | None = None  # one scale of several features, where their relative size says something
+
+    @property
+    def keeping_size(self) -> Statistics:
+        """With the shared scale where there is one, so that large features stay larger than small ones."""
+        return self if self.shared is None else Statistics(self.mean, self.shared)
 
 
 def as_they_are(channels: int) -> Statistics:
@@ -34,11 +40,11 @@ def as_they_are(channels: int) -> Statistics:
     return Statistics(torch.zeros(channels, dtype=torch.float64), torch.ones(channels, dtype=torch.float64))
 
 
-def in_groups(found: Statistics, widths: Iterable[int]) -> Statistics:
-    """With one scale for all features of a group, the root mean square of theirs: their relative size is kept."""
-    parts = found.scale.split(list(widths))
-    common = [part.square().mean().sqrt().expand(len(part)) for part in parts]
-    return Statistics(found.mean, torch.cat(common))
+def shared_scale(found: Statistics) -> Statistics:
+    """With one scale for all features that vary, the root mean square of theirs."""
+    varies = found.scale > 0
+    common = found.scale[varies].square().mean().sqrt() if varies.any() else found.scale.new_ones(())
+    return Statistics(found.mean, found.scale, torch.where(varies, common, 0.0))
 
 
 class Items(Protocol):
@@ -113,6 +119,7 @@ class Absent:
     count: int
     names: Names | None = None
     origin: Any = None  # `made_features.Origin`, where they were features that a backbone made
+    conditioning: Any = None  # `conditioning.Conditioning`, where float32 cannot hold them as they are
 
     def __len__(self) -> int:
         return self.count
@@ -142,7 +149,8 @@ def is_items(x: object) -> TypeGuard[Items]:
 
 def absent(items: Items) -> Absent:
     """What a model remembers of its training items."""
-    return Absent(items.kind, items.shape, len(items), items.names, getattr(items, "origin", None))
+    origin, conditioning = (getattr(items, name, None) for name in ("origin", "conditioning"))
+    return Absent(items.kind, items.shape, len(items), items.names, origin, conditioning)
 
 
 def positions(index: Index, count: int) -> Positions | slice:

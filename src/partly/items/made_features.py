@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from partly.items.contract import Index, Items, Kind, Statistics, in_groups
+from partly.items.contract import Index, Items, Kind, Statistics, shared_scale
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Origin:
     settings: dict[str, Any]
     measured: tuple[list[float], list[float]] | None  # mean and scale of colours, where the backbone knows none itself
     weights: str  # SHA-256
-    groups: tuple[int, ...] = ()  # widths of features that share one scale; none: each has its own
+    shares_scale: bool = False  # whether the relative size of features says something
     # What the backbone has measured on the training items: tensors, which are saved beside.
     fitted: Mapping[str, Tensor] = field(default_factory=dict, compare=False)
 
@@ -30,8 +30,7 @@ class Origin:
     def read(cls, said: Mapping[str, Any], fitted: Mapping[str, Tensor] | None = None) -> Origin:
         """From JSON, in which there may be more."""
         found = {name: said[name] for name in cls._names() if name in said}
-        shapes = {name: tuple(found.get(name, ())) for name in ("shape", "groups")}
-        return cls(**found | shapes, fitted=fitted or {})
+        return cls(**found | {"shape": tuple(found["shape"])}, fitted=fitted or {})
 
     def plain(self) -> dict[str, Any]:
         """For JSON: all but the tensors, of which `weights` is a digest."""
@@ -62,7 +61,7 @@ class MadeFeatures:
     @property
     def statistics(self) -> Statistics:
         found = self.features.statistics
-        return in_groups(found, self.origin.groups) if self.origin.groups else found
+        return shared_scale(found) if self.origin.shares_scale else found
 
     def __getitem__(self, index: Index) -> MadeFeatures:
         source = None if self.source is None else self.source[index]

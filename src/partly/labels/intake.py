@@ -17,13 +17,15 @@ import scipy.sparse as sp
 from partly.errors import LabelError, listing
 from partly.labels.matrix import Codes, Matrix, Ternary, gathered, scattered
 from partly.labels.names import Names, checked_ids, checked_names, is_missing
+from partly.labels.spellings import SPELLINGS, meaning_of
 
 Meaning = Mapping[int, int]  # the caller's number -> +1 yes, -1 no, 0 unknown
 
 CONSTRUCTORS = (
     "Say what the numbers mean by the constructor: Labels.from_nan (1 yes, 0 no, NaN unknown), "
     "Labels.from_ternary (+1 yes, -1 no, 0 unknown), Labels.from_positives (1 yes, 0 unknown), "
-    "Labels.from_full (1 yes, 0 no, nothing unknown) or Labels.from_entries (long form)."
+    "Labels.from_full (1 yes, 0 no, nothing unknown), Labels.from_entries (long form) or Labels.from_tags (lists of "
+    "label names)."
 )
 
 
@@ -34,9 +36,13 @@ def read(
     names: Iterable[object] | None,
     ids: Iterable[object] | None,
     missing: bool = False,
+    spellings: Iterable[object] = (),
 ) -> tuple[Matrix, Names, Names | None]:
-    """The ternary matrix, names and ids of what the caller gave. `missing`: NaN, None and NA are unknown."""
+    """The ternary matrix, names and ids of what the caller gave. `missing`: NaN, None and NA are unknown, and so are
+    the caller's own `spellings`."""
     values, shape, own_names, own_ids = _opened(a, where)
+    if spellings:
+        values = _without(values, list(spellings), where)
     names, ids = own_names if names is None else names, own_ids if ids is None else ids
     names = checked_names(range(shape[1]) if names is None else names, shape[1])
     ids = None if ids is None else checked_ids(ids, shape[0])
@@ -66,6 +72,8 @@ def one_label(y: Any) -> Any:
 
 def _telling(wrong: list[Any]) -> str:
     """What numbers that are all of one kind tell of where they come from, and the way out."""
+    if all(isinstance(value, str) for value in wrong):
+        return f"Texts may be {SPELLINGS}. Others that mean unknown: Labels.from_nan(..., missing=[{wrong[0]!r}]). "
     plain = [float(value) if isinstance(value, int | float | np.number) else np.inf for value in wrong]
     if all(0 < value < 1 for value in plain):
         return (
@@ -115,6 +123,11 @@ def read_entries(
     ids: Names | None,
 ) -> Matrix:
     """The ternary matrix of long form, 1 yes and 0 no; dense where that is small or takes no more memory."""
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+        raise LabelError(
+            f"Labels.from_entries: values must be a list with 1 (yes) or 0 (no) for each entry; got {values!r:.60}. "
+            "If all entries are yes: values=[1] * len(items)."
+        )
     values = array(values if hasattr(values, "__len__") else list(values), "Labels.from_entries")
     if not values.shape == rows.shape == columns.shape:
         raise LabelError(
@@ -176,7 +189,9 @@ def read_changes(
 def ternary(values: npt.NDArray[Any], meaning: Meaning, missing: bool) -> tuple[Ternary, npt.NDArray[np.bool_]]:
     """(what the values mean, where they mean nothing), both of the shape of `values`."""
     if values.dtype.kind == "O":
-        values = np.array([_number(value) for value in values.flat], float).reshape(values.shape)
+        number_of: dict[int, float] = {entry: number for number, entry in meaning.items() if entry}
+        number_of |= {0: np.nan} if missing else {}
+        values = np.array([_number(value, number_of) for value in values.flat], float).reshape(values.shape)
     z = np.zeros(values.shape, np.int8)
     bad = ~np.isnan(values) if missing and values.dtype.kind == "f" else np.ones(values.shape, bool)
     for number, entry in meaning.items():
@@ -196,7 +211,8 @@ def array(a: Any, where: str) -> npt.NDArray[Any]:
             values = a.to_numpy(dtype=float, na_value=np.nan)  # pandas' nullable numbers
         elif hasattr(a, "to_numpy") and hasattr(a, "type"):  # Arrow
             a = a.cast("int8") if str(a.type) == "bool" else a
-            values = a.to_numpy(zero_copy_only=False)
+            encoded = str(a.type).startswith("dictionary")  # whose nulls `to_numpy` turns into words
+            values = np.array(a.to_pylist(), object) if encoded else a.to_numpy(zero_copy_only=False)
         else:
             values = np.asarray(a.detach().cpu() if hasattr(a, "detach") else a)
     except (TypeError, ValueError, RuntimeError) as error:
@@ -224,9 +240,8 @@ def _opened(a: Any, where: str) -> tuple[Any, tuple[int, int], Iterable[object] 
         values: Any = _without_duplicates(a, where)
         return values, values.shape, None, None
     if hasattr(a, "iloc") and hasattr(a, "columns"):  # pandas
-        counted = type(a.index).__name__ == "RangeIndex" and a.index.start == 0 and a.index.step == 1
         columns = [a.iloc[:, j] for j in range(a.shape[1])]
-        return columns, a.shape, list(a.columns), None if counted else list(a.index)
+        return columns, a.shape, list(a.columns), index_of(a)
     if hasattr(a, "__arrow_c_stream__") and hasattr(a, "columns"):  # Arrow, and what speaks its protocol
         import pyarrow as pa
 
@@ -238,6 +253,15 @@ def _opened(a: Any, where: str) -> tuple[Any, tuple[int, int], Iterable[object] 
             f"{where}: labels must be a matrix, items x labels; got {values.ndim} dimensions, shape {values.shape}."
         )
     return values, values.shape, None, None
+
+
+def index_of(table: Any) -> list[object] | None:
+    """The index of a table or column of pandas; None where there is none, or a plain range, which is no id."""
+    if not (hasattr(table, "iloc") and hasattr(table, "index")):
+        return None
+    index = table.index
+    counted = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+    return None if counted else list(index)
 
 
 def _without_duplicates(a: Any, where: str) -> Any:
@@ -260,9 +284,47 @@ def _without_duplicates(a: Any, where: str) -> Any:
     return values
 
 
-def _number(value: Any) -> float:
-    """An object as a number: NaN where it is missing, infinite where it means nothing in any constructor."""
+def _without(values: Any, spellings: list[object], where: str) -> Any:
+    """The same values, NaN where they are one of the caller's own spellings of unknown."""
+    words = {str(spelling).strip().lower() for spelling in spellings}
+    numbers_of = {float(word) for word in words if _is_number(word)}
+
+    def cleared(part: Any) -> Any:
+        cells = array(part, where)
+        if cells.dtype.kind != "O":
+            return np.where(np.isin(cells, list(numbers_of)), np.nan, cells)
+        cells = cells.copy()
+        cells[np.reshape([is_spelling(cell) for cell in cells.flat], cells.shape)] = np.nan
+        return cells
+
+    def is_spelling(cell: Any) -> bool:
+        return str(cell).strip().lower() in words or (_is_number(cell) and float(cell) in numbers_of)
+
+    if isinstance(values, list):
+        return [cleared(column) for column in values]
+    if isinstance(values, sp.csr_array):
+        return sp.csr_array((cleared(values.data), values.indices, values.indptr), shape=values.shape)
+    return cleared(values)
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _number(value: Any, number_of: Mapping[int, float]) -> float:
+    """An object as a number: NaN where it is missing, infinite where it means nothing in any constructor. Words such as
+    yes and NA become the number that means the same to the constructor."""
     if is_missing(value):
         return np.nan
+    if isinstance(value, str):
+        word = value.strip()
+        if word in ("1", "1.0", "0", "0.0", "-1", "-1.0"):
+            return float(word)
+        meant = meaning_of(word)
+        return np.inf if meant is None else float(number_of.get(meant, np.inf))
     real = isinstance(value, numbers.Real | np.bool_)
     return float(value) if real and -1 <= value <= 1 else np.inf

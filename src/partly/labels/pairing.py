@@ -7,9 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from partly.errors import LabelError, listing
+from partly.labels.names import Names
 from partly.labels.three_valued import Labels, as_labels
+
+TRAINING, SCORED = "labels of training", "scores"  # what columns are matched with
 
 
 def paired(count: int, y: Any, names: tuple[str, ...] | None = None, what: str = "Y", beside: Any = None) -> Labels:
@@ -24,13 +28,48 @@ def paired(count: int, y: Any, names: tuple[str, ...] | None = None, what: str =
         )
     if not labels.shape[1]:
         raise LabelError("There are no labels to learn (0 columns).")
-    if names is not None and not _agree(names, labels.names):
-        raise LabelError(
-            f"{what.capitalize()} has other labels than training, or in another order."
-            f"\n  training, {len(names)}: {', '.join(names[:9])}"
-            f"\n  {what}, {labels.shape[1]}: {', '.join(labels.names[:9])}"
-        )
+    if names is not None:
+        labels = in_label_order(labels, names, what)
     return matched(labels, beside, what, indexed=has_index(y))
+
+
+def in_label_order(labels: Labels, names: Names, what: str = "Y", of: str = TRAINING) -> Labels:
+    """Return the labels with their columns in the order of `names`, matched by name.
+
+    Names that were not given are positions, and match any names of that number. Labels that are missing or not among
+    `names` are refused.
+    """
+    order = column_order(labels.names, names, what, of)
+    return labels if order is None else labels.mapped(lambda z, _: z[:, order], names)
+
+
+def table_in_label_order(table: Any, names: Names, what: str, of: str = TRAINING) -> Any:
+    """Return a pandas table of values per label with its columns in the order of `names`; anything else as it is."""
+    if not hasattr(table, "iloc") or getattr(table, "ndim", 0) != 2 or table.shape[1] != len(names):
+        return table
+    order = column_order(tuple(map(str, table.columns)), names, what, of)
+    return table if order is None else table.iloc[:, order]
+
+
+def column_order(own: Names, names: Names, what: str, of: str) -> npt.NDArray[np.int64] | None:
+    """Return the positions in `own` of each of `names`; None where the order is the same or position counts."""
+    if own == names:
+        return None
+    missing, extra = ([name for name in a if name not in set(b)] for a, b in ((names, own), (own, names)))
+    if not missing and not extra:
+        at = {name: j for j, name in enumerate(own)}
+        return np.array([at[name] for name in names], np.int64)
+    unnamed = any(group == tuple(map(str, range(len(group)))) for group in (own, names))
+    if unnamed and len(own) == len(names):
+        return None
+    if unnamed:
+        raise LabelError(f"{what} has {len(own)} labels, and there are {len(names)} {of}.")
+    told = "".join(
+        f"\n{heading}, {len(group)}:" + listing(map(repr, group), len(group))
+        for heading, group in (("missing", missing), (f"not among the {of}", extra))
+        if group
+    )
+    raise LabelError(f"{what} does not match the {of} by name:{told}\nGive the same labels; their order is free.")
 
 
 def matched(labels: Labels, beside: Any, what: str = "Y", indexed: bool = False) -> Labels:
@@ -70,8 +109,3 @@ def _unmatched(ids: Sequence[str], strange: Sequence[str], what: str) -> str:
         + listing(map(repr, strange), len(strange))
         + "\nGive both the same ids; or none, if the rows are in the same order: X.reset_index(drop=True)."
     )
-
-
-def _agree(names: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Names that nobody gave are positions: they agree with any names of that number."""
-    return len(names) == len(others) and (names == others or tuple(map(str, range(len(names)))) in (names, others))

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from partly.errors import DataError, listing
 from partly.labels.matrix import Matrix, Ternary, blocks
-from partly.labels.pairing import has_index, matched
+from partly.labels.pairing import SCORED, has_index, in_label_order, matched
 from partly.labels.three_valued import Labels, as_labels
 
 Scores = npt.NDArray[Any]
@@ -25,9 +25,13 @@ DIVERGED = "A network that diverged gives NaN: look at its loss and at its input
 
 
 def checked(scores: Any, labels: Any, known_only: bool = False) -> tuple[KnownScores, Labels]:
-    """known_only: of who looks at known entries alone, and so takes blocks of rows too, one after the other, and what
-    `at_known` made of such."""
+    """Return scores as an array, and labels in the order of their rows and, where both have names, of their columns.
+
+    known_only: the caller looks at known entries alone, so blocks of rows and the result of `at_known` will do.
+    """
     labels = matched(as_labels(labels, "labels"), scores, "labels", has_index(labels))
+    if has_index(scores) and hasattr(scores, "columns"):
+        labels = in_label_order(labels, tuple(map(str, scores.columns)), "labels", SCORED)
     if known_only and isinstance(scores, Iterator):
         scores = at_known(in_order(scores), labels)
     scores = scores if known_only and is_sparse(scores) else as_array(scores)

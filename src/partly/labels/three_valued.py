@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from partly.errors import LabelError
-from partly.labels import intake
+from partly.labels import intake, tag_rows
 from partly.labels.intake import CONSTRUCTORS
 from partly.labels.matrix import Matrix, Ternary, blocks, changed, dense, frozen, mapped, positions
 from partly.labels.names import Names, checked_ids, checked_names, coded
@@ -61,8 +61,13 @@ class Labels:
     # ---------------------------------------------------------------- constructors
 
     @classmethod
-    def from_nan(cls, a: Any, *, names: Words | None = None, ids: Words | None = None) -> Labels:
+    def from_nan(
+        cls, a: Any, *, names: Words | None = None, ids: Words | None = None, missing: Iterable[object] = ()
+    ) -> Labels:
         """1 yes, 0 no, NaN (or None, NA, null, masked) unknown.
+
+        Texts are read as in files: "1", "yes", "y" and "true", "0", "no", "n" and "false", and "", "NA" and "?" for
+        unknown, in capitals too. Other texts are refused.
 
         Parameters
         ----------
@@ -72,6 +77,8 @@ class Labels:
             Of the labels.
         ids : sequence, optional
             Of the items.
+        missing : sequence, optional
+            Further values that mean unknown, such as [-1] or ["not checked"].
 
         Returns
         -------
@@ -85,7 +92,9 @@ class Labels:
         array([[ 1,  0],
                [-1,  1]], dtype=int8)
         """
-        return cls._of(*intake.read(a, {1: 1, 0: -1}, "Labels.from_nan", names, ids, missing=True))
+        if isinstance(missing, str | bytes):
+            missing = [missing]
+        return cls._of(*intake.read(a, {1: 1, 0: -1}, "Labels.from_nan", names, ids, True, list(missing)))
 
     @classmethod
     def from_ternary(cls, a: Any, *, names: Words | None = None, ids: Words | None = None) -> Labels:
@@ -200,9 +209,73 @@ class Labels:
         >>> partly.Labels.from_entries(["a.jpg", "b.jpg"], ["cat", "dog"], [1, 0])
         Labels(2 items x 2 labels: 1 yes, 1 no, 50.0% unknown)
         """
+        for what, given in (("items", items), ("labels", labels)):
+            if not isinstance(given, Iterable) or isinstance(given, str | bytes):
+                raise LabelError(f"Labels.from_entries: {what} must be a list, one for each entry; got {given!r:.60}.")
         item_ids, rows = coded(items, None if ids is None else checked_ids(ids), "item")
         label_names, columns = coded(labels, None if names is None else checked_names(names), "label")
         return cls.from_codes(rows, columns, values, label_names, item_ids)
+
+    @classmethod
+    def from_tags(
+        cls,
+        rows: Iterable[Any],
+        *,
+        absent: str | None = None,
+        names: Words | None = None,
+        ids: Words | None = None,
+        separator: str | None = None,
+    ) -> Labels:
+        """Tags of each item: a list or a set of label names, or one text such as "cat;dog".
+
+        A tag means yes. What an item's tags do not name is unknown or no: you must say which. A row that is None, NaN
+        or blank means that nothing is known about the item, whatever `absent` says; an empty list means that somebody
+        looked and found nothing.
+
+        Parameters
+        ----------
+        rows : sequence, or a column of a table
+            The tags of each item.
+        absent : "unknown" or "no"
+            What a label is that an item's tags do not name.
+        names : sequence, optional
+            All labels, in order. Without it, the labels are the tags, in the order of first appearance.
+        ids : sequence, optional
+            Of the items; those of the index, where rows are a column of pandas.
+        separator : str, optional
+            What separates the tags of a text. Without it, the only one of ";", "|" and "," that occurs.
+
+        Returns
+        -------
+        Labels
+            Yes where there is a tag.
+
+        Examples
+        --------
+        >>> import partly
+        >>> partly.Labels.from_tags([["cat", "dog"], ["dog"], None], absent="no").ternary()
+        array([[ 1,  1],
+               [-1,  1],
+               [ 0,  0]], dtype=int8)
+        """
+        where = "Labels.from_tags"
+        if absent not in ("unknown", "no"):
+            raise LabelError(
+                f"{where}: absent = {absent!r}. Say what a label is that an item's tags do not name: "
+                "absent='unknown' (nobody may have looked) or absent='no' (the tags are complete)."
+            )
+        items, tags, unseen, count = tag_rows.read_tags(rows, separator, where)
+        words = checked_names(dict.fromkeys(tags) if names is None else names)
+        columns = np.array(tag_rows.positions_of(tags, words, items, where), np.int64)
+        item_ids = intake.index_of(rows) if ids is None else ids
+        item_ids = None if item_ids is None else checked_ids(item_ids, count)
+        said = cls.from_codes(np.array(items, np.int64), columns, np.ones(len(tags), np.int8), words, item_ids, count)
+        if absent == "unknown":
+            return said
+        seen = np.setdiff1d(np.arange(count), unseen)
+        z = said.rows(slice(None)).copy()
+        z[seen] = np.where(z[seen] == 1, 1, -1)
+        return cls._of(z, words, said.given_ids)
 
     @classmethod
     def from_codes(
@@ -285,6 +358,28 @@ class Labels:
         """1 yes, 0 no, NaN unknown; always dense."""
         z = self.rows(slice(None))
         return np.where(z == 0, np.float32("nan"), (z == 1).astype(np.float32))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas table: 1 yes, 0 no, NaN unknown; the ids are its index, the names its columns.
+
+        `Labels.from_nan` reads it back.
+
+        Examples
+        --------
+        >>> import partly
+        >>> labels = partly.Labels.from_ternary([[1, -1, 0]], names=["cat", "dog", "boat"], ids=["a.jpg"])
+        >>> print(labels.to_pandas().to_csv().strip())
+        item,cat,dog,boat
+        a.jpg,1.0,0.0,
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise LabelError(
+                "Labels.to_pandas needs pandas: pip install pandas. Labels.to_nan gives an array."
+            ) from None
+        index = pd.RangeIndex(len(self)) if self._ids is None else pd.Index(self._ids, name="item")
+        return pd.DataFrame(self.to_nan(), index=index, columns=list(self.names))
 
     def column(self) -> Column:
         """For a torch data set: z [L] of each item as an int8 tensor, as `partly.losses` take it."""
@@ -425,4 +520,9 @@ def as_labels(y: Any, where: str = "y") -> Labels:
     """
     if isinstance(y, Labels):
         return y
+    if tag_rows.look_like_tags(y):
+        raise LabelError(
+            f"{where} holds tags, names of labels for each item. Say what a label is that they do not name: "
+            "Labels.from_tags(..., absent='unknown') (nobody may have looked) or absent='no' (the tags are complete)."
+        )
     return Labels._of(*intake.read(intake.one_label(y), {1: 1, 0: -1}, where, None, None, missing=True))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.errors import DataError, listing
+from partly.labels.pairing import table_in_label_order
 from partly.labels.three_valued import Labels
 
 Weights = npt.NDArray[np.float32]
@@ -19,7 +20,7 @@ def checked_weights(given: Any, labels: Labels) -> Weights | None:
     if given is None:
         return None
     try:
-        array = np.asarray(given, np.float64)
+        array = np.asarray(table_in_label_order(given, labels.names, "sample_weight"), np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"sample_weight: should be numbers ({error}).") from None
     count, width = labels.shape

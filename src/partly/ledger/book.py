@@ -119,10 +119,12 @@ class Ledger:
         note: str = "",
         key: str | None = None,
         add_labels: bool = False,
+        skip_repeated: bool = False,
     ) -> int:
         """Statements, one each of (item, label, value): 1 or True yes, 0 or False no, None or NaN cannot tell; the
         number of their batch, in which an entry is named once. `add_labels`: names that are not in the vocabulary
-        are added to it, in a batch before; else they are refused."""
+        are added to it, in a batch before; else they are refused. `skip_repeated`: if the last
+        batch of the same source says exactly the same, append nothing and return its number."""
         item_names, item = coded(items, None, "item")
         label_names, label = coded(labels, None, "label")
         z = _ternary(values)
@@ -130,7 +132,7 @@ class Ledger:
             raise LabelError(f"{len(item)} items, {len(label)} labels and {len(z)} values: as many of each are needed.")
         sure = _confidences(confidence, len(z))
         said = Draft(kind, author, run, note, key, item_names, label_names, item, label, z, sure)
-        return self._append(said, add_labels)
+        return self._append(said, add_labels, skip_repeated)
 
     def append_labels(
         self,
@@ -143,19 +145,28 @@ class Ledger:
         key: str | None = None,
         add_labels: bool = False,
         mapping: Mapping[str, str] | None = None,
+        skip_repeated: bool = False,
     ) -> int:
         """All that is known in these labels, and that their items are there. `mapping`: their names for labels -> those
-        of the vocabulary, of which several may be the same: then a yes of one is a yes, and a no takes a no of all."""
+        of the vocabulary, of which several may be the same: then a yes of one is a yes, and a no takes a no of all.
+        `skip_repeated`: as in `append`."""
         names, (row, column, value) = labels.names, labels.entries()
         z = np.where(value == 1, 1, -1).astype(np.int8)
         names, said = _regrouped((row, column, z), names, mapping or {})
         said = _with_silent(len(labels), said)
-        return self._append(Draft(kind, author, run, note, key, labels.ids, names, *said), add_labels)
+        draft = Draft(kind, author, run, note, key, labels.ids, names, *said)
+        return self._append(draft, add_labels, skip_repeated)
 
     def append_ledger(
-        self, other: Ledger, *, mapping: Mapping[str, str] | None = None, add_labels: bool = False
+        self,
+        other: Ledger,
+        *,
+        mapping: Mapping[str, str] | None = None,
+        add_labels: bool = False,
+        skip_repeated: bool = False,
     ) -> list[int]:
-        """What each voice of another ledger says by now, as a batch of that voice: who said it stays known."""
+        """What each voice of another ledger says by now, as a batch of that voice: who said it stays known.
+        `skip_repeated`: as in `append`."""
         history = other._history(None)
         by_last = {one.source: one.number for one in history.batches if one.count and not one.undone_by}
         made = []
@@ -167,10 +178,11 @@ class Ledger:
             here, row = column >= 0, np.searchsorted(found.items, entries.item)
             names, said = _regrouped((row[here], column[here], entries.z[here]), names, mapping or {})
             note, said = f"from {other.store.place.shown}", _with_silent(len(found.names), said)
-            made.append(self._append(Draft(kind, author, run, note, None, found.names, names, *said), add_labels))
+            draft = Draft(kind, author, run, note, None, found.names, names, *said)
+            made.append(self._append(draft, add_labels, skip_repeated))
         return made
 
-    def _append(self, said: Draft, add_labels: bool) -> int:
+    def _append(self, said: Draft, add_labels: bool, skip_repeated: bool) -> int:
         check_source(said.kind, said.author, said.run)
         plain_text("author, run, note or key", [said.author, said.run, said.note, said.key or ""])
         plain_text("items", said.items)
@@ -178,6 +190,8 @@ class Ledger:
         with self.store.writing() as connection:
             history = fetching.structure(self.store, connection)
             there = recording.by_key(self.store, connection, history.vocabulary, said)
+            if there is None and skip_repeated:
+                there = recording.repeated(self.store, connection, history, said)
             if there is not None:
                 return there
             if add_labels and (new := [name for name in said.labels if name not in history.vocabulary.names]):

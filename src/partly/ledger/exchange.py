@@ -23,7 +23,7 @@ from partly.files import PathLike, writing
 from partly.ledger import fetching, recording
 from partly.ledger.book import Ledger
 from partly.ledger.history import Batch, History, plain_text, replayed
-from partly.ledger.places import Place
+from partly.ledger.places import Place, is_sqlite
 from partly.ledger.store import Store, changes_text
 
 OF_BATCH = [
@@ -47,8 +47,10 @@ ROWS = 1 << 16  # of a Parquet file, at a time
 
 def is_statements(path: PathLike) -> bool:
     """Whether a file is what `export` writes."""
+    if Path(path).suffix.lower() != ".parquet" or is_sqlite(Path(path)):
+        return False
     try:
-        return Path(path).suffix.lower() == ".parquet" and pq.read_schema(path).names == SCHEMA.names
+        return bool(pq.read_schema(path).names == SCHEMA.names)
     except (OSError, ValueError, pa.ArrowException):
         return False
 

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
+import stat
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 from partly.errors import DataError, SettingError, did_you_mean
-from partly.files import PathLike, plain
+from partly.files import PathLike
 
 # A pathlib.Path makes one slash of two, so that one stands for both.
 _SERVER = re.compile(r"(?:postgresql|postgres)(?:\+psycopg)?:/+(?P<rest>.*)", re.DOTALL | re.IGNORECASE)
 _FILE = re.compile(r"sqlite:///(?P<path>.*)", re.DOTALL | re.IGNORECASE)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.]*:/", re.IGNORECASE)
 STATE = ("at", "policy", "models")  # what may be said after the ?
-MAGIC, MARK = b"SQLite format 3\0", b"prtL"  # how every SQLite file begins, and what says that this one is a ledger
+MARK = b"prtL"  # the application id of a SQLite file that holds a ledger
+SMALLEST = 512  # bytes of a page, and so of a database; SQLite takes a file of one byte for an empty one
 
 
 @dataclass(frozen=True)
@@ -97,12 +101,27 @@ def wanted(place: Place) -> dict[str, object]:
 
 
 def is_sqlite(path: Path) -> bool:
-    """By content. Whether it is a ledger is asked when it is opened, so that it can be said what is wrong."""
+    """Tell whether a file is a SQLite database, ledger or not, by its content.
+
+    SQLite itself reads the header. If the process opened and closed the file, POSIX would drop every lock that SQLite
+    holds on it for other threads, and two writers would damage it.
+    """
     try:
-        with plain(path) as file:  # a pipe is not waited for
-            return file.read(len(MAGIC)) == MAGIC
+        found = os.stat(path)
+        if not stat.S_ISREG(found.st_mode) or found.st_size < SMALLEST or not os.access(path, os.R_OK):
+            return False
+        with closing(sqlite3.connect(sqlite_uri(path, "ro"), uri=True, timeout=0)) as connection:
+            connection.execute("PRAGMA application_id").fetchone()
     except (OSError, ValueError):
         return False
+    except sqlite3.Error as error:  # locked, for one, is only what a database can be
+        return error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_NOTADB
+    return True
+
+
+def sqlite_uri(path: Path, mode: str) -> str:
+    """Return the URI of a file: quoted, so that its name cannot add options."""
+    return f"file:{quote(os.path.abspath(path))}?mode={mode}"
 
 
 def refuse_link(path: Path) -> None:

@@ -97,6 +97,28 @@ def by_key(store: Store, connection: Connection, vocabulary: Vocabulary, draft: 
     return int(there.number)
 
 
+def repeated(store: Store, connection: Connection, history: History, draft: Draft) -> int | None:
+    """Return the batch that says exactly the same by the same source, if it counts and is the last of that source; None
+    where there is none. An import is the same whatever its file is called. `history`: at least what takes something
+    back."""
+    if not len(draft.item) or not set(draft.labels) <= set(history.vocabulary.names):
+        return None
+    table, parts = store.tables["batches"], store.tables["statements"]
+    alike = [table.c.kind == draft.kind, table.c.run == draft.run, table.c.size > 0]
+    alike += [table.c.author == draft.author] if draft.kind != "import" else []
+    query = store.sa.select(table.c.author, table.c.number, table.c.size).where(*alike).order_by(table.c.number)
+    gone = {number for one in history.batches if not one.undone_by for number, _, _ in one.taken_back}
+    newest = {row.author: row for row in connection.execute(query) if row.number not in gone}
+    size = len(np.unique(_flat(draft)[draft.label >= 0]))
+    found = [row.number for row in newest.values() if row.size == size]
+    columns = _numbered(store, connection, history.vocabulary, draft) if found else ()
+    for number in sorted(found, reverse=True):
+        digests = store.sa.select(parts.c.digest).where(parts.c.batch == number).order_by(parts.c.part)
+        if [part["digest"] for part in _parts(number, *columns)] == list(map(bytes, connection.scalars(digests))):
+            return int(number)
+    return None
+
+
 def free_label(history: History) -> int:
     """The number of the next label: none is ever given twice, though its adding be taken back."""
     numbers = (number for one in history.batches for change in one.changes for number, _ in change.new)

@@ -15,19 +15,19 @@ import hashlib
 import json
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from partly.errors import DataError
-from partly.ledger.places import MAGIC, MARK, Place, refuse_link
+from partly.ledger.migrations import LEDGER_STEPS, Schema, migrate, stamp
+from partly.ledger.places import MARK, Place, refuse_link, sqlite_uri
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, MetaData
 
-FORMAT = 1
 PART = 1 << 14  # statements in a row
 WAIT = 120.0  # seconds for which a writer waits for others
 BLOBS = ("items", "labels", "answers", "confidences")
@@ -102,7 +102,8 @@ class Store:
 
     def __init__(self, place: Place, create: bool = False) -> None:
         self.place, self.sa = place, library()
-        self.tables = tables().tables
+        self.schema = Schema("format", "the tables of the ledger", tables(), LEDGER_STEPS)
+        self.tables = self.schema.metadata.tables
         self.forget()
         self.engine: Engine = _file(self.sa, place, create) if place.file else _server(self.sa, place)
         if not create:
@@ -148,14 +149,12 @@ class Store:
     @contextmanager
     def creating(self) -> Iterator[Connection]:
         """The tables of a new ledger, and all that is written within this: there as a whole or not at all."""
-        about = {"kind": "partly ledger", "format": str(FORMAT)}
         with self.writing() as connection:
             if self.sa.inspect(connection).get_table_names():
                 raise DataError(f"{self.place.shown}: there is something in it already. Choose another place.")
-            self.tables["about"].metadata.create_all(connection)
-            connection.execute(
-                self.tables["about"].insert(), [{"name": name, "value": value} for name, value in about.items()]
-            )
+            self.schema.metadata.create_all(connection)
+            connection.execute(self.tables["about"].insert().values(name="kind", value="partly ledger"))
+            stamp(self, connection, self.schema)
             if self.place.file is not None:
                 connection.exec_driver_sql(f"PRAGMA application_id = {int.from_bytes(MARK)}")
             yield connection
@@ -177,12 +176,11 @@ class Store:
             said = dict(map(tuple, connection.execute(self.sa.select(about.c.name, about.c.value))))
         if said.get("kind") != "partly ledger":
             raise DataError(f"{refusal} (its table 'about' does not say so). Make one: partly ledger init.")
-        if said.get("format") != str(FORMAT):
-            raise DataError(
-                f"{self.place.shown}: is a ledger of format {said.get('format')!r}, and this version reads {FORMAT}. "
-                "Take the version of partly that wrote it."
-            )
-        lost = sorted(set(self.tables) - there)
+        if "format" not in said:
+            raise DataError(f"{self.place.shown}: damaged, its table 'about' names no format. Restore a copy.")
+        migrate(self, self.schema)
+        with self.reading() as connection:
+            lost = sorted(set(self.tables) - set(self.sa.inspect(connection).get_table_names()))
         if lost:
             raise DataError(f"{self.place.shown}: damaged, tables are missing: {', '.join(lost)}. Restore a copy.")
 
@@ -220,23 +218,23 @@ def changes_text(changes: Sequence[Any]) -> str:
 
 
 def _file(sa: Any, place: Place, create: bool) -> Engine:
-    """SQLite by a function that opens the file, and not by a URL made of its name: no name can say more than itself."""
+    """Make an engine for a file. Only SQLite ever opens it: when a process closes any descriptor of a file, POSIX drops
+    all locks that the process holds on it, also those of a transaction in another thread."""
     path = place.file
     assert path is not None
-    refuse_link(path)
     try:
+        refuse_link(path)
         if create:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666))
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            begins = file.read(100)
-    except (OSError, ValueError) as error:
+            with closing(sqlite3.connect(sqlite_uri(path, "rwc"), uri=True)):
+                pass  # the file is there now, and empty
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise OSError("it is no plain file")
+    except (OSError, ValueError, sqlite3.Error) as error:
         told = f"{path}: cannot be opened ({getattr(error, 'strerror', None) or error})."
         if isinstance(error, FileNotFoundError) and not create:
             raise NothingThere(f"{told} Make one: partly ledger init {path}") from None
         raise DataError(told) from None
-    if begins and not begins.startswith(MAGIC):
-        raise DataError(f"{path}: is no SQLite database, or its beginning is damaged; nothing was changed.")
-    name = f"file:{quote(os.path.abspath(path))}?mode=rw"
+    name = sqlite_uri(path, "rw")
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(name, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
@@ -277,7 +275,9 @@ def _reason(words: str) -> str:
     """In words of ours where something is to be done about it."""
     if "locked" in words:
         return f"others have been writing for {WAIT:.0f} s ({words}). Nothing was changed; try again."
-    if "malformed" in words or "not a database" in words or "corrupt" in words:
+    if "not a database" in words:
+        return "is no SQLite database, or its beginning is damaged; nothing was changed."
+    if "malformed" in words or "corrupt" in words:
         return f"damaged ({words}). Restore a copy; `sqlite3 FILE .recover` may save what is left."
     if "readonly" in words or "read-only" in words or "unable to open" in words:
         return f"cannot be written ({words}). Nothing was changed."

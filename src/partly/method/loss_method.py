@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from partly.clock import Clock
+from partly.errors import Diverged
 from partly.method.base import Method
 from partly.method.task import Task
 from partly.pool import Batch
@@ -36,12 +38,32 @@ class LossMethod(Method):
         self.timed = "clock" in inspect.signature(loss).parameters
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
-        given = (self.network(batch.x, batch.z), batch.z, *((clock,) if self.timed else ()))
-        loss = batch.weighed(self.loss(*given, **self.settings)).mean()
+        logits = self.network(batch.x, batch.z)
+        logits.retain_grad()
+        loss = batch.weighed(self.loss(logits, batch.z, *((clock,) if self.timed else ()), **self.settings)).mean()
         penalty = self.penalty()
         loss = loss if penalty is None else loss + penalty
         self.step(loss, clock, self.optimiser)
-        return {"loss": loss.item()}
+        value = loss.item()
+        if not math.isfinite(value) or (logits.grad is not None and not logits.grad.isfinite().all()):
+            self._refuse_formula(value, logits.detach(), clock)
+        return {"loss": value}
+
+    def _refuse_formula(self, value: float, logits: Tensor, clock: Clock) -> None:
+        """Name the loss where it makes something that is not finite of finite logits; else the network has diverged,
+        which the loop says."""
+        if not logits.isfinite().all():
+            return
+        code = getattr(inspect.unwrap(self.loss), "__code__", None)
+        place = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
+        name = self.loss.__module__.rpartition(".")[2].replace("_", "-")
+        found = f"The loss of {name}{place} is {value}" if not math.isfinite(value) else ""
+        found = found or f"The gradient of the loss of {name}{place} is not finite"
+        raise Diverged(
+            f"{found} in epoch {clock.epoch + 1}, step {clock.step + 1}, though the logits are finite, from "
+            f"{logits.min():.3g} to {logits.max():.3g}. Look at its formula for a logarithm or a division of 0; "
+            "torch.where does not keep NaN out of gradients. If the logits are far from 0, lower lr."
+        )
 
     def weighs(self) -> str:
         """By what the loss gives of one item, at the beginning and at the end: a value for each entry, or one for the

@@ -75,7 +75,7 @@ def featured(items: Items, backbone: str, settings: dict[str, Any], device: str 
     measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
     body = nn.Sequential(Standardise(measured, items.shape), made)
     kept = None if made.normalises else (measured.mean.tolist(), measured.scale.tolist())
-    origin = Origin(items.kind, items.shape, backbone, settings, kept, _digest(body), made.groups, made.fitted())
+    origin = Origin(items.kind, items.shape, backbone, settings, kept, _digest(body), made.shares_scale, made.fitted())
     return Featured(items, body.to(device), origin, made.width)
 
 

@@ -140,7 +140,7 @@ class Standardise(nn.Module):
         super().__init__()
         mean, scale = measured.mean, measured.scale
         # A constant feature says nothing: it becomes 0, not noise divided by almost nothing.
-        inverse = torch.where(scale > 1e-6 * mean.abs().clamp(min=1e-12), 1.0 / scale, 0.0)
+        inverse = torch.where(scale > 1e-6 * mean.abs().clamp(min=1e-24), 1.0 / scale, 0.0)
         places = (-1, *[1] * (len(shape) - 1))
         self.register_buffer("mean", mean.view(places).float())
         self.register_buffer("inverse_scale", inverse.view(places).float())

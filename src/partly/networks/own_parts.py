@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor, nn
 
+from partly.catalogue import is_installed
 from partly.errors import SettingError
 
 OWN = "own:"
@@ -108,6 +109,21 @@ def tried(module: nn.Module, x: Tensor, place: str) -> Tensor:
     return found
 
 
+def source_digest(name: str) -> str:
+    """SHA-256 of the source of the class or function behind this name; empty where it is installed or has no file."""
+    part = _GIVEN.get(name)
+    try:
+        kind: Any = _class(part)
+        installed = is_installed(inspect.getfile(kind))
+        return "" if installed else hashlib.sha256(inspect.getsource(kind).encode()).hexdigest()
+    except (OSError, TypeError):  # made in a session without a file
+        return ""
+
+
+def _class(part: Any) -> Any:
+    return type(part) if isinstance(part, nn.Module) else inspect.unwrap(part)
+
+
 def _kind(part: Any) -> str:
-    kind = type(part) if isinstance(part, nn.Module) else inspect.unwrap(part)
+    kind = _class(part)
     return str(getattr(kind, "__qualname__", type(kind).__qualname__))

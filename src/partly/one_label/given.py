@@ -13,6 +13,8 @@ import scipy.sparse as sp
 from partly.errors import DataError, LabelError, SettingError, did_you_mean, listing
 from partly.items import is_items
 from partly.labels import Labels
+from partly.labels.names import Names
+from partly.labels.pairing import table_in_label_order
 from partly.labels.weights import Weights
 from partly.one_label.binary import Take
 from partly.one_label.entries import RULES, Entries, Positions, entries_of
@@ -32,12 +34,12 @@ class Told:
 
     @classmethod
     def checked(
-        cls, weight: Any, pseudo: Any, scores: Any, shape: tuple[int, int], sample: Weights | None = None
+        cls, weight: Any, pseudo: Any, scores: Any, count: int, names: Names, sample: Weights | None = None
     ) -> Told:
         return cls(
-            float(weight) if np.ndim(weight) == 0 else matrix(weight, shape, "weight_unknown", 0.0, np.inf),
-            None if pseudo is None else matrix(pseudo, shape, "pseudo_labels", 0.0, 1.0, missing=True),
-            None if scores is None else matrix(scores, shape, "scores"),
+            float(weight) if np.ndim(weight) == 0 else matrix(weight, count, names, "weight_unknown", 0.0, np.inf),
+            None if pseudo is None else matrix(pseudo, count, names, "pseudo_labels", 0.0, 1.0, missing=True),
+            None if scores is None else matrix(scores, count, names, "scores"),
             sample,
         )
 
@@ -73,11 +75,18 @@ class Told:
 
 
 def matrix(
-    values: Any, shape: tuple[int, int], what: str, low: float = -np.inf, high: float = np.inf, missing: bool = False
+    values: Any,
+    count: int,
+    names: Names,
+    what: str,
+    low: float = -np.inf,
+    high: float = np.inf,
+    missing: bool = False,
 ) -> Floats:
-    """Numbers [N, L] from low to high, or an error that says where they are not."""
+    """Numbers [N, L] from low to high, columns matched by name, or an error that says where they are not."""
+    shape = (count, len(names))
     try:
-        array = np.asarray(values, np.float64)
+        array = np.asarray(table_in_label_order(values, names, what), np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{what}: should be numbers, items x labels ({error}).") from None
     if array.shape != shape:

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from partly import calling
 from partly.errors import LabelError
-from partly.items import Items
+from partly.items import Items, conditioned, conditioned_like
 from partly.labels import Hierarchy, Labels
 from partly.labels.hierarchy import as_hierarchy
 from partly.labels.weights import Weights
@@ -20,8 +20,7 @@ from partly.processes.launched import launched
 from partly.report.bar import watcher
 from partly.run.cross_fitting import check_folds, cross_fit
 from partly.run.feature_cache import made_once
-from partly.run.fitting import Fitted, calibrate, fit
-from partly.run.folder import read_description
+from partly.run.fitting import Fitted, calibrate, fit, load
 from partly.run.memory import entry_memory
 from partly.run.recipe import OPEN, Recipe, complete, within_budget
 from partly.run.starting import sources_of, warm_start
@@ -79,7 +78,7 @@ class Asked:
         calling.check(self.calibrate, self.thresholds)
         if self._parts is not None:
             check_folds(self._parts, *labels.shape)
-        return recipe.shown(x), labels, recipe, reason
+        return conditioned(recipe.shown(x)), labels, recipe, reason
 
     def train(
         self,
@@ -100,9 +99,10 @@ class Asked:
             how |= {"weights": weights}
             start = None
             if start_from is not None:
-                before = read_description(Path(start_from))["labels"]
-                sources = sources_of(labels.names, before, heirs, self.hierarchy)
-                start = warm_start(Path(start_from), recipe, x, labels, sources)
+                before = load(Path(start_from))
+                x = conditioned_like(x, before.method.task.items)  # its first layer comes along
+                sources = sources_of(labels.names, before.names, heirs, self.hierarchy)
+                start = warm_start(before, recipe, x, labels, sources)
             fitted = fit(recipe, x, labels, validation=validation, start=start, **how)
             if self._parts is not None and not fitted.crosses:
                 fitted.out_of_fold = cross_fit(recipe, x, labels, self._parts, **how)

@@ -75,10 +75,10 @@ def _named(items: Items, backbone: str | None) -> str:
 
 
 def made_once(items: Items, asked: Mapping[str, Any], device: str = "cpu", beside: Items | None = None) -> Items:
-    """What a backbone makes of items, the default one where none is named, if it is frozen as a whole: then it makes the
-    same of an item every time, and what is learned from are features. Else the items themselves: pictures that are to
-    be changed at random, for one, or of which a head wants the maps. A module of the caller's own is not ours to keep,
-    and stays in the network. beside: training items that were made so, whose backbone makes features of these too."""
+    """Return the features that a backbone makes of items, the default one where none is named, if it is frozen as a
+    whole: it then makes the same of an item every time. Else return the items: pictures that are augmented, for one, or
+    of which a head takes the maps. A module of the caller's own stays in the network. beside: training items that were
+    made so, whose backbone makes features of these too."""
     origin = None if beside is None else origin_of(beside)
     if beside is not None and origin is not None and items.kind != "features":
         return remembered(Featured(shown_at(items, origin), body_of(origin, device), origin, beside.shape[0]))
@@ -97,6 +97,11 @@ def remembered(made: Featured) -> MadeFeatures:
     folder.parent.mkdir(parents=True, exist_ok=True)
     _make(made, [], folder, SAVE_SECONDS)
     return MadeFeatures(map_npy(folder / ARRAY), made.origin, made.source)
+
+
+def computed_once(items: Items) -> Items:
+    """Return these items; features that would be made again for every batch come from the cache instead."""
+    return remembered(items) if isinstance(items, Featured) else items
 
 
 def _make(

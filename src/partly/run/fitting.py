@@ -20,7 +20,7 @@ from partly.calling.sigmoid import sigmoid
 from partly.checkpoint import IDS
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError
-from partly.items import Absent, Items, Origin, in_order, origin_of, shown_as
+from partly.items import Absent, Conditioning, Items, Origin, as_trained, conditioned, in_order, origin_of, shown_as
 from partly.labels import Labels, scored
 from partly.labels.weights import Weights
 from partly.method import Method
@@ -118,7 +118,7 @@ class Fitted:
             return Featured(items, self.body, origin, self.method.task.items.shape[0])
         items = in_order(items, self.method.task.items.names)
         self._check_items(items)
-        return items
+        return as_trained(items, self.method.task.items)
 
     def shown(self, items: Items) -> Items:
         """Pictures at the size at which the model, or what makes its features, looks at them."""
@@ -214,10 +214,10 @@ def fit(
     `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
     beliefs; `keep_entries`: so that this one can be such a start. `keep_last`: so that `Fitted.as_last` can be asked.
     """
-    items = recipe.shown(items)
+    items = conditioned(recipe.shown(items))
     recipe.check_validation(validation is not None)
     if validation is not None:
-        validation = Validation(shown_as(validation.items, items), validation.labels)
+        validation = Validation(as_trained(validation.items, items), validation.labels)
     check_memory(recipe, items, labels, validation, copies=(folder is None) + (start is not None))
     if validation is not None:
         validation.items.statistics  # noqa: B018, refuses what is not finite, in the pass that makes their digest
@@ -302,7 +302,9 @@ def load(folder: Path, **given: Part) -> Fitted:
         count, *shape = data["shape"]
         names = None if description["features"] is None else tuple(description["features"])
         origin = Origin.read(data["made_of"], _fitted_backbone(tensors)) if "made_of" in data else None
-        absent, labels = Absent(data["kind"], tuple(shape), count, names, origin), tuple(description["labels"])
+        conditioning = Conditioning.from_json(data["conditioning"]) if "conditioning" in data else None
+        absent = Absent(data["kind"], tuple(shape), count, names, origin, conditioning)
+        labels = tuple(description["labels"])
         method = recipe.build(absent, len(labels), names=labels)
         try:
             method.load_state({name: tensors[name] for name in tensors if name.startswith("method.")})

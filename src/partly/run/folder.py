@@ -21,14 +21,14 @@ import torch
 from torch import Tensor
 
 import partly
-from partly import checkpoint, files
+from partly import checkpoint, files, methods
 from partly.calling import Calibration
 from partly.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
 from partly.errors import CheckpointError, listing
-from partly.items import Items, origin_of
+from partly.items import Items, conditioning_of, origin_of
 from partly.labels import Labels
 from partly.labels.weights import Weights
-from partly.networks.own_parts import OWN
+from partly.networks.own_parts import OWN, source_digest
 from partly.run import schema
 from partly.run.recipe import Recipe
 from partly.training import Validation, progress_of
@@ -56,6 +56,7 @@ def describe(
         "partly": partly.__version__,
         "recipe": asdict(recipe),
         **_to_be_given(recipe),
+        **_sources(recipe),
         **_files_named(recipe),
         "labels": list(labels.names),
         "features": None if items.names is None else list(items.names),
@@ -67,6 +68,7 @@ def describe(
             "known": known,
             **({} if weights is None else {"weights_sha256": digest(torch.tensor(weights))}),
             **_made_of(items),
+            **_conditioned(items),
             "known_by_label": {"yes": yes.tolist(), "no": no.tolist()},
         },
         "validation": held_out,
@@ -80,12 +82,27 @@ def _made_of(items: Items) -> dict[str, Any]:
     return {} if origin is None else {"made_of": origin.plain()}
 
 
+def _conditioned(items: Items) -> dict[str, Any]:
+    """How features are brought into the range of float32, where they have to be."""
+    conditioning = conditioning_of(items)
+    return {} if conditioning is None else {"conditioning": conditioning.to_json()}
+
+
 def _to_be_given(recipe: Recipe) -> dict[str, Any]:
     """Which parts of the network are the caller's own, so that somebody who finds the folder knows what is missing."""
     own = {part: getattr(recipe, part) for part in ("backbone", "head")}
     own = {part: name for part, name in own.items() if name is not None and name.startswith(OWN)}
     words = "only the weights of {} are here; give it again to load: Classifier.load(folder, {}=...)"
     return {"to_be_given": {part: words.format(name, part) for part, name in own.items()}} if own else {}
+
+
+def _sources(recipe: Recipe) -> dict[str, Any]:
+    """SHA-256 of the source of what is not part of the package: it decides the run as the settings do."""
+    found = {f"method {recipe.method}": methods.find(recipe.method).source_sha256}
+    own = (recipe.backbone, recipe.head)
+    found |= {name: source_digest(name) for name in own if name is not None and name.startswith(OWN)}
+    found = {name: digest for name, digest in found.items() if digest}
+    return {"sources": found} if found else {}
 
 
 def _files_named(recipe: Recipe) -> dict[str, Any]:
@@ -189,7 +206,8 @@ def decides(description: dict[str, Any]) -> dict[str, Any]:
     flat |= {f"data.{key}": description["data"][key] for key in ("kind", "shape", "sha256", "labels_sha256")}
     flat |= {"data.weights_sha256": description["data"].get("weights_sha256")}
     flat |= {f"validation.{key}": value for key, value in (description["validation"] or {}).items()}
-    flat |= {f"files.{key}": value for key, value in description.get("files", {}).items()}
+    for part in ("files", "sources"):
+        flat |= {f"{part}.{key}": value for key, value in description.get(part, {}).items()}
     flat |= {f"asks.{key}": value for key, value in description.get("asks", {}).items()}
     return flat | {key: description.get(key) for key in ("labels", "format", "start")}
 

@@ -46,8 +46,10 @@ def reasons(fitted: Fitted, items: Items, labels: Labels, item: int, label: int,
     found["called"] = "yes" if found["called"] else "no"
     found["given"] = SAID.get(int(labels.rows(np.array([item]))[0, label]), "unknown")
     if items.kind == "features":
-        found["features"] = _features(fitted, items, item, label, logit, most)
-        found["neighbours"] = _neighbours(items, labels, item, label, most)
+        seen = fitted.seen(items)
+        values = items.take(slice(item, item + 1))[0].tolist()  # as they were given
+        found["features"] = _features(fitted, seen, values, item, label, logit, most)
+        found["neighbours"] = _neighbours(seen, labels, item, label, most)
     if own is not None:
         told = own(item, label, Pool(fitted.seen(items), labels))
         found["paths"] = [
@@ -63,20 +65,26 @@ def reasons(fitted: Fitted, items: Items, labels: Labels, item: int, label: int,
     return found
 
 
-def _features(fitted: Fitted, items: Items, item: int, label: int, logit: float, most: int) -> list[dict[str, Any]]:
+def _features(
+    fitted: Fitted, items: Items, values: list[float], item: int, label: int, logit: float, most: int
+) -> list[dict[str, Any]]:
     """Those without which the logit would change most."""
     x, usual = items.take(slice(item, item + 1))[0], _usual(items)
     places = torch.nonzero(x != usual).ravel()
     changes = [
-        logit - fitted.logits(things.features(_without(x, usual, part).numpy(), "X", items.names))[:, label]
-        for part in places.split(BLOCK)
+        logit - fitted.logits(_as_seen(_without(x, usual, part), items))[:, label] for part in places.split(BLOCK)
     ]
     falls = np.concatenate([np.empty(0, np.float32), *changes])
     names = items.names or tuple(map(str, range(len(x))))
     return [
-        {"feature": names[int(places[k])], "value": float(x[places[k]]), "adds": float(falls[k])}
+        {"feature": names[int(places[k])], "value": values[int(places[k])], "adds": float(falls[k])}
         for k in np.argsort(-np.abs(falls), kind="stable")[:most]
     ]
+
+
+def _as_seen(x: Tensor, items: Items) -> Items:
+    """Rows of features as items that need no further conditioning."""
+    return things.features(x.numpy(), "X", items.names).conditioned_as(None)
 
 
 def _usual(items: Items) -> Tensor:
@@ -93,7 +101,7 @@ def _without(x: Tensor, usual: Tensor, places: Tensor) -> Tensor:
 
 def _neighbours(items: Items, labels: Labels, item: int, label: int, most: int) -> list[dict[str, Any]]:
     """The nearest items of which the label is known, other than the item itself."""
-    scale = items.statistics.scale.float()
+    scale = items.statistics.keeping_size.scale.float()
     inverse = torch.where(scale > 0, 1 / scale, torch.zeros_like(scale))
     x = items.take(slice(item, item + 1))
     far: list[npt.NDArray[np.float32]] = []

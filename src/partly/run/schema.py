@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from partly.errors import PartlyError
 from partly.items import Kind
+from partly.items.conditioning import is_conditioning
 from partly.labels.names import checked_names
 
 MOST = 1 << 31  # of anything that is counted
@@ -83,6 +84,8 @@ def problems(description: dict[str, Any]) -> list[str]:
     names = description["features"]
     if names is not None and len(names) != data["shape"][-1]:
         found.append(f"features: {len(names)} names for {data['shape'][-1]} features")
+    if "conditioning" in data and not is_conditioning(data["conditioning"], data["shape"][-1]):
+        found.append("data.conditioning should be [feature, shift, factor, limit] for each of some features")
     return found + list(_differs(data["made_of"], MADE_OF, "data.made_of.") if "made_of" in data else ())
 
 

@@ -4,7 +4,6 @@ new one starts with those of the label that it is a part of, or with the mean of
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from torch import Tensor
 
@@ -12,7 +11,7 @@ from partly.errors import SettingError, listing
 from partly.items import Items
 from partly.labels import Hierarchy, Labels
 from partly.networks import Network
-from partly.run.fitting import load
+from partly.run.fitting import Fitted
 from partly.run.recipe import Recipe
 
 HEADS = ("linear", "mlp", "kernel")  # in which a label has a row of weights to itself, and nothing else of its own
@@ -20,11 +19,10 @@ ALIKE = ("method", "head", "head_settings", "backbone", "backbone_settings")  # 
 
 
 def warm_start(
-    folder: Path, recipe: Recipe, items: Items, labels: Labels, sources: Sequence[Sequence[int]]
+    before: Fitted, recipe: Recipe, items: Items, labels: Labels, sources: Sequence[Sequence[int]]
 ) -> dict[str, Tensor]:
-    """What `run.fit` takes as `start`. `sources`: for each label the positions, among the labels of the finished run in
-    this folder, of those whose weights it starts with; none: it starts as it would by itself."""
-    before = load(folder)
+    """What `run.fit` takes as `start`. `sources`: for each label the positions, among the labels of the finished run
+    `before`, of those whose weights it starts with; none: it starts as it would by itself."""
     differ = [
         f"{name}: {getattr(before.recipe, name)!r} there, {getattr(recipe, name)!r} now"
         for name in ALIKE
@@ -32,7 +30,7 @@ def warm_start(
     ]
     if differ:
         raise SettingError(
-            f"{folder}: a model starts from one of its own kind; these differ" + listing(differ, len(differ))
+            f"{before.folder}: a model starts from one of its own kind; these differ" + listing(differ, len(differ))
         )
     method = recipe.build(items, labels.shape[1], labels)
     if not method.spreads:

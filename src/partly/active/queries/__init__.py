@@ -22,7 +22,7 @@ from torch import Tensor
 from partly import catalogue
 from partly.clock import Clock
 from partly.errors import PartlyError, SettingError
-from partly.items import Items, at_once, shown_as
+from partly.items import Items, as_trained, at_once
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
 from partly.method import Method
@@ -92,7 +92,7 @@ def choose(
         raise SettingError(f"{count} questions: ask for 1 or more.")
     info = find(query)
     chosen = info.complete(dict(settings or {}))
-    items = shown_as(items, method.task.items)
+    items = as_trained(items, method.task.items)
     pool = Pool(items, labels, at_once(items, BLOCK), str(method.device))
     before = np.empty(0, np.int64) if asked is None else np.sort(asked[0] * labels.shape[1] + asked[1])
     lines = [] if hierarchy is None else hierarchy.lines(labels.names)

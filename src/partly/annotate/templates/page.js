@@ -61,8 +61,11 @@ for (const button of document.querySelectorAll("button[data-act]")) {
 const taken = find("#import");
 if (taken) {
   onSubmit(taken, async (given) => {
-    const told = await call("/api/import", await given.file.text());
-    find(".error", taken).textContent = `${told.statements} answers were taken in.`;
+    const again = find("#import-again");
+    const told = await call(given.force ? "/api/import?force=true" : "/api/import", await given.file.text());
+    again.hidden = !told.imported_before;
+    find("input", again).checked = false;
+    find(".error", taken).textContent = told.imported_before ? `This file was imported before (batch ${told.imported_before}). Nothing changed.` : `Imported answers: ${told.statements}.`;
   });
 }
 find("#log-out")?.addEventListener("click", async () => { await call("/api/log-out", {}); location.assign("/log-in"); });
@@ -95,12 +98,13 @@ function questions(view, count) {
   const KEYS = { y: "yes", n: "no", "?": "cannot tell", "/": "cannot tell", c: "cannot tell" };
   let cards = []; // {question, box, note, value}
   let current = 0, since = performance.now(), chain = Promise.resolve(), timer = null, busy = false;
+  let last = 0; // the last answer of this person, by its number in the ledger
 
   suggest.checked = localStorage.getItem("partly-suggest") === "yes";
   suggest.addEventListener("change", () => { localStorage.setItem("partly-suggest", suggest.checked ? "yes" : "no"); load(); });
 
   const say = (words, wrong = false) => { said.textContent = words; said.className = wrong ? "error" : ""; };
-  const stand = (told) => { if (told.open !== undefined) { standing.textContent = `${told.answered} answered by you · ${told.open} wait · round ${told.round}`; } };
+  const stand = (told) => { if (told.open !== undefined) { last = told.last; standing.textContent = `${told.answered} answered by you · ${told.open} wait · round ${told.round}`; } };
   const percent = (p) => `${Math.round(100 * p)} %`;
 
   async function load() {
@@ -202,18 +206,27 @@ function questions(view, count) {
     chain = chain.then(() => send(one, value, seconds));
   }
 
-  async function send(one, value, seconds) { // until it is acknowledged: sent again it is written once
+  async function patiently(path, given) { // until the server answers: everything sent this way may be sent twice
     for (;;) {
-      try {
-        const told = await call("/api/answer", { question: one.question.id, value, seconds, view });
-        stand(told);
-        noted(one, told);
-        return;
-      } catch (wrong) {
-        if (wrong.status) { mark(one, null); next.hidden = true; one.note.textContent = wrong.message; say(wrong.message, true); if (wrong.status === 409) { one.box.dataset.refused = "yes"; } return; }
+      try { return await call(path, given); } catch (wrong) {
+        if (wrong.status && wrong.status < 500) { throw wrong; }
         say("Not saved yet: the server does not answer. Trying again.", true);
         await new Promise((wake) => { setTimeout(wake, 1000); });
       }
+    }
+  }
+
+  async function send(one, value, seconds) {
+    try {
+      const told = await patiently("/api/answer", { question: one.question.id, value, seconds, view });
+      stand(told);
+      noted(one, told);
+    } catch (wrong) {
+      mark(one, null);
+      next.hidden = true;
+      one.note.textContent = wrong.message;
+      say(wrong.message, true);
+      if (wrong.status === 409) { one.box.dataset.refused = "yes"; }
     }
   }
 
@@ -239,13 +252,13 @@ function questions(view, count) {
     mark(one, "skipped");
     one.note.textContent = "Skipped: no answer.";
     onward();
-    chain = chain.then(() => call("/api/skip", { question: one.question.id }).catch((wrong) => say(wrong.message, true)));
+    chain = chain.then(() => patiently("/api/skip", { question: one.question.id }).then(() => say("")).catch((wrong) => say(wrong.message, true)));
   }
 
   function undo() {
     chain = chain.then(async () => {
       try {
-        const told = await call("/api/undo", {});
+        const told = await patiently("/api/undo", { answer: last });
         stand(told);
         const one = cards.find((card) => card.question.id === told.question.id);
         if (!one) { show([told.question]); say("Your last answer is taken back."); return; }

@@ -38,6 +38,7 @@ class Backbone(nn.Module):
     pooling: Pooling | None = "gap"  # None: not at all, and features are maps [B, width, H, W]
     rate: float = 0.1
     regions: tuple[float, float] = (0.1, 0.1)  # k_max and k_min of `weldon`
+    shares_scale: bool = False  # whether the relative size of its features says something, so that they share one scale
     views: int = 1  # of a picture, whose features are averaged
     mean: Tensor | None
     scale: Tensor | None
@@ -68,12 +69,6 @@ class Backbone(nn.Module):
 
     def load_fitted(self, tensors: dict[str, Tensor]) -> None:
         """Take what `fitted` gave; refuses tensors that do not fit together."""
-
-    @property
-    def groups(self) -> tuple[int, ...]:
-        """Widths of features, one after the other, that share one scale because their relative size says something;
-        empty where each has its own."""
-        return ()
 
     @property
     def normalises(self) -> bool:

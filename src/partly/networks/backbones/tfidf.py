@@ -4,8 +4,8 @@ Paper: S. Deerwester, S. T. Dumais, G. W. Furnas, T. K. Landauer, R. Harshman. I
 JASIS 1990.
 
 Counts are sublinear, 1 + log(count), times the inverse document frequency, and a text has length 1 (scikit-learn's
-`TfidfVectorizer`). A truncated singular value decomposition makes `width` features of that. Both are fitted to the
-training texts, without their labels, and saved with the model.
+`TfidfVectorizer`). A truncated singular value decomposition makes `width` features of that, again of length 1. Both are
+fitted to the training texts, without their labels, and saved with the model.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
+from torch.nn import functional as F
 
 from partly.errors import CheckpointError, DataError, within
 from partly.items import Items, texts_of
@@ -41,6 +42,7 @@ class TfIdf(Backbone):
     """Texts as bytes [B, LENGTH] -> features [B, width], fewer where there are few texts."""
 
     makes = "vector"
+    shares_scale = True
     words: Tensor  # UTF-8 bytes, a line each
     idf: Tensor  # [V]
     directions: Tensor  # [V, width], float16
@@ -60,10 +62,6 @@ class TfIdf(Backbone):
     @property
     def channels(self) -> int:  # type: ignore[override]
         return self.directions.shape[1]
-
-    @property
-    def groups(self) -> tuple[int, ...]:
-        return (self.channels,)
 
     # ---------------------------------------------------------------- fitted to the training texts
 
@@ -116,7 +114,7 @@ class TfIdf(Backbone):
         return torch.from_numpy(weights.astype(np.float32)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
-        return x @ self.directions.float()
+        return F.normalize(x @ self.directions.float(), dim=1)
 
 
 def backbone(shape: tuple[int, ...], *, words: int = 20_000, width: int = 512) -> TfIdf:

@@ -1,7 +1,7 @@
 """Words and meaning of texts side by side: the features of `tfidf` and the sentence vectors of `minilm`.
 
 What a text is about often hangs on single words (names, terms of a field) that sentence vectors blur, and sentence
-vectors know words that the training texts do not have. Each of the two is at a scale of its own.
+vectors know words that the training texts do not have. Both are vectors of length 1; words count `TFIDF_WEIGHT` times.
 """
 
 from __future__ import annotations
@@ -17,11 +17,15 @@ from partly.networks.backbones.text_model import TextModel
 USUAL = {"freeze": "all"}  # words cannot be trained
 WEIGHTS = f"words {tfidf.WEIGHTS}, {minilm.WEIGHTS}"
 
+# Chosen among 1, 1.5 and 2 on descriptions of packages, as the best over yes only, 10 % and 30 % known.
+TFIDF_WEIGHT = 1.5
+
 
 class WordsAndMeaning(Backbone):
     """Texts as bytes [B, LENGTH] -> features [B, width of tfidf + 384]."""
 
     makes = "vector"
+    shares_scale = True
 
     def __init__(self, words: tfidf.TfIdf, meaning: TextModel) -> None:
         super().__init__()
@@ -34,11 +38,7 @@ class WordsAndMeaning(Backbone):
 
     @property
     def channels(self) -> int:  # type: ignore[override]
-        return sum(self.groups)
-
-    @property
-    def groups(self) -> tuple[int, ...]:
-        return (self.tfidf.width, self.minilm.width)
+        return self.tfidf.width + self.minilm.width
 
     def fit(self, items: Items) -> None:
         self.tfidf.fit(items)
@@ -54,7 +54,7 @@ class WordsAndMeaning(Backbone):
         return x
 
     def maps(self, x: Tensor) -> Tensor:
-        return torch.cat([self.tfidf(x), self.minilm(x)], dim=1)
+        return torch.cat([TFIDF_WEIGHT * self.tfidf(x), self.minilm(x)], dim=1)
 
     def stages(self) -> list[nn.Module]:
         return self.minilm.stages()

@@ -1,0 +1,104 @@
+"""The tables of the annotation server as partly 0.2 made them. Frozen: do not change."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+metadata = MetaData()
+
+people = Table(
+    "annotate_people",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(64), nullable=False),
+    Column("folded", String(128), nullable=False, unique=True),  # no two names that look alike
+    Column("secret", String(256)),  # scrypt; none of who came in by the address that the start has printed
+    Column("role", String(16), nullable=False),
+    Column("made", Float, nullable=False),
+)
+
+# Of tokens only digests are kept: who reads the database cannot come in with what it says.
+invitations = Table(
+    "annotate_invitations",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("role", String(16), nullable=False),
+    Column("person", Integer, ForeignKey("annotate_people.id")),  # who comes in by it; none: somebody new
+    Column("expires", Float, nullable=False),
+    Column("used", Float),
+)
+
+sessions = Table(
+    "annotate_sessions",
+    metadata,
+    Column("digest", String(64), primary_key=True),
+    Column("person", Integer, ForeignKey("annotate_people.id"), nullable=False),
+    Column("expires", Float, nullable=False),
+)
+
+# A table and not a column of people, which are there already in older databases.
+blocked = Table(
+    "annotate_blocked",
+    metadata,
+    Column("person", Integer, ForeignKey("annotate_people.id"), primary_key=True, autoincrement=False),
+    Column("since", Float, nullable=False),
+    Column("by", String(64), nullable=False),
+)
+
+rounds = Table(
+    "annotate_rounds",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),  # so that of two trainers one is refused
+    Column("made", Float, nullable=False),
+    Column("answers", Integer, nullable=False),  # given when its model was trained
+    Column("known", Integer, nullable=False),  # entries
+    Column("seconds", Float, nullable=False),  # to train and choose
+    Column("query", String(64), nullable=False),
+    Column("found", Text, nullable=False),  # JSON: how good the model is, what choosing has saved, what it doubts
+)
+
+questions = Table(
+    "annotate_questions",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("round", Integer, ForeignKey("annotate_rounds.id"), nullable=False),
+    Column("place", Integer, nullable=False),  # in the queue of its round
+    Column("item", Text, nullable=False),  # its id
+    Column("label", Text, nullable=False),
+    Column("random", Boolean, nullable=False),  # of the shadow arm
+    Column("repeats", Integer, ForeignKey("annotate_questions.id")),  # an answered one, to measure agreement
+    Column("own", Boolean),  # of a repeat: whether it is for the one who answered before, or for all others
+    Column("score", Float),  # what the query has given it
+    Column("probability", Float),  # of yes, by the model of its round
+    Column("state", String(16), nullable=False),  # open, answered, settled (by another answer) or withdrawn
+    Column("person", Integer, ForeignKey("annotate_people.id")),  # who holds it, or has answered
+    Column("until", Float),  # how long it is held
+    Column("value", String(16)),  # yes, no or cannot tell
+    Column("answered", Float),
+    Column("seconds", Float),  # that the answer took
+    Column("view", String(16)),  # label or item: where it was answered
+    Column("batch", BigInteger),  # of the ledger
+    Column("settled_by", Integer, ForeignKey("annotate_questions.id")),
+    Index("annotate_questions_state", "state", "round", "place"),
+    Index("annotate_questions_entry", "item", "label"),
+)
+
+# Skipped is not answered: it only is not shown to the same person again.
+skips = Table(
+    "annotate_skips",
+    metadata,
+    Column("question", Integer, ForeignKey("annotate_questions.id"), primary_key=True),
+    Column("person", Integer, ForeignKey("annotate_people.id"), primary_key=True),
+)
