@@ -4,13 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint types check coverage docs site results evidence evidence-smoke bench clean
+.PHONY: setup demo test lint types check coverage docs site results evidence evidence-smoke bench audit attack clean
 
 setup: $(READY)
 
-$(READY): requirements.txt pyproject.toml
+$(READY): requirements-hashed.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-hashed.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $(READY)
 
@@ -23,7 +23,7 @@ test: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/codespell src tests docs benchmarks experiments .ci .github $(wildcard *.md)
+	$(BIN)/codespell src tests docs benchmarks evidence .ci .github $(wildcard *.md)
 
 types: setup
 	$(BIN)/mypy
@@ -35,25 +35,25 @@ coverage: setup
 
 # The generated pages: docs/methods.md with a page for each method, docs/recipes.md, and the first picture.
 docs: setup
-	$(BIN)/python docs/generate.py
-	$(BIN)/python docs/front.py
+	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.front
 
 # The site, into site/: strict, and without the network. Its notebooks are run on the way.
 site: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# docs/results.md, its pages and docs/claims.md, from results/*.jsonl; and what other pages take from there.
+# docs/results.md, its pages and docs/claims.md, from evidence/results/*.jsonl; and what other pages take from there.
 results: setup
-	$(BIN)/python docs/results.py
-	$(BIN)/python docs/generate.py
-	$(BIN)/python docs/front.py
+	$(BIN)/python -m evidence pages
+	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.front
 
 # The runs behind the results and the claims: hours, and resumable. The same list in a minute or two, on made items.
 evidence: setup
-	$(BIN)/python benchmarks/evidence.py
+	$(BIN)/python -m evidence run
 
 evidence-smoke: setup
-	$(BIN)/python benchmarks/evidence.py --smoke
+	$(BIN)/python -m evidence run --smoke
 
 bench: setup
 	$(BIN)/python benchmarks/start.py
@@ -61,6 +61,16 @@ bench: setup
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/memory.py
+
+# Known vulnerabilities of all pinned packages. Needs a network that reaches the advisory database.
+audit:
+	$(PYTHON) -m venv .audit
+	.audit/bin/pip install --quiet --disable-pip-version-check pip-audit
+	.audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements-hashed.txt
+
+# Hostile input for minutes: mutated files of every format.
+attack: setup
+	$(BIN)/python tests/fuzz_readers.py
 
 clean:
 	rm -rf demo runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,7 +1,7 @@
 """Write docs/front.svg, the first picture of the README: naive, `auto` and all labels, from committed result lines.
 
-python docs/front.py            write it
-python docs/front.py --check    fail where it is not what the lines give
+python -m docs.front            write it
+python -m docs.front --check    fail where it is not what the lines give
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from partly.comparison.lines import Line
 from partly.report import drawings, plots
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE, DATA = "results/single-positive.jsonl", "voc2012"
+SOURCE, DATA = "evidence/results/single-positive.jsonl", "voc2012"
 BARS = {  # title -> method, head and scenario of its lines
     "unknown taken for no": ("assume-negative", "linear", "single-positive"),
     "partly, method auto": ("auto", "auto", "single-positive"),

@@ -1,8 +1,8 @@
 """Write the generated parts of the documentation: docs/methods.md with a page and a picture for each method in
 docs/methods/, and docs/recipes.md.
 
-python docs/generate.py            write them
-python docs/generate.py --check    say which of them are not what the files and the result lines give, and fail
+python -m docs.generate            write them
+python -m docs.generate --check    say which of them are not what the files and the result lines give, and fail
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import sys
 from pathlib import Path
 from statistics import median
 
+from evidence import gap_map, method_picture
 from partly import methods
-from partly.comparison import baselines, blocks, gap_map, lines, method_picture
+from partly.comparison import baselines, blocks, lines
 from partly.comparison.blocks import Block, Row
 from partly.comparison.plan import read_experiment
 from partly.comparison.protocol import PROTOCOL
@@ -62,9 +63,9 @@ Race = tuple[str, Block, Row]  # the page of results, the race, and the row of t
 def pages(root: Path = ROOT) -> dict[str, bytes]:
     """Path below docs/ -> what is to be there."""
     races = _races(root)
-    watched = {line["method"]: line for line in json.loads((root / "results" / "watched.json").read_text("utf-8"))}
+    watched = {line["method"]: line for line in json.loads((root / "evidence/results/watched.json").read_text("utf-8"))}
     if new := methods.discover().keys() - watched.keys():
-        sys.exit(f"Not watched yet: {', '.join(sorted(new))}. Run python benchmarks/watched.py {' '.join(sorted(new))}")
+        sys.exit(f"Not watched yet: {', '.join(sorted(new))}. Run python -m evidence.watched {' '.join(sorted(new))}")
     made = {"recipes.md": recipes().encode()}
     rows = []
     for name, info in methods.discover().items():
@@ -79,8 +80,8 @@ def pages(root: Path = ROOT) -> dict[str, bytes]:
 def _races(root: Path) -> list[tuple[str, Block]]:
     """The races of the result lines whose baseline is at its best, each with the name of its page."""
     found = []
-    for path in sorted((root / "results").glob("*.jsonl")):
-        ours, asks = lines.read(path), read_experiment(root / f"experiments/{path.stem}.toml").queries
+    for path in sorted((root / "evidence/results").glob("*.jsonl")):
+        ours, asks = lines.read(path), read_experiment(root / f"evidence/experiments/{path.stem}.toml").queries
         if ours and ours[0]["protocol"] == PROTOCOL and not asks:
             found += [(path.stem, block) for block in blocks.gather(ours) if not baselines.withheld(block)]
     return found

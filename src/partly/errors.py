@@ -42,6 +42,10 @@ class CheckpointError(PartlyError):
     """A run folder that cannot be read, written or resumed."""
 
 
+class LearnedNothingWarning(UserWarning):
+    """A trained model that ranks its own training entries no better than chance."""
+
+
 class Stopped(Exception):
     """Work was asked to stop (Ctrl-C, SIGTERM) and has saved its state; `code` is what the process ends with."""
 

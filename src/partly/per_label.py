@@ -25,6 +25,7 @@ from partly.labels.weights import checked_weights
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
 from partly.report.bar import watcher
 from partly.run import claim, label_files, making_room
+from partly.run.training_check import warn_if_nothing_learned
 from partly.scikit_learn import NO_PARTIAL_FIT, classes_of, multi_label
 
 Floats = npt.NDArray[np.float64]
@@ -126,6 +127,13 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 home = Home.of(folder)
                 label_files.write_whole(folder / label_files.ESTIMATOR, packed)
             fitted = self._fit_labels(x, labels, told, home)
+
+        def predict(rows: npt.NDArray[np.int64]) -> Floats:
+            takes = (told.take(x, label) for label in range(len(fitted)))
+            scores = (model.probabilities(take(rows), len(rows)) for model, take in zip(fitted, takes, strict=True))
+            return np.column_stack(list(scores))
+
+        warn_if_nothing_learned(type(self.estimator).__name__, labels, predict)
         return self._take(tuple(fitted), labels.names)
 
     def _fit_labels(self, x: Any, labels: Labels, told: Told, home: Home | None) -> list[Binary]:

@@ -10,6 +10,7 @@ import pytest
 from comparison.making import line, lines
 from partly.comparison import charts as pictures
 from partly.comparison import overview as page
+from partly.comparison import score_tables, verdict
 from partly.comparison.blocks import gather
 from partly.comparison.protocol import ProtocolError
 from partly.comparison.statistics import rank
@@ -69,7 +70,7 @@ def test_the_page_has_the_numbers_and_where_they_come_from():
     for word in (
         "0.710 ± 0.025",
         "bce, all labels",
-        "upper end",
+        "reference",
         "digest of tiny",
         "tiny uniform:0.5 2",
         "a machine",
@@ -95,7 +96,7 @@ def test_text_from_the_data_stays_text():
     html = page.render(made, bad)
     assert html.count("<script") == html.count(f"<script>{SCRIPT}</script>") == 1
     assert html.count("&lt;script&gt;") > 4
-    assert html.count("\\u003cscript\\u003e") == 2  # in what the pictures say: a rank, a mean
+    assert html.count("\\u003cscript\\u003e") == 1  # in what the picture says: a mean
     for svg in svgs(html):
         assert b"<script" not in svg
         ElementTree.fromstring(svg)
@@ -147,20 +148,59 @@ def drawn(svg: bytes) -> str:
     return " ".join(ElementTree.fromstring(svg).itertext())
 
 
-def test_ranks_name_every_method_and_join_those_that_cannot_be_told_apart():
+def test_ranks_name_every_method_and_mark_those_that_are_level():
     blocks = gather(lines(RACE))
     styles = pictures.looks(blocks)
     told = rank([blocks[0].race])
-    assert told.groups == []
     words = drawn(pictures.ranks(told, styles).svg)
     for word in ("partial-bce", "assume-negative", "1.00", "3.00", "mean rank"):
         assert word in words
+    assert "≈" not in words
     level = rank([gather(lines({name: values[:1] for name, values in RACE.items()}))[0].race])
-    assert level.groups == [(0, 2)]
-    bar = b"stroke-width: 4"
-    assert bar in pictures.ranks(level, styles).svg
-    assert bar not in pictures.ranks(told, styles).svg
+    assert "2.00 ≈" in drawn(pictures.ranks(level, styles).svg)
     assert pictures.ranks(told, styles).points[0][2] == "partial-bce: mean rank 1.00"
+
+
+def test_one_bad_row_does_not_stretch_the_axis():
+    ends = pictures.robust_ends([0.90, 0.89, 0.88, 0.10], [0.01] * 4)
+    assert 0.8 < ends[0] < 0.87
+    assert 0.91 < ends[1] < 0.93
+    assert pictures.robust_ends([0.9, 0.5, 0.1], [0.0] * 3)[0] < 0.1  # three values that are far apart are no outliers
+    low, high = pictures.robust_ends([0.6, 0.61, 0.62], [0.4, 0.01, 0.01])  # one interval is wide
+    assert 0.56 < low < high < 0.66
+    (block,) = gather(lines({"bce": [0.9, 0.91], "em": [0.89, 0.88], "focal": [0.87, 0.88], "role": [0.1, 0.12]}))
+    panel = pictures.panel(block, [], pictures.looks([block]))
+    assert [words for *_, words in panel.points if "outside" in words] == ["role: 0.110 ±0.127, outside of the axis"]
+
+
+NEAR_TIES = {
+    "assume-negative": [0.60, 0.61, 0.60],
+    "bce": [0.71, 0.70, 0.72],
+    "em": [0.70, 0.71, 0.7205],
+    "focal": [0.69, 0.70, 0.705],
+    "hill": [0.30, 0.31, 0.30],
+    "role": [0.60, 0.72, 0.80],
+}
+
+
+def test_headline_table_picture_and_words_name_the_same_leaders():
+    """By many methods, of which some are level and not beside each other: one rule, wherever it is said."""
+    made = lines(NEAR_TIES)
+    (block,) = gather(made)
+    ((one,),) = verdict.verdicts([block])
+    best, level = [row.name for row in block.rows if row.best], {row.name for row in block.rows if row.level}
+    assert best == [one.ranking.leader] == [max(block.rows, key=lambda row: row.mean().value).name]
+    assert level == set(one.ranking.level)
+    html = page.render(made)
+    lead = Text(html[html.index('class="lead"') : html.index("</p>", html.index('class="lead"'))]).words
+    assert {name for name in NEAR_TIES if re.search(rf"(?<![\w-]){name}\b", lead)} == {*best, *level}
+    marked = re.findall(r"<bdi>([\w-]+)</bdi> <span[^>]*>≈", html)
+    assert set(marked) == level
+    words = [words for words in score_tables.markdown(made).splitlines() if words.startswith("| ")]
+    assert {row.split()[1] for row in words if "≈" in row.split("|")[1]} == level
+    assert [row.split()[1] for row in words if "**" in row] == [f"**{best[0]}**"]
+    panel = drawn(pictures.panel(block, [], pictures.looks([block])).svg)
+    assert panel.count("≈") == len(level)
 
 
 def test_a_panel_shows_methods_and_both_ends():

@@ -205,7 +205,7 @@ def test_an_experiment_file_that_is_not_there(tmp_path):
         read_experiment(tmp_path / "no.toml")
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted((ROOT / "evidence" / "experiments").glob("*.toml")), ids=lambda path: path.stem)
 def test_the_experiments_of_the_project_are_data_that_can_be_run(path):
     found = read_experiment(path)
     assert found.name == path.stem

@@ -106,6 +106,22 @@ def test_the_scores_are_those_of_the_test_part(source):
     assert line["validation_score"] == pytest.approx(model.score(x[hold], source.labels[hold]))
 
 
+@pytest.mark.parametrize("method", ["bce", "assume-negative"])
+def test_f1_is_also_that_at_thresholds_that_validation_chooses_for_every_method(source, method):
+    line = run_cell(cell(method=method), source)
+    fit, hold = held_out(len(source.labels), protocol.HOLD_OUT, 0)
+    observed = scenarios.uniform(source.labels, 0.5, 0)
+    model = Classifier(method, head="linear", seed=0, device="cpu", progress=False, **RECIPE)
+    held = source.items[hold], source.labels[hold]
+    model.fit(source.items[fit], observed[fit], validation=held)
+    thresholds = partly.calibrate(model, *held, thresholds="f1").thresholds_
+    scores = partly.metrics.evaluate(model.predict_proba(source.test.items), source.test.labels, thresholds)
+    at_half = partly.metrics.evaluate(model.predict_proba(source.test.items), source.test.labels)
+    for name in ("CF1", "OF1"):
+        assert line["test"][f"{name}_at_chosen_thresholds"] == pytest.approx(scores[name])
+        assert line["test"][name] == pytest.approx(at_half[name])
+
+
 def test_labels_are_grouped_by_their_known_yes_in_training(source):
     line = run_cell(cell(), source)
     fit, hold = held_out(len(source.labels), protocol.HOLD_OUT, 0)

@@ -24,11 +24,11 @@ def cells(text: str) -> list[list[str]]:
 def test_a_table_by_hand():
     made = [*lines(RACE), line("seer", score=0.96, needs_truth=True)]
     head, rule, *rows = cells(score_tables.markdown(made))
-    assert head == ["method", "mAP", "CF1", "OF1", "gap closed", "seconds", "memory", "seeds"]
+    assert head == ["method", "mAP", "CF1 at 0.5", "OF1 at 0.5", "gap closed", "seconds", "memory", "seeds"]
     assert len(rule) == len(head)
     # Three values 0.05 apart: 4.303 x 0.05 / sqrt 3; 0.01 apart: 0.0248.
     assert [row[:2] for row in rows] == [
-        ["bce, all labels *(upper end)*", "0.850 ± 0.124"],
+        ["bce, all labels *(reference)*", "0.850 ± 0.124"],
         ["seer *(oracle: sees the truth)*", "0.960"],
         ["**partial-bce**", "**0.650 ± 0.124**"],
         ["bce ≈ *(naive)*", "0.630 ± 0.025"],

@@ -13,7 +13,7 @@ from comparison.making import line, write_split
 from partly.commands import comparison_group
 from partly.comparison import Experiment, lines, score_tables, study
 from partly.comparison.study import Point, Study
-from partly.errors import SettingError
+from partly.errors import DataError, SettingError
 from partly.report.layout import SCRIPT, bold
 
 FULL = {0: 0.90, 1: 0.91, 2: 0.92}
@@ -56,12 +56,61 @@ def test_one_seed_shows_nothing() -> None:
     said = study.answer(one)
     assert said.startswith("One seed shows nothing: **uniform** (some labels of every item) has the highest test mAP")
     assert "--seeds 5" in said
-    assert not any("≈" in line for line in study.table(one))
+    assert "| 10% | **0.530** | 0.212 ≈ |" in study.table(one)  # not shown to be worse
 
 
 def test_partly_known_labels_are_no_truth() -> None:
     pages = [study.markdown([one], 2, lambda *_: "") for one in (made(WORKED), replace(made(WORKED), known=0.25))]
     assert [("partly known (25% of the entries), so this is no study of a truth" in page) for page in pages] == [0, 1]
+
+
+def test_labels_that_are_partly_known_are_told_of_a_part_of_the_items_too(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    numbers = "\n".join(f"i{row},{value}" for row, value in enumerate(rng.normal(size=40)))
+    (tmp_path / "x.csv").write_text(f"item,a\n{numbers}\n")
+    known = "\n".join(f"i{row},{z}," for row, z in enumerate(rng.integers(0, 2, 40)))  # nothing of the second label
+    (tmp_path / "labels.csv").write_text(f"item,p,q\n{known}\n")
+    asked = Experiment((f"{tmp_path / 'x.csv'}:20",), "bce", "uniform:0.5", labels=str(tmp_path / "labels.csv"))
+    assert study.known_shares(asked) == {"x:20": 0.5}
+    (one,) = study.gather(asked, [line(data="x:20")], known=study.known_shares(asked))
+    assert one.known == 0.5
+
+
+def test_labels_that_cannot_be_read_are_refused_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And are read as the cells read them."""
+    opened = []
+
+    def refuse(*how: Any) -> None:
+        opened.append(how)
+        raise DataError("no")
+
+    monkeypatch.setattr("partly.comparison.protocol.open_data", refuse)
+    monkeypatch.setattr("partly.comparison.runner.run", None)
+    asked = Experiment("x", "bce", "uniform:0.5", labels="l", skip_bad=True, size=9, absent="no", uncertain="yes")
+    with pytest.raises(DataError):
+        study.run(asked, tmp_path)
+    with pytest.raises(DataError):
+        study.known_shares(asked)
+    assert opened == [("x", "l", True, 9, "no", "yes")] * 2
+
+
+def test_ways_that_are_level_share_the_lead() -> None:
+    points = [
+        Point(way, share, share, scores)
+        for share in (0.1, 0.5)
+        for way, scores in {
+            "uniform": {0: 0.71, 1: 0.72, 2: 0.70},
+            "dense": {0: 0.70, 1: 0.71, 2: 0.71},
+            "noisy": {0: 0.51, 1: 0.52, 2: 0.50},
+        }.items()
+    ]
+    one = Study("voc", "mlp", tuple(points), FULL)
+    assert one.ranking().level == ("dense",)
+    assert study.answer(one).startswith(
+        "**uniform** (some labels of every item) and **dense** (all labels of some items) share the lead: "
+    )
 
 
 def test_no_way_is_best_where_seeds_disagree() -> None:

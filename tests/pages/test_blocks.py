@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from evidence import __main__ as evidence
 from pages.blocks import PAGES, ROOT, Block, blocks
 from pages.prepared import prepare
 from partly.commands import cli
@@ -94,10 +95,16 @@ def target_is_there(words: list[str]) -> None:
     assert set(words) <= set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M)), words
 
 
+def run_evidence(words: list[str]) -> None:
+    assert words[:2] == ["-m", "evidence"], words
+    assert evidence.main(words[2:]) == 0
+
+
 PROGRAMS: dict[str, Callable[[list[str]], None]] = {
     "partly": run_partly,
     "pip": extra_is_there,
     "make": target_is_there,
+    "python": run_evidence,
 }
 
 

@@ -119,18 +119,10 @@ def study(
     print_json({"report": page, "results": page.with_suffix(".jsonl")}, as_json)
 
 
-@commands.command()
-def claims(
-    results: Annotated[
-        Path | None, typer.Argument(help="Folder of result lines (*.jsonl); ./results if not given.", metavar="RESULTS")
-    ] = None,
-    paper: Annotated[str, typer.Option(help="Of one paper alone: a part of its authors, title or year.")] = "",
-    as_json: Json = False,
-) -> None:
-    """Say of every claim of the papers whether result lines bear it out: holds, does not hold, or undecided."""
-    from partly.commands.claims import claims as job
-
-    print(job(results, paper, as_json=as_json, say=say))
+@commands.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def claims() -> None:
+    """Moved out of the package: run `python -m evidence claims` in a copy of the project."""
+    raise SettingError("partly claims has moved: run `python -m evidence claims` in a copy of the project.")
 
 
 def _names(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from partly.comparison.blocks import named
 from partly.comparison.lines import Line
 from partly.comparison.plan import SIMULATED
 from partly.comparison.score_tables import PAPERS, Draw, number
-from partly.comparison.statistics import Mean, Scores, mean, not_worse
+from partly.comparison.statistics import Mean, Scores, mean, rank
 from partly.report import drawings, plots
 from partly.report.layout import escaped
 
@@ -73,7 +73,8 @@ def markdown(lines: Sequence[Line], level: int = 3, draw: Draw | None = None) ->
 def _ours(group: Group, name: str) -> list[str]:
     """The area of each query."""
     scores = {query: _by_seed(found, name) for query, found in group.items()}
-    best, level = not_worse(scores) or ("", set())
+    ranking = rank([scores])
+    best, level = (ranking.leader, ranking.level) if ranking else ("", ())
     return [_cell(mean(by_seed.values()), q == best, q in level) for q, by_seed in scores.items()]
 
 

@@ -13,15 +13,16 @@ from partly.comparison import lines as result_lines
 from partly.comparison import papers
 from partly.comparison.lines import Line
 from partly.comparison.plan import AUTO, FULL, NAIVE, YARDSTICKS
-from partly.comparison.protocol import ProtocolError
-from partly.comparison.statistics import Mean, Scores, gap_closed, mean, not_worse
+from partly.comparison.protocol import AT_CHOSEN, ProtocolError
+from partly.comparison.statistics import Mean, Scores, gap_closed, mean, rank
 from partly.run.recipe import FIRST_STAGE
 
 RACE = ("scenario", "data", "head", "validation", "data_digest", "optimizer", "recipe", "known_only")
 SHARED = ("scenario", "data", "validation", "data_digest")  # what a race has in common with who is told no more
 OWN_HEAD = tuple(text.partition("[")[0] for text in YARDSTICKS)
 ORIGIN = ("protocol", "torch", "machine")  # not the version: of one protocol all give the same numbers
-SCORES = ("mAP", "CF1", "OF1")
+SCORES = {"mAP": "mAP", "CF1": "CF1 at 0.5", "OF1": "OF1 at 0.5"}  # with the words of their columns
+CHOSEN = {"mAP": "mAP", f"CF1{AT_CHOSEN}": "CF1", f"OF1{AT_CHOSEN}": "OF1"}
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,9 @@ class Row:
     lines: tuple[Line, ...]  # one a seed
     papers: tuple[papers.Figure, ...] = ()
     gap: float | None = None  # share of the way from the naive row to the full one
-    best: bool = False
-    level: bool = False  # not shown to be worse than the best
+    best: bool = False  # leads its block, see `statistics.Ranking`
+    level: bool = False  # not shown to be worse than the leader
+    unranked: bool = False  # has too few of the block's seeds to lead or to be level
 
     def scores(self, name: str = "mAP") -> Scores:
         """By seed, where the score is defined. Lines written before there was a score do not have it."""
@@ -70,9 +72,13 @@ class Block:
         return str(self.what["validation"])
 
     @property
-    def shown(self) -> tuple[str, ...]:
-        """The scores of its table; with coarse labels those that papers report there."""
-        return (SCORES[0], *RANKS) if scenarios.kind(self.scenario) == "coarse-only" else SCORES
+    def shown(self) -> dict[str, str]:
+        """The scores of its table, with the words of their columns: F1 at thresholds that were chosen in the same way
+        for every method, or, where not every line has that, at 0.5; with coarse labels what papers report there."""
+        if scenarios.kind(self.scenario) == "coarse-only":
+            return {name: name for name in ("mAP", *RANKS)}
+        chosen = all(name in line["test"] for row in self.rows for line in row.lines for name in CHOSEN)
+        return CHOSEN if chosen else SCORES
 
     @property
     def full(self) -> Row | None:
@@ -145,13 +151,15 @@ def _block(rows: list[Row], full: Row | None, varying: Sequence[str]) -> Block:
         rows.insert(0, replace(full, name=f"{full.name}, all labels", kind="full"))
     title = ", ".join([what["data"], what["head"], *(_words(name, what[name]) for name in varying)])
     block = Block(what, tuple(rows), title)
-    best, level = not_worse(block.race) or ("", set())
+    ranking = rank([block.race])
+    best, level = (ranking.leader, ranking.level) if ranking else ("", ())
     ends = [end.scores() for end in (block.naive, block.full) if end]
     rows = [
         replace(
             row,
             best=row.name == best,
             level=row.name in level,
+            unranked=ranking is not None and row.name in block.race.keys() - set(ranking.names),
             gap=gap_closed(row.scores(), *ends) if len(ends) == 2 and row.kind != "full" else None,
         )
         for row in rows

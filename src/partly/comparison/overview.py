@@ -58,6 +58,8 @@ def render(lines: Sequence[Line], title: str = "Comparison", over: str = "", not
         gains=gains.gains(shown, over) if over else [],
         gains_notes=gains.NOTES,
         kinds=score_tables.KINDS,
+        few_seeds=score_tables.FEW_SEEDS,
+        notes=score_tables.NOTES,
         quoted=score_tables.quoted,
         open=len(blocks) <= OPEN,
         cited={figure.paper for block in blocks for row in block.rows for figure in row.papers},
@@ -89,7 +91,7 @@ def _said(ours: Sequence[Verdict], styles: Mapping[str, Look]) -> dict[str, Any]
                 "sure": SURE[one.sure],
                 "headline": verdict.headline(replace(one, scenario=""), Markup, _bold),
                 "evidence": verdict.evidence(one, Markup, _bold),
-                "drawing": charts.ranks(one.ranking, styles),
+                "drawing": charts.ranks(one.ranking, styles) if one.ranking.blocks > 1 else None,
                 "words": _ranks(one),
             }
             for one in ours
@@ -101,8 +103,8 @@ def _ranks(one: Verdict) -> str:
     """The picture of the ranks in words."""
     ranking = one.ranking
     ranks = ", ".join(f"{name} {rank:.2f}" for name, rank in zip(ranking.names, ranking.ranks, strict=True))
-    groups = "; ".join(" and ".join(ranking.names[first : last + 1]) for first, last in ranking.groups)
-    return f"Mean ranks: {ranks}." + (f" Not to be told apart: {groups}." if groups else "")
+    level = ", ".join(ranking.level)
+    return f"Mean ranks: {ranks}." + (f" Not shown to be worse than {ranking.leader}: {level}." if level else "")
 
 
 def _section(heading: str, blocks: list[Block], order: Sequence[str], styles: Mapping[str, Look]) -> dict[str, Any]:

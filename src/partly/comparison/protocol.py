@@ -25,7 +25,7 @@ import numpy.typing as npt
 import torch
 
 import partly
-from partly import data, methods, metrics, run, scenarios
+from partly import calling, data, methods, metrics, run, scenarios
 from partly.active import Loop, simulation
 from partly.clock import seed_for
 from partly.comparison import hidden_entries
@@ -43,6 +43,7 @@ from partly.training import Validation
 PROTOCOL = 4  # raised whenever the same cell would give other numbers
 HOLD_OUT = 0.2  # of the training part, for validation
 TEST_SHARE = 0.25  # of a table that comes without a test part
+AT_CHOSEN = "_at_chosen_thresholds"  # after the name of a score; without it, the threshold is 0.5
 GROUPS = 5  # of labels, from the fewest known yes in training to the most, each with its own mAP
 LR_FACTOR = (1 / 3, 3.0)  # every method may tune its learning rate in this range
 
@@ -94,24 +95,33 @@ class TestPart:
         self._test, self._counts = data.test, counts
         self.predictions_sha256: str | None = None  # of what was predicted when it was read
 
-    def scores(self, fitted: Fitted) -> tuple[dict[str, float], dict[str, float]]:
-        """Of the model, and of what it was after its last epoch."""
+    def scores(self, fitted: Fitted, validation: Validation | None = None) -> tuple[dict[str, float], dict[str, float]]:
+        """Of the model, and of what it was after its last epoch. With a validation part, thresholds for the best F1 are
+        chosen on it, in the same way for every method, and F1 is also that at these thresholds."""
         if not fitted.progress.finished:
             raise ProtocolError("The test part was asked for before the epoch was chosen.")
         if self.predictions_sha256 is not None:
             raise ProtocolError("The test part was asked for twice by one cell.")
         probabilities = fitted.predict(self._test.items)
         self.predictions_sha256 = Arrays(probabilities).digest()
-        best = self._scored(probabilities)
+        best = self._scored(probabilities, fitted, validation)
         if fitted.progress.last is None:
             return best, best
         with fitted.as_last():
-            return best, self._scored(fitted.predict(self._test.items))
+            return best, self._scored(fitted.predict(self._test.items), fitted, validation)
 
-    def _scored(self, probabilities: npt.NDArray[np.float32]) -> dict[str, float]:
+    def _scored(
+        self, probabilities: npt.NDArray[np.float32], fitted: Fitted, validation: Validation | None
+    ) -> dict[str, float]:
         scores, table = metrics.both(probabilities, self._test.labels)
         by_group = metrics.grouped(table["AP"], self._counts, GROUPS)
-        return scores | {f"mAP group {number}": float(score) for number, score in enumerate(by_group, 1)}
+        scores |= {f"mAP group {number}": float(score) for number, score in enumerate(by_group, 1)}
+        if validation is not None:
+            logits = fitted.logits(validation.items)
+            thresholds = calling.calibration_of(logits, validation.labels, goal="f1").thresholds
+            chosen = metrics.evaluate(probabilities, self._test.labels, thresholds)
+            scores |= {f"{name}{AT_CHOSEN}": chosen[name] for name in ("CF1", "OF1")}
+        return scores
 
 
 def run_cell(cell: Cell, data: Dataset) -> dict[str, Any]:
@@ -174,7 +184,8 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
     best = max(models, key=_validation_score)
     shown = hidden_entries.shown(best, items, labels, truth)
     test = TestPart(data, labels.counts()[0])
-    found = _tested(best, test, best.recipe, observed, sum(model.progress.seconds for model in models))
+    seconds = sum(model.progress.seconds for model in models)
+    found = _tested(best, test, best.recipe, observed, seconds, validation)
     return found | ({"beside": _plain(shown)} if shown else {})
 
 
@@ -211,8 +222,15 @@ def _asked(cell: Cell, data: Dataset) -> dict[str, Any]:
     return found | {"rounds": rounds, "areas": _plain(areas)}
 
 
-def _tested(fitted: Fitted, test: TestPart, recipe: Recipe, observed: Labels, seconds: float) -> dict[str, Any]:
-    best, last = test.scores(fitted)
+def _tested(
+    fitted: Fitted,
+    test: TestPart,
+    recipe: Recipe,
+    observed: Labels,
+    seconds: float,
+    validation: Validation | None = None,
+) -> dict[str, Any]:
+    best, last = test.scores(fitted, validation)
     return {
         "mask_sha256": observed.digest(),
         "ran": vars(recipe),

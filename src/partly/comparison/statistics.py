@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from scipy import stats
 
 LEVEL = 0.95  # of intervals; what is rarer than 1 - LEVEL by chance is called a difference
+MIN_GAP = 0.01  # of mAP between naive and all labels: a share of less says nothing
 
 Scores = Mapping[int, float]  # seed -> score
 Race = Mapping[str, Scores]  # method -> its scores
@@ -44,9 +44,13 @@ def mean(values: Iterable[float]) -> Mean | None:
 
 def gap_closed(method: Scores, naive: Scores, full: Scores) -> float | None:
     """Which share of the way from the naive scores to those with all labels a method goes, over the seeds that all
-    three have. None where there are no such seeds, or where there is no gap to close."""
-    seeds = method.keys() & naive.keys() & full.keys()
-    gap = math.fsum(full[seed] - naive[seed] for seed in seeds)
+    three have. None where the gap is not real: too small to be divided by, or not beyond chance."""
+    gaps = {seed: full[seed] - naive[seed] for seed in sorted(naive.keys() & full.keys())}
+    seeds = method.keys() & gaps.keys()
+    each = np.array(list(gaps.values()))
+    if not seeds or each.mean() < MIN_GAP or paired_t(each) > 1 - LEVEL:
+        return None
+    gap = math.fsum(gaps[seed] for seed in seeds)
     return math.fsum(method[seed] - naive[seed] for seed in seeds) / gap if gap > 0 else None
 
 
@@ -95,111 +99,86 @@ def holm(p: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Methods over blocks, the best mean rank first."""
+    """Methods over blocks, the leader first.
+
+    The one rule for who leads, for a single block, for many, and for everything that is printed or drawn: the leader
+    has the best mean rank, which in a single block is the highest mean score; a method is level with it unless a test
+    shows that it is worse.
+    """
 
     names: tuple[str, ...]
     ranks: tuple[float, ...]  # 1 is best; equals share the mean of their ranks
     wins: tuple[int, ...]  # blocks in which the method was best
-    lead: tuple[float, ...]  # how far the first method's score is above this one's, over blocks
-    p: dict[tuple[str, str], float]  # corrected, of every two methods, the better ranked first
+    lead: tuple[float, ...]  # how far the leader's score is above this one's, over blocks
+    p: dict[str, float]  # of the leader against each other method, corrected
     over: str  # what was tested over, "blocks" or "seeds"
     friedman: float | None  # over blocks, with three methods or more
     blocks: int
-    seeds: int  # those that every method has in every block
+    seeds: int  # that the leader shares with another method in every block, at most
 
-    def differ(self, one: str, other: str) -> bool:
-        """Whether the difference of these two is more than chance."""
-        if self.friedman is not None and self.friedman > 1 - LEVEL:
-            return False  # then no two are looked at
-        return self.p[(one, other) if (one, other) in self.p else (other, one)] <= 1 - LEVEL
+    @property
+    def leader(self) -> str:
+        return self.names[0]
 
     @property
     def level(self) -> tuple[str, ...]:
-        """Those that cannot be told from the first."""
-        return tuple(name for name in self.names[1:] if not self.differ(self.names[0], name))
-
-    @property
-    def groups(self) -> list[tuple[int, int]]:
-        """Neighbours of which no two can be told apart, as (first, last) positions; the longest runs only."""
-        found: list[tuple[int, int]] = []
-        for first in range(len(self.names)):
-            last = first
-            while last + 1 < len(self.names) and not any(
-                self.differ(self.names[i], self.names[last + 1]) for i in range(first, last + 1)
-            ):
-                last += 1
-            if last > first and (not found or last > found[-1][1]):
-                found.append((first, last))
-        return found
+        """Those that are not shown to be worse than the leader."""
+        if self.friedman is not None and self.friedman > 1 - LEVEL:
+            return self.names[1:]  # then no two are looked at
+        return tuple(name for name in self.names[1:] if self.p[name] > 1 - LEVEL)
 
 
 def rank(races: Sequence[Race]) -> Ranking | None:
     """Compare methods over blocks. None where no method has a score.
 
     Ranked are the methods that most blocks have, over the blocks that have all of these (if there is none, the methods
-    that every block has), by their mean over common seeds. Where there are enough blocks a test asks them
-    (signed ranks of the means), else the seeds (Student's t of the means over blocks): it speaks of these data only.
+    that every block has), by their mean over seeds; a method with fewer than half of a block's seeds is not ranked
+    there. Where there are enough blocks a test asks them (signed ranks of the means), else the seeds that two methods
+    share (Student's t of the means over blocks): it speaks of these data only.
     """
+    races = [_with_enough_seeds(race) for race in races]
     counts = Counter(name for race in races for name in race)
     for needed in (len(races) // 2 + 1, len(races)):
         names = [name for name, count in counts.items() if count >= needed]
-        used = [(race, seeds) for race in races if (seeds := _common(race, names))]
+        used = [race for race in races if names and race.keys() >= set(names)]
         if used:
             break
     else:
         return None
-    means = np.array([[np.mean([race[name][s] for s in sorted(seeds)]) for name in names] for race, seeds in used])
+    means = np.array([[np.mean(list(race[name].values())) for name in names] for race in used])
     ranks = stats.rankdata(-means, axis=1)
-    order = np.argsort(ranks.mean(axis=0), kind="stable")
+    order = np.lexsort((-means.mean(axis=0), ranks.mean(axis=0)))
     names, means, ranks = [names[i] for i in order], means[:, order], ranks[:, order]
-    everywhere = sorted(set.intersection(*(seeds for _, seeds in used)))
     many = len(used) >= enough(len(names))
-    samples = means if many else _by_seed([race for race, _ in used], names, everywhere)
+    by_seed = [_by_seed(used, names[0], name) for name in names]
+    differences = (means[:, :1] - means).T if many else by_seed
+    corrected = holm([(signed_rank if many else paired_t)(one) for one in differences[1:]])
     return Ranking(
         tuple(names),
         tuple(ranks.mean(axis=0).tolist()),
         tuple((ranks == ranks.min(axis=1, keepdims=True)).sum(axis=0).tolist()),
         tuple((means[:, :1] - means).mean(axis=0).tolist()),
-        _pairs(names, samples, signed_rank if many else paired_t),
+        dict(zip(names[1:], corrected, strict=True)),
         "blocks" if many else "seeds",
         friedman(means) if many else None,
         len(used),
-        len(everywhere),
+        max(map(len, by_seed[1:] or by_seed)),
     )
 
 
 def enough(methods: int) -> int:
-    """Blocks that signed-rank tests of every two methods need: with fewer they say "chance" after the correction even
-    where one method is better in every block (p = 2 / 2^blocks)."""
-    pairs = max(1, math.comb(methods, 2))
-    return math.ceil(1 + math.log2(pairs / (1 - LEVEL)))
+    """Blocks that signed-rank tests of the leader against each other method need: with fewer they say "chance" after
+    the correction even where one method is better in every block (p = 2 / 2^blocks)."""
+    return math.ceil(1 + math.log2(max(1, methods - 1) / (1 - LEVEL)))
 
 
-def not_worse(race: Race) -> tuple[str, set[str]] | None:
-    """The best method of one block, and those that its seeds do not show to be worse. None without scores."""
-    seeds = sorted(_common(race, list(race)))
-    if not seeds:
-        return None
-    scores = {name: np.array([values[seed] for seed in seeds]) for name, values in race.items()}
-    best = max(scores, key=lambda name: float(scores[name].mean()))
-    others = [name for name in scores if name != best]
-    corrected = holm([paired_t(scores[best] - scores[name]) for name in others])
-    return best, {name for name, p in zip(others, corrected, strict=True) if p > 1 - LEVEL}
+def _with_enough_seeds(race: Race) -> Race:
+    """The methods of a block that have at least half of its seeds."""
+    every = {seed for scores in race.values() for seed in scores}
+    return {name: scores for name, scores in race.items() if scores and 2 * len(scores) >= len(every)}
 
 
-def _common(race: Race, names: Sequence[str]) -> set[int]:
-    """Seeds that all of these methods have in a block."""
-    return set.intersection(*(set(race.get(name, ())) for name in names)) if names else set()
-
-
-def _by_seed(races: Sequence[Race], names: Sequence[str], seeds: Sequence[int]) -> Any:
-    """[seeds, methods], the mean over blocks."""
-    scores = np.array([[[race[name][seed] for name in names] for seed in seeds] for race in races], float)
-    return scores.reshape(len(races), len(seeds), len(names)).mean(axis=0)
-
-
-def _pairs(names: Sequence[str], samples: npt.NDArray[Any], test: Callable[..., float]) -> dict[tuple[str, str], float]:
-    """The corrected p of every two columns of samples [n, methods]."""
-    pairs = list(combinations(range(len(names)), 2))
-    corrected = holm([test(samples[:, i] - samples[:, j]) for i, j in pairs])
-    return {(names[i], names[j]): p for (i, j), p in zip(pairs, corrected, strict=True)}
+def _by_seed(races: Sequence[Race], one: str, other: str) -> npt.NDArray[Any]:
+    """Differences of two methods [seeds], the mean over blocks, for the seeds that both have in every block."""
+    seeds = sorted(set.intersection(*(race[one].keys() & race[other].keys() for race in races)))
+    return np.array([np.mean([race[one][seed] - race[other][seed] for race in races]) for seed in seeds])

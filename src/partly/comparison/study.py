@@ -10,18 +10,19 @@ A study is a comparison whose scenarios are the ways at every share; this module
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from partly.comparison import Experiment, protocol, runner
+from partly.comparison import Experiment, charts, protocol, runner
 from partly.comparison.lines import Line
 from partly.comparison.plan import FULL, Cell, name_of
 from partly.comparison.score_tables import number
-from partly.comparison.statistics import Mean, Scores, mean, not_worse
+from partly.comparison.statistics import Mean, Ranking, Scores, mean, rank
+from partly.data import Dataset
 from partly.files import write_file
 from partly.report import drawings, plots
 from partly.report.chart import Drawing
@@ -38,7 +39,8 @@ SINGLE = ("noisy-plus", "single-positive")  # they take no share
 NOTES = (
     "Test mAP of `bce`, mean over seeds ± half of the 95 % interval (Student's t). Share: of the labels, known and "
     "right; in brackets where it is another one, since it is a whole number of labels or items. "
-    "**Bold**: highest; ≈: not shown to be worse."
+    "**Bold**: the leader of a budget, with the highest mAP; ≈: not shown to be worse than it. The best way over all "
+    "budgets is the one with the best mean rank."
 )
 
 
@@ -81,6 +83,10 @@ class Study:
         shares = sorted({p.share for p in self.points if p.share is not None})
         return {s: {p.way: p for p in self.points if p.share == s and p.scores} for s in shares}
 
+    def ranking(self) -> Ranking | None:
+        """Who leads over all budgets, by the rule of all comparisons: a budget is a race of the ways."""
+        return rank([race(ways) for ways in self.budgets().values()])
+
     def ways(self) -> list[str]:
         """Those that take a share, as asked for."""
         return list(dict.fromkeys(p.way for p in self.points if p.share is not None))
@@ -88,6 +94,11 @@ class Study:
     def singles(self) -> list[Point]:
         """The points of ways that take no share."""
         return [p for p in self.points if p.share is None and p.scores]
+
+
+def race(ways: Mapping[str, Point]) -> dict[str, Scores]:
+    """One budget, for `statistics.rank`."""
+    return {way: point.scores for way, point in ways.items()}
 
 
 def study(
@@ -136,8 +147,9 @@ def study(
 
 def run(experiment: Experiment, out: Path, workers: int | None = None, progress: bool = True) -> list[Study]:
     """Run what is not there yet, and write the page and the pictures."""
+    clean, known = right_shares(experiment), known_shares(experiment)  # first: labels may be refused
     lines = runner.run(experiment, out, workers, progress)
-    studies = gather(experiment, lines, right_shares(experiment), known_shares(experiment))
+    studies = gather(experiment, lines, clean, known)
 
     def save(name: str, svg: bytes) -> str:
         picture = out / f"{experiment.name}-{name}.svg"
@@ -193,9 +205,7 @@ def _point(text: str, clean: float | None, scores: Scores) -> Point:
 def right_shares(experiment: Experiment) -> dict[tuple[str, str], float]:
     """(data, scenario) -> share of the truth that is known and right, with the first seed."""
     found = {}
-    for name in experiment.data:
-        how = (experiment.labels, experiment.skip_bad, experiment.size, experiment.absent, experiment.uncertain)
-        data = protocol.open_data(name, *how)
+    for name, data in _opened(experiment):
         truth = data.labels.rows(slice(None))
         for text in experiment.scenarios:
             cell = Cell(name, text, "bce", "linear", "adamw", seed=0)
@@ -206,11 +216,13 @@ def right_shares(experiment: Experiment) -> dict[tuple[str, str], float]:
 
 def known_shares(experiment: Experiment) -> dict[str, float]:
     """Data -> share of its entries that are known before anything is hidden: 1, where there is a truth."""
-    found = {}
-    for name in experiment.data:
-        labels = protocol.open_data(name, experiment.labels, experiment.skip_bad, experiment.size).labels
-        found[Path(name).stem] = float(labels.summary()["known_share"])
-    return found
+    return {name_of(name): float(data.labels.summary()["known_share"]) for name, data in _opened(experiment)}
+
+
+def _opened(experiment: Experiment) -> Iterator[tuple[str, Dataset]]:
+    """Every data set, read as its cells read it."""
+    how = (experiment.labels, experiment.skip_bad, experiment.size, experiment.absent, experiment.uncertain)
+    return ((name, protocol.open_data(name, *how)) for name in experiment.data)
 
 
 # ---------------------------------------------------------------- what comes out
@@ -250,29 +262,35 @@ def answer(one: Study) -> str:
 
 def sentences(one: Study) -> list[str]:
     """The answer, its main sentence first."""
-    won = {share: not_worse({way: p.scores for way, p in ways.items()}) for share, ways in one.budgets().items()}
-    firsts = [found[0] for found in won.values() if found]
-    if not firsts or len(one.ways()) < 2:
+    ranking = one.ranking()
+    if ranking is None or len(one.ways()) < 2:
         return ["There is nothing to choose from."]
-    best = max(one.ways(), key=firsts.count)
-    clearly = sum(found is not None and found[0] == best and not found[1] for found in won.values())
-    times = f"test mAP at {firsts.count(best)} of {len(firsts)} budgets"
+    best, level = ranking.leader, ranking.level
+    times = f"the highest test mAP at {ranking.wins[0]} of {ranking.blocks} budgets"
     if one.seeds == 1:
         parts = [
-            f"One seed shows nothing: {_named(best)} has the highest {times}, and how much of that is chance cannot be "
+            f"One seed shows nothing: {_named(best)} has {times}, and how much of that is chance cannot be "
             "told. More seeds (--seeds 5) would tell."
         ]
-    elif not clearly:
-        parts = [f"No way to spend a label budget is shown to be best; {_named(best)} has the highest {times}."]
+    elif len(level) == len(ranking.names) - 1:
+        parts = [f"No way to spend a label budget is shown to be best; {_named(best)} has {times}."]
+    elif level:
+        others = " and ".join(map(_named, level))
+        parts = [f"{_named(best)} and {others} share the lead: seeds and budgets do not tell them apart."]
     else:
-        how = "every time" if clearly == firsts.count(best) else f"{clearly} times"
-        parts = [
-            f"The best way to spend a label budget is {_named(best)}: it has the highest {times}, {how} beyond chance."
-        ]
+        clearly = sum(_leads_alone(best, ways) for ways in one.budgets().values())
+        how = "every time" if clearly == ranking.wins[0] else f"{clearly} times"
+        parts = [f"The best way to spend a label budget is {_named(best)}: it has {times}, {how} beyond chance."]
     parts += [_lead(one, best, other) for other in one.ways() if other != best]
     parts += [_beside(one, best, point) for point in one.singles()]
     parts += [PARTLY.format(one.known)] if one.known < 1 else []
     return list(filter(None, parts))
+
+
+def _leads_alone(way: str, ways: Mapping[str, Point]) -> bool:
+    """Whether a way leads a budget, and all others are shown to be worse."""
+    found = rank([race(ways)])
+    return found is not None and found.leader == way and not found.level
 
 
 def _named(way: str) -> str:
@@ -319,9 +337,9 @@ def _rows(one: Study) -> list[tuple[str, list[str]]]:
     """A share, and what each way comes to at it; all labels last."""
     rows = []
     for share, found in one.budgets().items():
-        best, level = not_worse({way: p.scores for way, p in found.items()}) or ("", set())
-        shown = {way: (way == best, way in level and one.seeds > 1) for way in found}  # one seed shows nothing
-        cells = [_cell(found[way], *shown[way]) if way in found else "" for way in one.ways()]
+        ranking = rank([race(found)])
+        best, level = (ranking.leader, ranking.level) if ranking else ("", ())
+        cells = [_cell(found[way], way == best, way in level) if way in found else "" for way in one.ways()]
         rows.append((f"{share:.0%}", cells))
     return [*rows, ("100%", [number(mean(one.full.values()))] * len(one.ways()))]
 
@@ -343,6 +361,8 @@ def draw(one: Study) -> Drawing:
     with drawings.canvas(6.4, 3.8) as figure:
         axes = figure.subplots()
         full = mean(one.full.values())
+        known = [found for p in one.points if (found := p.mean)] + ([full] if full else [])
+        low, high = charts.robust_ends([m.value for m in known], [m.margin or 0.0 for m in known])
         marks: list[drawings.Mark] = []
         for place, way in enumerate(dict.fromkeys(p.way for p in one.points)):
             points = [(100 * p.clean, p.mean) for p in one.points if p.way == way and p.clean is not None]
@@ -352,10 +372,16 @@ def draw(one: Study) -> Drawing:
                 look = plots.look(place, privileged=False)
                 x, y, margin = zip(*shown, strict=True)
                 axes.errorbar(x, y, margin, color=look.colour, marker=look.marker, ms=5, capsize=2, label=way)
-                marks += [(axes, a, b, f"{way}, {a:.3g} %: {b:.3f} ± {c:.3f}") for a, b, c in shown]
+                for at, value, _ in shown:
+                    if not low <= value <= high:
+                        end, sign = (high, "^") if value > high else (low, "v")
+                        axes.plot(at, end, sign, color=look.colour, ms=8, clip_on=False)
+                marks += [
+                    (axes, a, min(max(b, low), high), f"{way}, {a:.3g} %: {b:.3f} ± {c:.3f}") for a, b, c in shown
+                ]
         if full is not None:
             axes.axhline(full.value, color=plots.PRIVILEGED, linestyle=(0, (5, 3)), lw=1.3, zorder=1)
-        axes.set(xlabel="labels that are known and right, %", ylabel="test mAP")
+        axes.set(xlabel="labels that are known and right, %", ylabel="test mAP", ylim=(low, high))
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)
         return drawings.drawing(figure, marks)

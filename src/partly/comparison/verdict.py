@@ -25,17 +25,16 @@ class Verdict:
 
     @property
     def sure(self) -> str:
-        """'alone', 'clear', 'shared' or 'open'."""
-        _, *others = self.ranking.names
-        level = self.ranking.level
-        if not others or not level:
-            return "clear" if others else "alone"
-        # Where one that is level with the first is ranked behind one that is not, the tests say nothing clear.
-        return "shared" if len(level) < len(others) and tuple(others[: len(level)]) == level else "open"
+        """'alone', 'clear', 'shared' or 'open': nothing to compare with, every other method is shown to be worse, some
+        are, none is."""
+        others, level = self.ranking.names[1:], self.ranking.level
+        if not others:
+            return "alone"
+        return "clear" if not level else "shared" if len(level) < len(others) else "open"
 
     @property
     def leaders(self) -> tuple[str, ...]:
-        return (self.ranking.names[0], *self.ranking.level)
+        return (self.ranking.leader, *self.ranking.level)
 
 
 def verdicts(blocks: Sequence[Block]) -> list[list[Verdict]]:
@@ -83,7 +82,8 @@ def headline(verdict: Verdict, text: type[str], bold: Bold, scenarios: Sequence[
     if verdict.sure == "shared":
         leaders = _listed(verdict.leaders, text, bold)
         return text("{} share the lead{}: the data cannot tell them apart.").format(leaders, where)
-    return text("No winner{}: {} has the best mean rank, but it may be chance.").format(where, first)
+    best = "best mean rank" if ranking.blocks > 1 else "highest mAP"
+    return text("No winner{}: {} has the {}, but it may be chance.").format(where, first, best)
 
 
 def _parts(told: Sequence[Verdict], text: type[str], bold: Bold) -> str:
@@ -127,11 +127,10 @@ def _chance(verdict: Verdict) -> str:
     ranking = verdict.ranking
     if ranking.friedman is not None and ranking.friedman > 1 - LEVEL:
         return f"Friedman's test over all methods: {probability(ranking.friedman)}"
-    against = {name: ranking.p[ranking.names[0], name] for name in ranking.names[1:]}
-    behind = max((p for name, p in against.items() if name not in ranking.level), default=1.0)
+    behind = max((p for name, p in ranking.p.items() if name not in ranking.level), default=1.0)
     if verdict.sure == "clear":
-        return f"{probability(behind)}{' at most, against each other method' if len(against) > 1 else ''}"
-    between = f"{probability(against[ranking.names[1]])} between these two"
+        return f"{probability(behind)}{' at most, against each other method' if len(ranking.p) > 1 else ''}"
+    between = f"{probability(ranking.p[ranking.names[1]])} between these two"
     return between + (f", {probability(behind)} at most against the rest" if verdict.sure == "shared" else "")
 
 
@@ -146,16 +145,19 @@ def method(verdict: Verdict) -> str:
     if ranking.over == "blocks":
         words = (
             f"Methods are ranked in each of {ranking.blocks} races by their mean over seeds. Tests at 5 %: "
-            "Friedman's over all methods, then Wilcoxon's signed ranks for every two, with Holm's correction."
+            "Friedman's over all methods, then Wilcoxon's signed ranks of the leader against each other method, with "
+            "Holm's correction."
         )
         if verdict.data < ranking.blocks:
             sets = f"{verdict.data} set{'s' * (verdict.data != 1)}"
             words += f" Races on the same data ({sets}) are not independent: the true p is larger."
     elif ranking.seeds > 1:
         words = (
-            f"Too few races ({ranking.blocks}) for tests that speak of other data too. Test at 5 %: Student's t for "
-            f"every two methods, paired over {ranking.seeds} seeds, with Holm's correction."
+            f"Too few races ({ranking.blocks}) for tests that speak of other data too. Test at 5 %: Student's t of the "
+            f"leader against each other method, paired over {ranking.seeds} seeds, with Holm's correction."
         )
     else:
         words = "One seed and few races: nothing can be said about chance. More seeds (--seeds 5) would tell."
-    return words + (f" Not ranked, for want of races: {', '.join(verdict.unranked)}." if verdict.unranked else "")
+    return words + (
+        f" Not ranked, for want of races or seeds: {', '.join(verdict.unranked)}." if verdict.unranked else ""
+    )

@@ -255,7 +255,7 @@ def read_labels(
         labels: Labels = one.read(path, names, meaning)
         return labels
     found: Dataset = one.read(path, meaning)
-    return found.labels if names is None else meaning.filled(arranged(found.labels, names, str(path)))
+    return found.labels if names is None else meaning.filled(arranged(found.labels, names, str(path)), path)
 
 
 def write_labels(labels: Labels, path: PathLike, *, form: str | None = None, absent: str | None = None) -> None:

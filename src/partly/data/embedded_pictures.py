@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from partly.budget import Budget
 from partly.data.dataset import Dataset, unlabelled
 from partly.data.item_columns import IDS, byte_columns
 from partly.data.paths import plain_file
@@ -75,7 +76,9 @@ def _contents(path: Path, column: str) -> Iterator[bytes]:
     """Nothing, where there is none: that shows when the pictures are looked at."""
     try:
         with pq.ParquetFile(path, pre_buffer=False) as file:
+            budget = Budget(path)
             for batch in file.iter_batches(ROWS, columns=[column]):
+                budget.unpack(batch.nbytes)
                 for cell in batch.column(batch.schema.get_field_index(column)).to_pylist():
                     content = cell.get("bytes") if isinstance(cell, dict) else cell
                     yield content or b""
@@ -88,10 +91,9 @@ def _ids(path: Path, count: int) -> list[str]:
     called = next((column for column in IDS if column in table.header), None)
     if called is None:
         return list(map(str, range(count)))
-    try:
-        column = pq.read_table(path, columns=[called]).column(0).combine_chunks()
-    except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{path}: cannot be read ({error}).") from error
-    ids = list(text(column, called, path).to_pylist())
+    ids: list[str] = []
+    for batch in table.batches([called]):
+        table.budget.hold_rows(batch.num_rows)
+        ids += text(batch.column(0), called, path).to_pylist()
     refuse_bad_ids(table, ids)
     return ids

@@ -92,6 +92,7 @@ def read_numbers(table: Table) -> tuple[Arrays, tuple[str, ...]]:
     for some, x in number_blocks(table, columns):
         ids += some
         blocks.append(x)
+        table.budget.hold(2 * x.nbytes)  # and once more, as one matrix
     refuse_bad_ids(table, ids)
 
     def place(i: int, j: int) -> str:
@@ -104,6 +105,7 @@ def number_blocks(table: Table, columns: Sequence[str]) -> Iterator[tuple[list[s
     """Ids and numbers [B, D] of some rows after others; which columns hold no numbers is said when all were seen."""
     start, text_columns = 0, dict[str, str]()
     for batch in table.batches([ID, *columns]):
+        table.budget.hold_rows(batch.num_rows)
         x = np.empty((batch.num_rows, len(columns)))
         for j, (name, column) in enumerate(zip(columns, batch.columns[1:], strict=True)):
             try:

@@ -80,6 +80,7 @@ def cells_of(table: Table, name: str, otherwise: str | None = None) -> Iterator[
     called = next((column for column in IDS if column in table.header), otherwise)
     count = 0
     for batch in table.batches([name] if called in (None, name) else [name, str(called)]):
+        table.budget.hold_rows(batch.num_rows)
         cells = text(batch.column(0), name, table.path).to_pylist()
         if called is None:
             yield list(map(str, range(count, count + len(cells)))), cells
@@ -96,5 +97,6 @@ def read_column(path: Path, name: str, otherwise: str | None = None) -> tuple[li
     for its, found in cells_of(table, name, otherwise):
         ids += its
         cells += found
+        table.budget.hold(sum(map(len, found)))
     refuse_bad_ids(table, ids)
     return ids, cells

@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from partly.budget import Budget
 from partly.data.packing import unpacked
 from partly.errors import DataError
 
@@ -23,7 +24,7 @@ class JsonTable:
     """A file of JSON lines."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.budget = path, Budget(path)
         first = next(self._objects(), None)
         if first is None:
             raise DataError(f"{path}: is empty. Every line must be a JSON object.")

@@ -35,7 +35,7 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
     z = arrays["ternary"] if "ternary" in arrays else as_csr(arrays, path, "iu")
     with naming(path):
         labels = Labels.from_ternary(z, names=words["names"], ids=words.get("ids"))
-        return meaning.filled(labels if names is None else arranged(labels, names, str(path)))
+        return meaning.filled(labels if names is None else arranged(labels, names, str(path)), path)
 
 
 def write(labels: Labels, path: Path) -> None:

@@ -35,7 +35,7 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
     state: Any = wanted(place)
     with naming(Path(place.shown)):
         labels = Ledger(place).labels(**state)
-        return meaning.filled(labels if names is None else arranged(labels, names, place.shown))
+        return meaning.filled(labels if names is None else arranged(labels, names, place.shown), place.shown)
 
 
 def write(labels: Labels, path: Path) -> None:

@@ -39,6 +39,7 @@ from partly.labels import Labels
 HOLDS = "labels"
 __all__ = ["HOLDS", "SUFFIXES", "coded", "read", "read_rows", "recognises", "write"]
 GROUP_ROWS = 1 << 20
+COPIES = 2  # of what the rows say while it is put together
 Codes = npt.NDArray[np.int32]
 
 
@@ -66,7 +67,7 @@ def read_rows(
     open_ones = Faults(table, "values that are neither yes nor no")
     homeless = Faults(table, "values without an item or without a label")
     parts: list[tuple[Codes, Codes, npt.NDArray[np.int8]]] = [(np.empty(0, np.int32),) * 2 + (np.empty(0, np.int8),)]
-    start = 0
+    start, named = 0, 0
     for batch in table.batches(columns):
         item, label, value = batch.columns
         row = coded(text(item, columns[0], table.path), items)
@@ -80,6 +81,9 @@ def read_rows(
         lost = np.flatnonzero((z != 0) & ((row < 0) | (column < 0)))
         homeless.add(lost + start, ("no item" if row[i] < 0 else "no label" for i in lost))
         parts.append((row, column, z))
+        table.budget.hold(COPIES * (row.nbytes + column.nbytes + z.nbytes))
+        table.budget.hold_rows(len(items) + len(labels) - named)
+        named = len(items) + len(labels)
         start += len(z)
     wrong.refuse("Write 1 or 0, and leave out what nobody checked; a guess is not an observation.")
     open_ones.refuse(how_to_say("uncertain"))

@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from partly.budget import Budget
 from partly.data.matching import refuse_strangers
 from partly.data.paths import naming
 from partly.data.tables import UNSURE
 from partly.errors import DataError, SettingError, listing
 from partly.labels import Labels
 
+ENTRY_BYTES = 6  # of every entry while the unknown ones are filled in
 CODES = {"unknown": 0, "yes": 1, "no": -1}
 CHOICES = {"absent": ("unknown", "no"), "uncertain": ("unknown", "yes", "no")}
 Codes = Sequence[int] | npt.NDArray[Any]
@@ -53,9 +55,17 @@ class Meaning:
             np.where((z == 0) & (self.absent == "no"), np.int8(-1), z),
         )
 
-    def filled(self, labels: Labels) -> Labels:
+    def filled(self, labels: Labels, path: Path | str) -> Labels:
         """Labels of a file that has no uncertain entries: what it does not mention is no, where the caller says so."""
-        return labels.mapped(lambda z, _: self.settled(z)) if self.absent == "no" else labels
+        if self.absent != "no":
+            return labels
+        hold_entries(labels.shape, path)
+        return labels.mapped(lambda z, _: self.settled(z))
+
+
+def hold_entries(shape: tuple[int, int], path: Path | str) -> None:
+    """Refuse labels of this shape, all of them known, where they do not fit or the file is far too small for them."""
+    Budget(path).hold(ENTRY_BYTES * shape[0] * shape[1])
 
 
 def how_to_say(what: str) -> str:
@@ -95,6 +105,7 @@ def labels_of(
         said = Labels.from_codes(row[known], column[known], (settled[known] == 1).astype(np.int8), names, ids)
     if meaning.absent != "no":
         return said
+    hold_entries(said.shape, path)
     open_to_no = np.ones(said.shape, bool)
     open_to_no[row[unsure], column[unsure]] = False
     open_to_no[np.asarray(unseen, np.int64)] = False

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from partly.budget import Budget
 from partly.data.dataset import Dataset
 from partly.data.meaning import Meaning, labels_of
 from partly.data.packing import packing, unpacked
@@ -34,6 +35,7 @@ from partly.labels import Hierarchy
 HOLDS = "dataset"
 SUFFIXES = (".arff",)
 BLOCK = 1 << 10  # items written at a time
+COPIES = 4  # of the entries while they are put together
 NUMERIC = ("numeric", "real", "integer")
 VALUES = {"1": 1, "0": -1, "1.0": 1, "0.0": -1, "?": 0}
 WORD = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]\S*)\s*(.*)""", re.S)
@@ -204,7 +206,7 @@ class _Rows:
         self.label = {name: j for j, name in enumerate(labels)}
         self.place = places
         self.z, self.data, self.indices, self.ends = array("b"), array("f"), array("i"), array("q", [0])
-        self.sparse = False
+        self.sparse, self.budget = False, Budget(path)
 
     def add(self, number: int, cells: Iterator[tuple[int, str]], sparse: bool) -> None:
         z = array("b", [-1] * len(self.label))  # a sparse row leaves out what is 0
@@ -221,6 +223,8 @@ class _Rows:
                 raise DataError(f"{self.path}:{number}: attribute {one.name!r}: {cell!r} cannot be.") from error
         self.z.extend(z)
         self.ends.append(len(self.data))
+        self.budget.hold_rows(1)
+        self.budget.hold(COPIES * len(z) + 8 * (self.ends[-1] - self.ends[-2]))
 
     def items(self, count: int, names: tuple[str, ...]) -> Any:
         parts = (
@@ -228,6 +232,8 @@ class _Rows:
             np.frombuffer(self.indices, np.int32),
             np.frombuffer(self.ends, np.int64),
         )
+        if not self.sparse:
+            self.budget.hold(4 * count * self.width)
         x = sp.csr_array(parts, shape=(count, self.width))
         where = str(self.path)
         return sparse_features(x, where, names) if self.sparse else features(x.toarray(), where, names)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import os
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,10 +11,9 @@ from typing import IO, Any
 import numpy as np
 import scipy.sparse as sp
 
+from partly.budget import Budget
 from partly.errors import DataError, PartlyError
 
-MOST_TIMES, LIFT = 100, "PARTLY_MOST_EXPANSION"  # how much larger than its file an array may be; what says otherwise
-SMALL = 1 << 28  # bytes, of which nobody is afraid
 CSR = ("data", "indices", "indptr", "shape")
 Arrays = dict[str, Any]
 
@@ -30,25 +27,14 @@ def read_npz(path: Path, required: Sequence[str], optional: Sequence[str] = ()) 
             raise DataError(
                 f"{path}: there is no array {', '.join(missing)}; there is: {', '.join(there) or 'nothing'}."
             )
-        _refuse_bomb(archive, [f"{name}.npy" for name in (*required, *(name for name in optional if name in there))])
-        arrays = {}
-        for name in (*required, *(name for name in optional if name in there)):
+        wanted = (*required, *(name for name in optional if name in there))
+        budget, arrays = Budget(path), {}
+        budget.hold(sum(archive.getinfo(f"{name}.npy").file_size for name in wanted))
+        for name in wanted:
             with archive.open(f"{name}.npy") as file:
                 arrays[name] = _array(file)
+                budget.hold_rows(len(arrays[name]) if arrays[name].ndim == 2 else 0)  # it may have no columns
     return arrays
-
-
-def _refuse_bomb(archive: zipfile.ZipFile, names: Sequence[str]) -> None:
-    """Refuse a small file that would take gigabytes, before anything of it is read."""
-    parts = [archive.getinfo(name) for name in names]
-    whole, packed = (sum(getattr(part, size) for part in parts) for size in ("file_size", "compress_size"))
-    most = float(os.environ.get(LIFT, MOST_TIMES))
-    if whole > SMALL and whole > most * packed:
-        times = math.ceil(whole / max(packed, 1))
-        raise DataError(
-            f"its {packed / 2**20:.1f} MiB would become {whole / 2**20:.0f} MiB, {times} times as much; up to {most:g} "
-            f"times is taken for real. If you know who made it, set {LIFT}={times} in the environment"
-        )
 
 
 def npz_names(path: Path) -> list[str]:

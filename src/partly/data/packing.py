@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from partly.budget import Budget
 from partly.data.paths import PACKED, TEXT
 from partly.files import writing
 
@@ -20,20 +21,20 @@ def codec_of(path: Path) -> str | None:
     return PACKED.get(path.suffix.lower()) if bare in TEXT else None
 
 
-def unpacked(path: Path) -> BinaryIO:
-    """The bytes of a file as they were before it was packed."""
-    codec = codec_of(path)
+def unpacked(path: Path, codec: str | None = None) -> BinaryIO:
+    """The bytes of a file as they were before it was packed; refused where they are far more than it holds."""
+    codec = codec or codec_of(path)
     if codec is None:
         return path.open("rb")
     # What a raw stream gives may be short; behind a buffer it is read as a file is, line by line too.
-    return io.BufferedReader(_Raw(pa.CompressedInputStream(path.open("rb"), codec)), 1 << 20)
+    return io.BufferedReader(_Raw(pa.CompressedInputStream(path.open("rb"), codec), Budget(path)), 1 << 20)
 
 
 class _Raw(io.RawIOBase):
     """Arrow's stream as one of Python's own, whose errors are those of a file."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, stream: Any, budget: Budget) -> None:
+        self._stream, self._budget = stream, budget
 
     def readable(self) -> bool:
         return True
@@ -43,6 +44,7 @@ class _Raw(io.RawIOBase):
             part = self._stream.read(len(buffer))
         except pa.ArrowException as error:
             raise OSError(str(error)) from error
+        self._budget.unpack(len(part))
         buffer[: len(part)] = part
         return len(part)
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from partly.budget import Budget
 from partly.data.dataset import Dataset
 from partly.data.meaning import Meaning, labels_of
 from partly.data.packing import packing, unpacked
@@ -30,6 +31,7 @@ SUFFIXES = (".svm", ".libsvm", ".svmlight", ".txt")
 SAYS = "yes"  # and nothing else
 MARK = "# partly "  # begins the comments that hold names
 BLOCK = 1 << 10  # items written at a time
+FEATURE_BYTES = 32  # of a feature that is never there: its statistics, its weights
 NUMBER = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 ROW = re.compile(rb"\s*(%s(,%s)*)?((^|\s+)\d+:%s)+\s*" % (NUMBER, NUMBER, NUMBER))
 COUNTS = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")
@@ -57,6 +59,10 @@ def read(path: Path, meaning: Meaning) -> Dataset:
         x, listed = load_svmlight_file(lines, multilabel=True, zero_based=lines.zero_based)
     except (ValueError, OverflowError, OSError) as error:
         raise DataError(f"{path}:{lines.number}: not a line of labels and features ({error}).") from error
+    budget = Budget(path)
+    budget.hold_rows(len(listed))
+    budget.hold_rows(lines.counts[2] if lines.counts else 0)
+    budget.hold(FEATURE_BYTES * max(x.shape[1], lines.counts[1] if lines.counts else 0))
     rows = np.repeat(np.arange(len(listed)), [len(one) for one in listed])
     codes = np.concatenate([np.empty(0), *(np.asarray(one, float) for one in listed)])
     if (codes % 1).any() or (codes < 0).any():

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
+from partly.budget import Budget
 from partly.data.json_lines import JsonTable
 from partly.data.packing import codec_of, packing, unpacked
 from partly.data.paths import kind_of, refuse_database
@@ -38,6 +39,7 @@ SUFFIXES = (".csv", ".parquet", ".tsv", ".jsonl")
 TAB = ".tsv"  # a table with tabs in the place of commas
 BLOCK_BYTES = 1 << 23  # of a CSV file, held at a time; a row must fit
 BLOCK_CELLS = 1 << 22  # of a Parquet file, held at a time
+PIECE_BYTES = 1 << 24  # of the text in them
 GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes per column
 SPELLINGS = "1 or yes, 0 or no, or blank (nobody said)"
 MOST = 5  # faults told in full
@@ -52,7 +54,7 @@ class CsvTable:
     """A UTF-8 CSV or TSV file with a header, also packed. All cells are text; a blank one is ''."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.separator = path, separator(path)
+        self.path, self.budget, self.separator = path, Budget(path), separator(path)
         first = next(self._records(), None)
         if first is None:
             raise DataError(f"{path}: is empty. The first line must name the columns.")
@@ -94,24 +96,50 @@ class CsvTable:
 
 
 class ParquetTable:
-    """A Parquet file; the cells have types."""
+    """A Parquet file; the cells have types.
+
+    Text is read as a dictionary and codes, and is spelled out piece by piece: a few bytes of a file can stand for a
+    long text in every row.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self.budget = path, Budget(path)
         with _arrow_errors(path):
-            self.header = _distinct(pq.read_schema(path).names, str(path))
+            self.schema = pq.read_schema(path)
+            self.header = _distinct(self.schema.names, str(path))
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        size = max(1, BLOCK_CELLS // max(1, len(columns)))
+        size, budget = max(1, BLOCK_CELLS // max(1, len(columns))), Budget(self.path)
+        words = [name for name in columns if pa.types.is_string(self.schema.field(name).type)]
+        only = None if any("." in name for name in columns) else list(columns)  # Arrow takes a dot for a path
         # pre_buffer would hold all that was read until the end of the file.
-        with _arrow_errors(self.path), pq.ParquetFile(self.path, pre_buffer=False) as file:
-            for batch in file.iter_batches(size):
-                batch = batch.select(list(columns))  # not by iter_batches, which takes a dot in a name for a path
+        with (
+            _arrow_errors(self.path),
+            pq.ParquetFile(self.path, pre_buffer=False, read_dictionary=words) as file,
+        ):
+            for batch in file.iter_batches(size, columns=only):
+                batch = batch.select(list(columns))
+                budget.unpack(batch.num_rows * len(columns))
                 batch.validate(full=True)  # text that is no UTF-8, for one
-                yield batch
+                yield from _spelled_out(batch, budget)
 
     def place(self, row: int) -> str:
         return f"{self.path}: row {row + 1}" if row >= 0 else str(self.path)
+
+
+def _spelled_out(batch: Any, budget: Budget) -> Iterator[Any]:
+    """The same rows with words in the place of codes, in pieces of about PIECE_BYTES."""
+    coded = [j for j, column in enumerate(batch.columns) if pa.types.is_dictionary(column.type)]
+    sizes = np.zeros(batch.num_rows, np.int64)
+    for column in (batch.column(j) for j in coded):
+        lengths = np.append(pc.binary_length(column.dictionary).fill_null(0).to_numpy(zero_copy_only=False), 0)
+        sizes += lengths[column.indices.fill_null(len(lengths) - 1).to_numpy(zero_copy_only=False)]
+    budget.unpack(int(sizes.sum()))
+    ends = np.flatnonzero(np.diff(np.cumsum(sizes) // PIECE_BYTES)) + 1
+    for start, stop in pairwise([0, *ends.tolist(), batch.num_rows]):
+        piece = batch.slice(start, stop - start)
+        columns = [one.dictionary_decode() if j in coded else one for j, one in enumerate(piece.columns)]
+        yield pa.record_batch(columns, names=batch.schema.names)
 
 
 Table = CsvTable | ParquetTable | JsonTable

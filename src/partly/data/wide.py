@@ -38,6 +38,7 @@ from partly.labels import Labels
 HOLDS = "labels"
 __all__ = ["HOLDS", "SUFFIXES", "label_columns", "read", "read_cells", "recognises", "refuse_bad_ids", "write"]
 MINUS = ("-1", "-1.0")  # uncertain, where the caller says what that means
+COPIES = 3  # of the entries while they are put together
 SMALL = 1 << 24  # cells: up to here a dense matrix is simply faster
 
 
@@ -74,6 +75,8 @@ def read_cells(
             faults.add([i + len(ids) for i, _ in places], cells)
         ids += text(batch.column(0), called, table.path).to_pylist()
         blocks.append(_smaller(meaning.settled(z)))
+        table.budget.hold_rows(len(z))
+        table.budget.hold(COPIES * (blocks[-1].nbytes if isinstance(blocks[-1], np.ndarray) else 5 * blocks[-1].nnz))
     names_inside = (
         " Names of labels have a row each, in a table of two columns: item,label." if len(labels) == 1 else ""
     )
@@ -85,7 +88,7 @@ def read_cells(
     refuse_bad_ids(table, ids)
     with naming(table.path):
         result = Labels.from_ternary(_joined(blocks, len(labels)), names=labels, ids=ids)
-        return result if names is None else meaning.filled(arranged(result, names, table.place(-1)))
+        return result if names is None else meaning.filled(arranged(result, names, table.place(-1)), table.path)
 
 
 def write(labels: Labels, path: Path) -> None:

@@ -5,15 +5,15 @@ line with two whole numbers, how many words and how many numbers, is left alone.
 from __future__ import annotations
 
 import difflib
-import gzip
-from collections.abc import Callable, Collection, Iterator
+import io
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TextIO
 
 import numpy as np
 import numpy.typing as npt
 
-from partly.data.paths import plain_file
+from partly.data.packing import unpacked
+from partly.data.paths import PACKED, plain_file
 from partly.errors import DataError, SettingError
 
 SUFFIXES = (".txt", ".vec", ".txt.gz", ".vec.gz")
@@ -48,9 +48,9 @@ def nearest(path: Path, word: str) -> list[str]:
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Word and numbers of each line."""
     plain_file(path, SUFFIXES)
-    opened: Callable[..., TextIO] = gzip.open if path.suffix.lower() == ".gz" else open
+    raw = unpacked(path, PACKED.get(path.suffix.lower()))
     try:
-        with opened(path, "rt", encoding="utf-8", newline="\n") as file:
+        with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as file:
             for line in file:
                 word, _, numbers = line.partition(" ")
                 yield word, numbers

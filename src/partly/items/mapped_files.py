@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from partly.budget import Budget
 from partly.errors import DataError
 from partly.items.arrays import Arrays
 
@@ -21,11 +22,12 @@ def map_npy(path: Path) -> Arrays:
     try:
         # "c": nothing is ever written to the file, but torch may believe that it could be.
         array = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError, EOFError, OverflowError) as error:
+    except Exception as error:  # a forged header fails in a dozen ways: syntax, recursion, overflow, memory
         raise DataError(f"{path}: cannot be read ({error}).") from error
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
         kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "an archive"
         raise DataError(f"{path}: features must be a matrix of numbers, items x features; got {kind}.")
+    Budget(path).hold_rows(len(array))  # a matrix without columns takes no bytes, and its items have names
     mapped: Any = array
     if mapped.offset + array.nbytes != path.stat().st_size:
         raise DataError(f"{path}: cannot be read (there is more in it than its header says).")

@@ -3,6 +3,7 @@
 This is the engine: it trains and predicts. `Classifier`, commands, the loop of questions and comparisons call it.
 """
 
+from partly.budget import MEMORY_SHARE, available
 from partly.run.activation import activation, backbones_of
 from partly.run.asking import Asked
 from partly.run.cross_fitting import check_folds, cross_fit
@@ -21,7 +22,7 @@ from partly.run.folder import (
     state_of,
     write_measured,
 )
-from partly.run.memory import MEMORY_SHARE, available, check_memory, entry_memory, weight_memory
+from partly.run.memory import check_memory, entry_memory, weight_memory
 from partly.run.reasons import reasons
 from partly.run.recipe import Recipe, complete, default_recipe, within_budget
 from partly.run.starting import sources_of, warm_start

@@ -24,6 +24,7 @@ from partly.run.fitting import Fitted, calibrate, fit, load
 from partly.run.memory import entry_memory
 from partly.run.recipe import OPEN, Recipe, complete, within_budget
 from partly.run.starting import sources_of, warm_start
+from partly.run.training_check import MAX_CHECKED_ITEMS, warn_if_nothing_learned
 from partly.training import Validation
 
 LEFT_OPEN: dict[str, Any] = {**dict.fromkeys(OPEN), "method": "auto", "head": "auto", "hierarchy": None}
@@ -112,6 +113,10 @@ class Asked:
             found = calling.calibration_of(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
         calibrate(fitted, found)
         fitted.reason = fitted.method.notes.get("reason", reason)
+        if launched().first:
+            warn_if_nothing_learned(
+                recipe.method, labels, lambda rows: fitted.predict(x[rows]), MAX_CHECKED_ITEMS[x.kind]
+            )
         return fitted
 
     @property

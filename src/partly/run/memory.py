@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
-import resource
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +10,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from partly import methods
+from partly.budget import MEMORY_SHARE, available
 from partly.checkpoint import Tensors
 from partly.errors import CheckpointError, PartlyError
 from partly.items import Items
@@ -24,40 +21,10 @@ from partly.processes.launched import launched
 from partly.run.recipe import Recipe
 from partly.training import Validation
 
-MEMORY_SHARE = 0.6  # of what there is that a run may take for entries and weights
 MOST = 8  # methods that are named as a way out
 SLACK = 1 << 26  # bytes that a model may take beyond its weights while it is loaded
 # What makes tensors of a size that somebody may have written into a file.
 MAKERS = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.arange, torch.eye)
-
-
-def available(root: Path = Path("/")) -> tuple[int, str]:
-    """Bytes that this process may have, and who says so: the machine, a control group (of either version, or one of
-    those above it), or `ulimit -v`, of which what is in use is taken away."""
-    there = [(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "this machine")]
-    there += [(size, "this process's control group") for size in _control_groups(root)]
-    soft = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if soft != resource.RLIM_INFINITY:
-        with suppress(OSError, ValueError):
-            pages = int((root / "proc/self/statm").read_text().split()[0])
-            there.append((max(0, soft - pages * os.sysconf("SC_PAGE_SIZE")), "`ulimit -v`, beside what is in use"))
-    return min(there)
-
-
-def _control_groups(root: Path) -> Iterator[int]:
-    try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
-    except OSError:  # no Linux
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        top, name = ("memory", "memory.limit_in_bytes") if controllers else (".", "memory.max")
-        group = root / "sys/fs/cgroup" / top / path.lstrip("/")
-        for folder in (group, *group.parents[: len(Path(path).parts)], root / "sys/fs/cgroup" / top):
-            with suppress(OSError, ValueError):  # none there, or "max"
-                yield int((folder / name).read_text())
 
 
 def entry_memory(

@@ -1,0 +1,97 @@
+"""Result lines by the cells that claims name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from evidence.claims.specs import Where
+from partly import methods
+from partly.comparison import lines as result_lines
+from partly.comparison.lines import Line
+from partly.comparison.plan import NAIVE, method_and_settings
+from partly.comparison.protocol import PROTOCOL, ProtocolError
+from partly.comparison.statistics import Scores
+from partly.errors import DataError
+
+Key = tuple[str, ...]
+
+
+def read(folder: Path) -> dict[str, list[Line]]:
+    """Experiment -> its lines, of this protocol alone: the same cell of another one would give other numbers today."""
+    paths = sorted(folder.glob("*.jsonl"))
+    if not paths:
+        raise DataError(
+            f"{folder}: there are no result lines (*.jsonl) here. Name the folder that `partly compare` wrote to, "
+            "such as `evidence/results`; `make evidence` runs all that the claims need."
+        )
+    found = {path.stem: [line for line in result_lines.read(path) if line["protocol"] == PROTOCOL] for path in paths}
+    return {name: lines for name, lines in found.items() if lines}
+
+
+class Cells:
+    """The lines of some experiments, found by what a claim says of a cell."""
+
+    def __init__(self, experiments: Mapping[str, Sequence[Line]]) -> None:
+        self.lines = [line for lines in experiments.values() for line in lines]
+        self._found: dict[Key, list[Line]] = {}
+        for name, lines in experiments.items():
+            for line in lines:
+                where = (
+                    name,
+                    line["data"],
+                    line["scenario"],
+                    line["head"],
+                    line["optimizer"],
+                    json.dumps(line["recipe"]),
+                )
+                self._found.setdefault((*where, _row_of(line)), []).append(line)
+
+    def scores(self, where: Where) -> Scores:
+        """By seed, where there is a line with such a score."""
+        place, _, name = where.metric.rpartition(": ")
+        found = {line["seed"]: line.get(place or "test", {}).get(name) for line in self._of(where)}
+        return {seed: score for seed, score in found.items() if score is not None}
+
+    def validation(self, where: Where) -> float:
+        """The mean validation score: what may choose between rows without a look at the test part."""
+        scores = [line["validation_score"] for line in self._of(where)]
+        known = [score for score in scores if score is not None]
+        return sum(known) / len(known) if known else -1.0
+
+    def naive(self, where: Where) -> list[Scores]:
+        """Test mAP of the naive rows of the same race, tuned or not."""
+        race = _race(where)
+        rows = [lines for key, lines in self._found.items() if key[:-1] == race and lines[0]["method"] in NAIVE]
+        return [{line["seed"]: line["test"]["mAP"] for line in lines} for lines in rows]
+
+    def _of(self, where: Where) -> list[Line]:
+        lines = self._found.get((*_race(where), _row(where.row)), [])
+        if len({line["seed"] for line in lines}) < len(lines):
+            raise ProtocolError(f"{where}: several result lines of the same seed; they are not to be told apart.")
+        return lines
+
+
+def _race(where: Where) -> Key:
+    return where.experiment, where.data, where.scenario, where.head, where.optimizer, where.recipe
+
+
+@cache
+def _row(text: str) -> str:
+    """What tells the lines of a row from others, from the row as it is written in tables."""
+    name, *more = text.split(", ")
+    method, settings = method_and_settings(name)
+    tune = [int(word.removeprefix("tuned ")) for word in more if word.startswith("tuned ")]
+    query = [word for word in more if not word.startswith("tuned ")]
+    return _text(method, methods.find(method).complete(settings), *tune or [0], *query or [""])
+
+
+def _row_of(line: Line) -> str:
+    return _text(line["method"], line["settings"], line["tune"], line.get("asks", {}).get("query", ""))
+
+
+def _text(*what: Any) -> str:
+    return json.dumps(what, sort_keys=True)

@@ -1,0 +1,129 @@
+"""Limits on memory: how much this process may have, and how much a file may become.
+
+A reader of a file that anybody may have made holds a `Budget` of it, and says what it is about to take:
+
+    budget = Budget(path)            # or Budget(name, size), of bytes that lie in no file of their own
+    budget.unpack(count)             # so many more bytes came out of a compressed stream
+    budget.hold(count)               # so many more bytes of memory are needed: arrays, texts, N x L entries
+    budget.hold_rows(count)          # so many more items or labels: each has a name
+
+A file may become MAX_EXPANSION times as large as it is; FREE_BYTES are never refused. What is held must also fit
+into the memory that this process may have.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from partly.errors import DataError, SettingError
+
+MAX_EXPANSION, VARIABLE = 100, "PARTLY_MOST_EXPANSION"  # the environment variable overrides the number
+FREE_BYTES = 1 << 28
+ROW_BYTES = 64  # of a name in memory, and of a place in a list or two
+MEMORY_SHARE = 0.6  # of the available memory that one file, or one run, may take
+
+
+class Budget:
+    """What reading one file may cost. Every method raises a DataError before more is taken than is allowed.
+
+    Parameters
+    ----------
+    source
+        The file; or a name for messages, where `size` is given.
+    size
+        Bytes that are read; by default the size of the file. A source without a size is held to the memory alone.
+    """
+
+    def __init__(self, source: Path | str, size: int | None = None) -> None:
+        self.source, self.size = source, size
+        if size is None:
+            with suppress(OSError, ValueError):
+                self.size = Path(source).stat().st_size
+        self.held = self.unpacked = 0
+        self._limit = self._memory = -1.0  # looked up once something is large
+
+    def unpack(self, count: int) -> None:
+        """Count bytes that came out of a compressed stream."""
+        self.unpacked += count
+        self._check_expansion(self.unpacked)
+
+    def hold(self, count: int) -> None:
+        """Count bytes of memory that are about to be taken."""
+        self.held += count
+        if self.held <= FREE_BYTES:
+            return
+        self._check_expansion(self.held)
+        if self._memory < 0:
+            self._memory = MEMORY_SHARE * available()[0]
+        if self.held > self._memory:
+            raise DataError(
+                f"{self.source}: needs {_size(self.held)} of memory, and {_size(available()[0])} are available, of "
+                f"which {MEMORY_SHARE:.0%} may be taken. Use a larger machine, or fewer items or labels at a time."
+            )
+
+    def hold_rows(self, count: int) -> None:
+        """Count items or labels that are about to be kept, for the memory of their names."""
+        self.hold(count * ROW_BYTES)
+
+    def _check_expansion(self, total: int) -> None:
+        if total <= FREE_BYTES or self.size is None:
+            return
+        if self._limit < 0:
+            self._limit = _max_expansion()
+        if total > self._limit * self.size:
+            times = math.ceil(total / max(1, self.size))
+            raise DataError(
+                f"{self.source}: its {_size(self.size)} would become {_size(total)} or more, {times} times as much; up "
+                f"to {self._limit:g} times is allowed. If you know who made the file, set {VARIABLE}={times} or higher "
+                "in the environment."
+            )
+
+
+def _max_expansion() -> float:
+    text = os.environ.get(VARIABLE, str(MAX_EXPANSION))
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingError(f"{VARIABLE}={text!r} in the environment: must be a number, such as 200.") from None
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+def available(root: Path = Path("/")) -> tuple[int, str]:
+    """Bytes that this process may have, and who says so: the machine, a control group (of either version, or one of
+    those above it), or `ulimit -v`, of which what is in use is taken away."""
+    there = [(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), "this machine")]
+    there += [(size, "this process's control group") for size in _control_groups(root)]
+    soft = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if soft != resource.RLIM_INFINITY:
+        with suppress(OSError, ValueError):
+            pages = int((root / "proc/self/statm").read_text().split()[0])
+            there.append((max(0, soft - pages * os.sysconf("SC_PAGE_SIZE")), "`ulimit -v`, beside what is in use"))
+    return min(there)
+
+
+def _control_groups(root: Path) -> Iterator[int]:
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:  # no Linux
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top, name = ("memory", "memory.limit_in_bytes") if controllers else (".", "memory.max")
+        group = root / "sys/fs/cgroup" / top / path.lstrip("/")
+        for folder in (group, *group.parents[: len(Path(path).parts)], root / "sys/fs/cgroup" / top):
+            with suppress(OSError, ValueError):  # none there, or "max"
+                yield int((folder / name).read_text())

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from comparison.making import Line, line, lines
+from evidence.claims import cells, rules, specs
+from evidence.claims.rules import FAILS, HOLDS, OPEN
+from partly import methods
+from partly.comparison import lines as result_lines
+from partly.comparison.papers import Figure
+from partly.comparison.plan import SCIKIT, method_and_settings
+from partly.comparison.protocol import PROTOCOL, ProtocolError
+from partly.errors import DataError
+
+BASE = [0.50, 0.51, 0.52]
+HIGH = [0.540, 0.551, 0.559]  # 0.040, 0.041, 0.039 above: t = 0.04 / (0.001 / sqrt 3) = 69, p = 0.0002
+
+
+def claim(**changes: Any) -> specs.Claim:
+    usual: dict[str, Any] = {"id": "x", "paper": "Zhou et al. 2022", "where": "", "says": "", "experiment": "e"}
+    usual |= {"data": ("tiny",), "scenarios": ("uniform:0.5",), "heads": ("linear",), "a": ("em",), "b": ("bce",)}
+    return specs.Claim(**usual | changes)
+
+
+def scikit(scores: list[float], **changes: Any) -> list[Line]:
+    name, settings = method_and_settings(SCIKIT)
+    usual = {"head": "auto", "settings": methods.find(name).complete(settings)}
+    return [line(name, seed, score, **usual | changes) for seed, score in enumerate(scores)]
+
+
+def rows(scores: dict[str, list[float]], **changes: Any) -> list[Line]:
+    """Lines as `lines` makes them, with all settings spelled out, as real ones have them."""
+    made = []
+    for text, values in scores.items():
+        name, settings = method_and_settings(text)
+        made += lines({name: values}, settings=methods.find(name).complete(settings), **changes)
+    return made
+
+
+def one(found: list[Line], **changes: Any) -> rules.Decided:
+    (decided,) = rules.decide([claim(**changes)], cells.Cells({"e": found}))
+    return decided
+
+
+def test_holds_where_the_difference_is_clear_of_0() -> None:
+    decided = one(rows({"bce": BASE, "em": HIGH}))
+    (decision,) = decided.decisions
+    assert (decided.verdict, decided.why) == (HOLDS, "")
+    assert decision.best.found is not None
+    assert decision.best.found.value == pytest.approx(0.04)
+    # 4.303 is Student's t at 97.5 % with 2 degrees of freedom
+    assert decision.best.found.margin == pytest.approx(4.303 * 0.001 / 3**0.5, rel=1e-3)
+    assert decision.best.found.count == 3
+
+
+def test_does_not_hold_where_every_setting_is_below_a_checked_baseline() -> None:
+    found = rows({"bce": HIGH, "em": BASE, "em[alpha=0.2]": BASE}) + scikit(HIGH)
+    assert one(found, a=("em[alpha=0.2]", "em")).verdict == FAILS
+
+
+@pytest.mark.parametrize(
+    ("found", "why"),
+    [
+        (rows({"bce": HIGH}), "not run"),
+        (rows({"bce": BASE[:2], "em": HIGH[:2]}), "too few seeds"),
+        (rows({"bce": BASE, "em": [0.505, 0.515, 0.525]}), "too few seeds"),  # within a point: 5 are needed
+        (rows({"bce": BASE, "em": [0.60, 0.48, 0.55]}), "the interval spans 0"),
+        (rows({"bce": BASE, "em": HIGH}) + scikit([0.51, 0.52, 0.53]), "baseline not at its best"),
+        (rows({"bce": HIGH, "em": BASE}), "baseline not checked"),
+    ],
+)
+def test_undecided_with_the_reason(found: list[Line], why: str) -> None:
+    decided = one(found)
+    assert decided.verdict == OPEN
+    assert decided.why == why
+
+
+def test_a_baseline_half_a_point_below_scikit_learn_is_at_its_best() -> None:
+    found = rows({"bce": BASE, "em": HIGH}) + scikit([0.5049, 0.5149, 0.5249])
+    assert one(found).verdict == HOLDS
+
+
+def test_a_method_is_not_refuted_at_one_setting() -> None:
+    found = rows({"bce": HIGH, "em": BASE}) + scikit(HIGH)
+    decided = one(found, a=("em", "em[alpha=0.2]"))
+    assert (decided.verdict, decided.why) == (OPEN, "the interval spans 0")  # the other setting might do it
+    both = found + rows({"em[alpha=0.2]": [score + 0.08 for score in BASE]})
+    assert one(both, a=("em", "em[alpha=0.2]")).verdict != FAILS
+
+
+def test_validation_chooses_the_setting_and_not_the_test_part() -> None:
+    good = rows({"em[alpha=0.2]": HIGH}, validation_score=0.1)
+    poor = rows({"em": [score - 0.04 for score in BASE]}, validation_score=0.9)
+    (decision,) = one(rows({"bce": BASE}) + good + poor, a=("em[alpha=0.2]", "em")).decisions
+    assert decision.best.row == "em"
+    assert decision.verdict == OPEN
+
+
+def test_less_than_a_tenth_of_the_papers_gain_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = [0.50, 0.51, 0.52, 0.53, 0.54]
+    found = rows({"bce": base, "em": [score + 0.001 for score in base]}) + scikit(base)
+    figures = tuple(Figure("", "", "", "", "", "mAP", value, None) for value in (80.0, 60.0))
+    monkeypatch.setattr(specs.Claim, "_theirs", lambda *_: (figures,))
+    # 0.1 points above, always: clear of 0, so it holds, however little it is ...
+    assert one(found).verdict == HOLDS
+    # ... but where it is not clear of 0, it is shown to be less than 2 of the paper's 20 points.
+    noisy = [score + wobble for score, wobble in zip(base, (0.007, -0.009, 0.008, -0.007, 0.002), strict=True)]
+    found = rows({"bce": base, "em": noisy}) + scikit(base)
+    assert (one(found).verdict, one(found).why) == (FAILS, "far less than the paper's")
+    monkeypatch.setattr(specs.Claim, "_theirs", lambda *_: ())
+    assert one(found).why == "the interval spans 0"
+    below = [score - 0.006 for score in noisy]  # -0.6 points on average, and 1.0 to both sides
+    found = rows({"bce": base, "em": below}) + scikit(base)
+    assert (one(found).verdict, one(found).why) == (FAILS, "less than 0.5 points")
+
+
+def test_within_half_a_point_is_no_difference_where_the_paper_has_more_or_no_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    base = [0.50, 0.51, 0.52, 0.53, 0.54]
+    # Mean 0.0002 and deviation 0.00148: 2.776 * 0.00148 / sqrt 5 = 0.0018 to both sides.
+    same = [score + wobble for score, wobble in zip(base, (0.002, -0.001, 0.001, 0.0, -0.001), strict=True)]
+    found = rows({"bce": base, "em": same}) + scikit(base)
+
+    def reports(points: float) -> rules.Decided:
+        figures = tuple(Figure("", "", "", "", "", "mAP", value, None) for value in (60.0 + points, 60.0))
+        monkeypatch.setattr(specs.Claim, "_theirs", lambda *_: (figures,))
+        return one(found)
+
+    assert (reports(1.0).verdict, reports(1.0).why) == (FAILS, "no difference: within 0.5 points")
+    assert reports(0.6).verdict == FAILS
+    assert reports(0.4).verdict == OPEN  # a tenth of this is all that is excluded
+    assert reports(-1.0).verdict == OPEN
+    monkeypatch.setattr(specs.Claim, "_theirs", lambda *_: ())  # a picture in the place of figures
+    assert (one(found).verdict, one(found).why) == (FAILS, "no difference: within 0.5 points")
+
+
+def test_gains_over_a_weak_baseline_alone_are_no_gains() -> None:
+    weak = rows({"bce": [0.2, 0.21, 0.22], "em": HIGH}, optimizer="sgd", validation_score=0.1)
+    level = rows({"bce": HIGH, "em": [score - 0.02 for score in HIGH]}, validation_score=0.9)
+    decided = one(weak + level + scikit(HIGH), a=("sgd: em", "em"))
+    assert (decided.verdict, decided.why) == (OPEN, "baseline not at its best")
+    assert "em (sgd)" in decided.decisions[0].why
+
+
+# Differences 0.02, 0.03, 0.04: t = 0.03 / (0.01 / sqrt 3) = 5.2, p = 0.035 (two-sided, 2 degrees of freedom).
+SO_SO = [0.52, 0.54, 0.56]
+LEVEL_WITH = [0.60, 0.48, 0.55]  # of BASE, as far as three seeds can tell
+
+
+def test_what_a_claim_needs_all_of_is_not_corrected_for() -> None:
+    found = rows({"bce": BASE, "assume-negative": BASE, "em": SO_SO})
+    decided = one(found, b=("bce", "assume-negative"))
+    assert decided.verdict == HOLDS
+    assert decided.p == pytest.approx(0.035, abs=5e-4)  # the larger one of two that are the same
+
+
+def test_one_against_a_claim_is_corrected_for_its_comparisons() -> None:
+    found = rows({"bce": SO_SO, "focal": LEVEL_WITH, "em": BASE}) + scikit(SO_SO)
+    alone = one(found)
+    assert (alone.verdict, alone.why) == (FAILS, "the other way round")
+    assert alone.p == pytest.approx(0.026, abs=5e-4)  # of half a point or more
+    among = one(found, b=("bce", "focal"))
+    assert among.verdict == OPEN
+    assert among.decisions[0].why == "clear only by itself, not among its comparisons"
+    assert among.p == pytest.approx(0.052, abs=1e-3)  # twice: two could have been against it
+
+
+def test_claims_are_corrected_for_one_another() -> None:
+    found = rows({"bce": BASE, "em": SO_SO, "focal": LEVEL_WITH, "role": HIGH})
+    others = [claim(id="y", a=("focal",))]
+    decided = rules.decide([claim(), *others], cells.Cells({"e": found}))
+    assert decided[0].verdict == OPEN
+    assert decided[0].why == "clear only by itself, not after the correction for all claims"
+    assert decided[0].q == pytest.approx(0.07, abs=1e-3)  # the first of two
+    # Among three of which one is far clearer it is the second: 3 / 2 of its p.
+    decided = rules.decide([claim(), *others, claim(id="z", a=("role",))], cells.Cells({"e": found}))
+    assert [one.verdict for one in decided] == [OPEN, OPEN, HOLDS]
+    assert decided[0].q == pytest.approx(0.035 * 3 / 2, abs=1e-3)
+
+
+def test_what_could_not_be_decided_corrects_nothing() -> None:
+    few = rows({"role": HIGH[:2]})
+    found = rows({"bce": BASE, "em": SO_SO}) + few
+    decided = rules.decide(
+        [claim(), claim(id="y", a=("role",)), claim(id="z", a=("focal",))], cells.Cells({"e": found})
+    )
+    assert [one.verdict for one in decided] == [HOLDS, OPEN, OPEN]
+    assert [one.p is None for one in decided] == [False, True, True]
+    assert decided[0].q == decided[0].p
+
+
+def test_a_claim_needs_all_its_comparisons_and_falls_with_one() -> None:
+    found = rows({"bce": BASE, "focal": [0.62, 0.63, 0.641], "em": HIGH}) + scikit(BASE)
+    assert one(found, b=("bce", "focal")).verdict == FAILS
+    found = rows({"bce": BASE, "focal": [0.60, 0.48, 0.55], "em": HIGH})
+    decided = one(found, b=("bce", "focal"))
+    assert decided.verdict == OPEN
+    assert [decision.verdict for decision in decided.decisions] == [HOLDS, OPEN]
+
+
+def test_below_is_above_the_other_way_round() -> None:
+    assert one(rows({"bce": HIGH, "em": BASE}), kind="below").verdict == HOLDS
+
+
+def test_near_needs_the_whole_interval_inside() -> None:
+    base = [0.50, 0.51, 0.52, 0.53, 0.54]
+    near = [score + wobble for score, wobble in zip(base, (0.001, -0.001, 0.001, 0.0, -0.001), strict=True)]
+    found = rows({"bce": base, "em": near})
+    assert one(found, kind="near", within=0.5).verdict == HOLDS
+    assert one(found, kind="near", within=0.05).verdict == OPEN
+    far = rows({"bce": base, "em": [score + 0.05 for score in base]}) + scikit(base)
+    decided = one(far, kind="near", within=0.5)
+    assert (decided.verdict, decided.why) == (FAILS, "further apart")
+
+
+def test_a_trend_is_the_change_along_a_line() -> None:
+    gained = np.array([[0.00, 0.01], [0.02, 0.02], [0.04, 0.06]])  # three steps, two seeds
+    # By hand: slopes (0.04 - 0.00) / 2 and (0.06 - 0.01) / 2 a step, and there are two steps.
+    assert rules._slope(gained) == pytest.approx([0.04, 0.05])
+    shares = ("uniform:0.5", "uniform:0.3", "uniform:0.1")
+    found = []
+    for step, share in enumerate(shares):
+        found += rows({"bce": BASE, "em": [x + 0.02 * step + 0.001 * i for i, x in enumerate(BASE)]}, scenario=share)
+    decided = one(found, kind="trend", scenarios=shares)
+    (decision,) = decided.decisions
+    assert decided.verdict == HOLDS
+    assert decision.best.found is not None
+    assert decision.best.found.value == pytest.approx(0.04)
+
+
+def test_tuned_rows_are_set_against_tuned_ones() -> None:
+    found = rows({"bce": BASE, "em": BASE}) + rows({"em": HIGH}, tune=3, validation_score=0.9)
+    (decision,) = one(found, a=("em", "em, tuned 3")).decisions
+    assert [setting.row for setting in decision.settings] == ["em"]  # bce was not tuned
+    tuned = found + rows({"bce": BASE}, tune=3)
+    assert one(tuned, a=("em", "em, tuned 3")).verdict == HOLDS
+
+
+def test_other_places_of_a_line_are_read() -> None:
+    found = rows({"em": HIGH}) + rows({"bce": BASE})
+    for made in found:
+        made["last"] = {"mAP": made["test"]["mAP"] - 0.1}
+    decided = one(found, b=("em",), against={"metric": "last: mAP"})
+    assert decided.decisions[0].best.found is not None
+    assert decided.decisions[0].best.found.value == pytest.approx(0.1)
+
+
+def test_cells_are_told_apart_by_what_the_experiment_fixed() -> None:
+    found = rows({"bce": BASE, "em": HIGH}) + rows({"em": [0.1, 0.1, 0.1]}, recipe={"epochs": 9})
+    assert one(found).verdict == HOLDS
+    assert one(found, a=("bce",), b=("em",), against={"recipe": {"epochs": 9}}).verdict == HOLDS
+    with pytest.raises(ProtocolError, match="same seed"):
+        one(found + rows({"em": HIGH}, size=64))
+
+
+def test_lines_of_other_protocols_do_not_count(tmp_path: Any) -> None:
+    result_lines.append(tmp_path / "new.jsonl", line())
+    result_lines.append(tmp_path / "old.jsonl", line(protocol=PROTOCOL - 1))
+    assert list(cells.read(tmp_path)) == ["new"]
+    with pytest.raises(DataError, match="no result lines"):
+        cells.read(tmp_path / "nowhere")
