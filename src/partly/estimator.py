@@ -282,6 +282,16 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x = self._items(X, reset=False)
         return x, None if known is None else self._asked().deduced(paired(len(x), known, self.label_names_, "known", X))
 
+    def features(self, X: Any) -> npt.NDArray[np.float32]:
+        """Return the features [N, D] that the model learned from: of pictures and texts, those that its backbone makes.
+        `predict_proba` and an exported graph take them too."""
+        x, _ = self._asked_of(X, None)
+        seen = self.fitted_.seen(x)
+        if seen.kind != "features":
+            raise SettingError(f"The network of this model takes {seen.kind} as they are, and makes no features once.")
+        found: npt.NDArray[np.float32] = seen.take(slice(None)).numpy()
+        return found
+
     def predict_proba(self, X: Any, known: Any = None) -> Any:
         """Probability of yes [N, L]; for `known` see `decision_function`."""
         x, said = self._asked_of(X, known)

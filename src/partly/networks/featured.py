@@ -17,8 +17,7 @@ from partly.errors import CheckpointError, DataError
 from partly.items import Items, Kind, Origin, Statistics, as_they_are, is_decoded, streamed
 from partly.items.contract import Index
 from partly.networks import Standardise, backbones, fitting, predicting
-
-BATCH = 32  # items at a time
+from partly.networks.backbones import Backbone
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +38,11 @@ class Featured:
     def shape(self) -> tuple[int, ...]:
         return (self.width,)
 
+    @property
+    def at_a_time(self) -> int:
+        """Items of which features are made together."""
+        return max(part.at_a_time for part in self.body.children() if isinstance(part, Backbone))
+
     def __getitem__(self, index: Index) -> Featured:
         return replace(self, source=self.source[index])
 
@@ -49,7 +53,7 @@ class Featured:
         """A batch for each part, whatever their size made a few at a time: a network needs room for what it makes on
         the way. There is nothing to draw: what is made once is the same every time."""
         whole = torch.arange(len(self))
-        few = [[some for some in whole[part].split(BATCH) if len(some)] for part in parts]
+        few = [[some for some in whole[part].split(self.at_a_time) if len(some)] for part in parts]
         device = next(self.body.buffers()).device
         with predicting(self.body), torch.inference_mode():
             made = (self.body(x.to(device)).float().cpu() for x in streamed(self.source, [p for f in few for p in f]))

@@ -64,7 +64,7 @@ class Asked:
     def first_stage(self, x: Items, beside: Items | None = None) -> Items:
         """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen.
         beside: the training items, where these are others, of which the same backbone makes features."""
-        return made_once(x, self.recipe, device_of(self.device), beside)
+        return made_once(x, self.recipe, device_of(self.device), beside, self.progress)
 
     def complete(self, x: Items, labels: Labels) -> tuple[Items, Labels, Recipe, str]:
         """What would be trained on, and how: a recipe with nothing left open, and why it is that method."""

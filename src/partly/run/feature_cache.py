@@ -24,14 +24,14 @@ from partly.data.feature_folder import ARRAY, DIGEST, DONE, FITTED, FORMAT, IDS,
 from partly.errors import CheckpointError, DataError, SettingError, listing
 from partly.items import Items, MadeFeatures, Origin, map_npy, origin_of
 from partly.networks import backbones, takes_maps
-from partly.networks.featured import BATCH, Featured, body_of, featured, shown_at
+from partly.networks.featured import Featured, body_of, featured, shown_at
 from partly.networks.own_parts import NONE
 from partly.pictures.showing import counted
 from partly.pictures.survey import cache_folder
 from partly.workers import Died, Results
 
 SAVE_SECONDS = 10.0
-JOB = 8 * BATCH  # items of one job, where others make features
+BATCHES_PER_JOB = 8  # where others make features
 
 
 def make_features(
@@ -74,28 +74,35 @@ def _named(items: Items, backbone: str | None) -> str:
     return name
 
 
-def made_once(items: Items, asked: Mapping[str, Any], device: str = "cpu", beside: Items | None = None) -> Items:
+def made_once(
+    items: Items,
+    asked: Mapping[str, Any],
+    device: str = "cpu",
+    beside: Items | None = None,
+    progress: bool = True,
+) -> Items:
     """Return the features that a backbone makes of items, the default one where none is named, if it is frozen as a
     whole: it then makes the same of an item every time. Else return the items: pictures that are augmented, for one, or
     of which a head takes the maps. A module of the caller's own stays in the network. beside: training items that were
     made so, whose backbone makes features of these too."""
     origin = None if beside is None else origin_of(beside)
     if beside is not None and origin is not None and items.kind != "features":
-        return remembered(Featured(shown_at(items, origin), body_of(origin, device), origin, beside.shape[0]))
+        made = Featured(shown_at(items, origin), body_of(origin, device), origin, beside.shape[0])
+        return remembered(made, progress)
     asked = auto.backbone(asked, items)
     backbone, head = asked["backbone"], asked["head"]
     whole = isinstance(head, str) and head != "auto" and (head == NONE or takes_maps(head))
     if not isinstance(backbone, str) or items.kind == "features" or whole or asked["augment"]:
         return items
     settings = backbones.find(backbone).complete(asked["backbone_settings"] or {})
-    return remembered(featured(items, backbone, settings, device)) if settings["freeze"] == "all" else items
+    return remembered(featured(items, backbone, settings, device), progress) if settings["freeze"] == "all" else items
 
 
-def remembered(made: Featured) -> MadeFeatures:
+def remembered(made: Featured, progress: bool = True) -> MadeFeatures:
     """The same features from a folder of the cache, into which they are computed the first time."""
     folder = cache_folder() / "features" / made.digest()[:32]
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _make(made, [], folder, SAVE_SECONDS)
+    _make(made, [], folder, SAVE_SECONDS, progress=progress)
     return MadeFeatures(map_npy(folder / ARRAY), made.origin, made.source)
 
 
@@ -105,7 +112,12 @@ def computed_once(items: Items) -> Items:
 
 
 def _make(
-    made: Featured, ids: Sequence[str], folder: Path, save_seconds: float, results: Results | None = None
+    made: Featured,
+    ids: Sequence[str],
+    folder: Path,
+    save_seconds: float,
+    results: Results | None = None,
+    progress: bool = True,
 ) -> None:
     key = {
         "format": FORMAT,
@@ -121,16 +133,18 @@ def _make(
         if fitted and not (folder / FITTED).exists():
             files.write_file(folder / FITTED, fitted)
         if not (folder / DIGEST).exists():
-            _compute(made, folder, save_seconds, results)
+            _compute(made, folder, save_seconds, results, progress)
 
 
-def _compute(made: Featured, folder: Path, save_seconds: float, results: Results | None) -> None:
+def _compute(made: Featured, folder: Path, save_seconds: float, results: Results | None, progress: bool) -> None:
     whole, array = done(folder), _mapped(folder, (len(made), made.width))
-    step = BATCH if results is None else JOB
+    step = made.at_a_time * (1 if results is None else BATCHES_PER_JOB)
     parts = [slice(i, min(i + step, len(made))) for i in range(whole, len(made), step)]
     early: dict[int, int] = {}  # of blocks that came before those in front of them: where each begins and ends
     saved = time.monotonic()
-    for rows, x in counted(_blocks(made, parts, results), len(parts), str(folder)):
+    title = f"Features by {made.origin.backbone}"
+    blocks = _blocks(made, parts, results)
+    for rows, x in counted(blocks, len(made) - whole, title, progress, lambda block: len(block[1])):
         array[rows] = x.numpy()
         _refuse_undefined(array[rows], rows.start)
         early[rows.start] = rows.stop

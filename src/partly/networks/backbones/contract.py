@@ -39,6 +39,7 @@ class Backbone(nn.Module):
     rate: float = 0.1
     regions: tuple[float, float] = (0.1, 0.1)  # k_max and k_min of `weldon`
     shares_scale: bool = False  # whether the relative size of its features says something, so that they share one scale
+    at_a_time: int = 32  # items of which features are made together: a network needs room for what it makes on the way
     views: int = 1  # of a picture, whose features are averaged
     mean: Tensor | None
     scale: Tensor | None

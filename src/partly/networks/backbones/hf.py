@@ -128,6 +128,7 @@ def _transformers() -> Any:
 def _asked(kind: str, name: str, call: str = "from_pretrained", **how: Any) -> Any:
     """What one of the classes of transformers reads by a name or from a folder."""
     library = _transformers()
+    library.utils.logging.disable_progress_bar()  # weights are read in no time
     source = library.image_processing_utils if kind == "ImageProcessingMixin" else library
     try:
         return getattr(getattr(source, kind), call)(name, **how)

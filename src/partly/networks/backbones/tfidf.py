@@ -26,9 +26,10 @@ from torch.nn import functional as F
 from partly.errors import CheckpointError, DataError, within
 from partly.items import Items, texts_of
 from partly.networks.backbones.contract import Backbone
+from partly.networks.backbones.text_model import TEXTS_AT_A_TIME
 
 USUAL = {"freeze": "all"}  # nothing is trained
-WEIGHTS = "fitted to the words of the training texts"
+WEIGHTS = "TF-IDF fitted to the training texts"
 WORD = r"(?u)\b\w+\b"
 WORDS_TOGETHER = 2  # words and pairs of them
 MIN_TEXTS_PER_WORD = 2  # unless there is no word that two texts share
@@ -43,6 +44,7 @@ class TfIdf(Backbone):
 
     makes = "vector"
     shares_scale = True
+    at_a_time = TEXTS_AT_A_TIME
     words: Tensor  # UTF-8 bytes, a line each
     idf: Tensor  # [V]
     directions: Tensor  # [V, width], float16

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from partly.items import Items
 from partly.networks.backbones import minilm, tfidf
 from partly.networks.backbones.contract import Backbone
-from partly.networks.backbones.text_model import TextModel
+from partly.networks.backbones.text_model import TEXTS_AT_A_TIME, TextModel
 
 USUAL = {"freeze": "all"}  # words cannot be trained
-WEIGHTS = f"words {tfidf.WEIGHTS}, {minilm.WEIGHTS}"
+WEIGHTS = f"{tfidf.WEIGHTS} beside sentence vectors, {minilm.WEIGHTS}"
 
 # Chosen among 1, 1.5 and 2 on descriptions of packages, as the best over yes only, 10 % and 30 % known.
 TFIDF_WEIGHT = 1.5
@@ -26,6 +26,7 @@ class WordsAndMeaning(Backbone):
 
     makes = "vector"
     shares_scale = True
+    at_a_time = TEXTS_AT_A_TIME
 
     def __init__(self, words: tfidf.TfIdf, meaning: TextModel) -> None:
         super().__init__()
