@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test lint types check coverage docs site results evidence evidence-smoke bench audit attack clean
+.PHONY: setup demo test lint types check coverage docs site results evidence evidence-smoke bench audit fuzz attack clean
 
 setup: $(READY)
 
@@ -67,6 +67,10 @@ audit:
 	$(PYTHON) -m venv .audit
 	.audit/bin/pip install --quiet --disable-pip-version-check pip-audit
 	.audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements-hashed.txt
+
+# The property tests with other examples every time, and ten times as many.
+fuzz: setup
+	HYPOTHESIS_PROFILE=random $(BIN)/pytest -n 2 --dist worksteal -m hypothesis
 
 # Hostile input for minutes: mutated files of every format.
 attack: setup

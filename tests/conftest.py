@@ -1,4 +1,7 @@
-"""The same on every machine: one thread, hypothesis without chance, Ctrl-C that is heard; nobody's cache is used."""
+"""Make tests the same on every machine: one thread, fixed Hypothesis examples, SIGINT heard, a cache of their own.
+
+HYPOTHESIS_PROFILE=random draws other examples every time (`make fuzz`).
+"""
 
 from __future__ import annotations
 
@@ -20,4 +23,5 @@ from hypothesis import settings  # noqa: E402
 
 torch.set_num_threads(1)
 settings.register_profile("partly", deadline=None, max_examples=50, derandomize=True, database=None)
-settings.load_profile("partly")
+settings.register_profile("random", deadline=None, max_examples=500, derandomize=False, print_blob=True, database=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "partly"))

@@ -66,11 +66,15 @@ def test_features_are_made_once(data: Dataset, monkeypatch: pytest.MonkeyPatch) 
     first = Classifier("bce", epochs=1, progress=False, backbone="small-conv", backbone_settings=settings)
     held_out = (data.items[:6], data.labels[:6])
     first.fit(data.items, data.labels, validation=held_out)
-    monkeypatch.setattr(feature_cache, "_compute", None)
+
+    def compute(*_: object) -> None:
+        raise AssertionError("features were computed again")
+
+    monkeypatch.setattr(feature_cache, "_compute", compute)
     second = Classifier("assume-negative", epochs=1, progress=False, backbone="small-conv", backbone_settings=settings)
     second.fit(data.items, data.labels, validation=held_out)
     settings["widths"] = [4, 10]
-    with pytest.raises(TypeError):  # of others there are none
+    with pytest.raises(AssertionError, match="computed again"):  # other settings have other features
         second.fit(data.items, data.labels)
 
 
@@ -175,7 +179,7 @@ def test_from_the_command_line(data: Dataset, tmp_path: Path) -> None:
 def test_one_default_for_every_method_and_command(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr(feature_cache, "featured", lambda x, *said: asked.append(said) or Featured(x, *[None] * 3))
-    monkeypatch.setattr(feature_cache, "remembered", lambda made: made.source)
+    monkeypatch.setattr(feature_cache, "remembered", lambda made, progress: made.source)
     monkeypatch.setattr(backbones, "pretrained", lambda kind: {"pictures": "small-conv"}.get(kind))
     for said in ({}, {"method": "bce"}, {"head": "mlp"}, {"augment": False}):
         Classifier(**said).first_stage(data.items)

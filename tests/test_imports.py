@@ -93,20 +93,6 @@ def test_the_top_level_is_the_engine() -> None:
     assert len(modules) <= MOST, modules
 
 
-def test_no_two_modules_share_a_name() -> None:
-    """But for the folders in which a file's name is that of what it offers: a method, a query, a criterion, ..."""
-    named = (
-        "methods.",
-        "commands.",
-        "active.queries.",
-        "networks.backbones.",
-        "choosing.criteria.",
-        "diagnosis.checks.",
-    )
-    names = [name.rpartition(".")[2] for name in graph(SOURCE) if not name.startswith(named)]
-    assert sorted(names) == sorted(set(names))
-
-
 def test_nobody_uses_private_names_of_another() -> None:
     private = re.compile(r"\b([a-z]\w*)\._(?!_)\w+")
     found = []

@@ -88,12 +88,14 @@ def slow_evaluate(scores, z, threshold):
         hits, claims = hits + own_hits, claims + own_claims
         yes = sum(z[:, j] == 1)
         if yes:
-            precision.append(own_hits / own_claims if own_claims else 0.0)
             recall.append(own_hits / yes)
-            both = precision[-1] + recall[-1]
-            f1.append(2 * precision[-1] * recall[-1] / both if both else 0.0)
+            if (z[:, j] == -1).any() or not (z[:, j] == 0).any():  # else whatever is predicted would be right
+                precision.append(own_hits / own_claims if own_claims else 0.0)
+                both = precision[-1] + recall[-1]
+                f1.append(2 * precision[-1] * recall[-1] / both if both else 0.0)
     cp, cr, yes = mean(precision), mean(recall), (z == 1).sum()
-    op = math.nan if not yes else hits / claims if claims else 0.0
+    only_yes = not (z == -1).any() and (z == 0).any()
+    op = math.nan if not yes or only_yes else hits / claims if claims else 0.0
     overall = math.nan if not yes else hits / yes
     harmonic = [
         math.nan if math.isnan(p) else 2 * p * r / (p + r) if p + r else 0.0 for p, r in ((cp, cr), (op, overall))
@@ -111,11 +113,14 @@ def slow_evaluate(scores, z, threshold):
         "OR": overall,
         "macro_f1": mean(f1),
         "micro_f1": harmonic[1],
-        "exact_match": mean(right),
-        **{f"P@{k}": mean([slow_precision_at(k, scores[i], z[i]) for i in told]) for k in (1, 3, 5)},
+        "exact_match": math.nan if only_yes else mean(right),
+        **{
+            f"P@{k}": math.nan if only_yes else mean([slow_precision_at(k, scores[i], z[i]) for i in told])
+            for k in (1, 3, 5)
+        },
         "labels_counted": len(defined),
         "labels_undefined": labels - len(defined),
-        "labels_with_yes": len(f1),
+        "labels_with_yes": len(recall),
         "items_counted": len(told),
         "entries_known": (z != 0).sum(),
         "yes": yes,
@@ -351,6 +356,71 @@ def test_only_yes_or_only_no_known():
     no = evaluate(scores, np.zeros((2, 2)))
     assert [key for key in SCORES if not math.isnan(no[key])] == ["exact_match", "P@1", "P@3", "P@5"]
     assert (no["exact_match"], no["P@1"], no["items_counted"]) == (0, 0, 2)
+
+
+def test_where_only_yes_is_known_a_constant_predictor_scores_nothing():
+    labels = Labels.from_positives(np.eye(4, dtype=int))
+    found = evaluate(np.full((4, 4), 0.99), labels)
+    assert [key for key in SCORES if not math.isnan(found[key])] == ["CR", "OR"]
+    assert (found["OR"], found["items_counted"], found["labels_with_yes"]) == (1, 4, 4)
+    mixed = evaluate(np.full((4, 2), 0.99), np.array([[1, 1], [np.nan, 1], [np.nan, 0], [np.nan, 0]]))
+    assert (mixed["CP"], mixed["CR"]) == (0.5, 1)  # the first label has no precision
+
+
+# -------------------------------------------------------------------- missing not at random
+
+
+def population(seed, yes_known, no_known, items=2000, labels=4):
+    """Scores, what is known, and the truth."""
+    rng = np.random.default_rng(seed)
+    truth = rng.random((items, labels)) < [0.1, 0.2, 0.3, 0.5][:labels]
+    scores = 1 / (1 + np.exp(-rng.normal(size=truth.shape) - 2 * truth + 2))
+    known = rng.random(truth.shape) < np.where(truth, yes_known, no_known)
+    return scores, np.where(known, truth, np.nan), truth.astype(float)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("yes_known", "no_known"), [(1.0, 0.15), (0.2, 0.6), (0.6, 0.2)])
+def test_scores_are_corrected_where_yes_and_no_are_known_at_different_rates(seed, yes_known, no_known):
+    scores, known, truth = population(seed, yes_known, no_known)
+    plain, right = evaluate(scores, known), evaluate(scores, truth)
+    corrected = evaluate(scores, known, missing="auto")
+    assert corrected["missing_p"] < 0.001
+    assert abs(plain["mAP"] - right["mAP"]) > 0.08
+    for key in ("mAP", "CF1", "OF1", "OP", "macro_f1"):
+        assert corrected[key] == pytest.approx(right[key], abs=0.04), key
+    assert corrected["OR"] == pytest.approx(right["OR"], abs=0.05)
+    assert all(math.isnan(corrected[key]) for key in ("exact_match", "P@1", "P@3", "P@5"))
+    blocks = evaluate(iter(np.array_split(scores, 7)), Labels.from_nan(known), missing="auto")
+    assert {k: v for k, v in blocks.items() if v == v} == pytest.approx({k: v for k, v in corrected.items() if v == v})
+
+
+def test_weighted_average_precision_is_that_of_repeated_entries():
+    yes, no = np.array([0.9, 0.7, 0.7, 0.2]), np.array([0.8, 0.7, 0.1])
+    repeated = scored.average_precision(yes, np.repeat(no, 3))
+    assert scored.average_precision(yes, no, 3.0) == pytest.approx(repeated)
+
+
+def test_where_entries_are_missing_at_random_nothing_is_corrected():
+    scores, known, truth = population(0, 0.3, 0.3)
+    found = evaluate(scores, known, missing="auto")
+    assert found.pop("missing_p") > 0.01
+    assert same(found, evaluate(scores, known))
+    complete = evaluate(scores, truth, missing="auto")
+    assert math.isnan(complete.pop("missing_p"))
+    assert same(complete, evaluate(scores, truth))
+
+
+def test_hard_negatives_cannot_be_corrected_and_are_withheld():
+    scores, _, truth = population(0, 1, 1)
+    rng = np.random.default_rng(1)
+    hard = np.where(truth == 1, 1.0, scores**2)  # a no is known the more often, the higher it scores
+    found = evaluate(scores, np.where(rng.random(truth.shape) < hard, truth, np.nan), missing="auto")
+    assert all(math.isnan(found[key]) for key in SCORES)
+    with pytest.raises(SettingError, match=r"missing = 'aut'\. Did you mean 'auto'"):
+        evaluate(scores, truth, missing="aut")
+    with pytest.raises(DataError, match="needs the scores of all entries"):
+        evaluate(sp.csr_array(scores), truth, missing="auto")
 
 
 # -------------------------------------------------------------------- the door

@@ -12,18 +12,22 @@ known entries do not define is NaN; it never enters a mean as 0.
   be 0. A label with a known yes of which nothing is predicted has precision 0 (as in ML-GCN, Chen et al. 2019,
   and in scikit-learn).
 - OP, OR and OF1 pool all known entries; micro_f1 is OF1 under its other name. They need one known yes.
+- Where entries of a label are unknown and none is known to be no, its precision and F1 are undefined: whatever is
+  predicted would be right. Where that holds for all labels, OP, OF1, exact_match and P@k are undefined too.
 - exact_match is the share of items whose known entries are all predicted rightly.
 - P@k is, for one item, the share of yes among its k highest-scored known entries, or among all of them where
   fewer are known; the mean is over the items with a known entry, so an item without a yes counts as the 0 that
   it is. With nothing unknown this is the usual (1/k) * sum of y over the top k. Where equal scores straddle
   rank k, it is the mean over the orders they could have.
 
-Where only yes is known, whatever is predicted is right: read precision, and what is made of it, beside "no".
+Scores on known entries hold for all entries if these are missing at random. `evaluate(..., missing="auto")` tests that,
+and corrects or withholds scores where it does not hold (`choosing.missingness`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -31,6 +35,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from partly.choosing.missingness import EntrySums, Missingness, missingness
 from partly.errors import DataError, SettingError, did_you_mean
 from partly.labels import Labels, as_labels, scored
 from partly.labels.matrix import BLOCK, Matrix, Ternary, blocks
@@ -39,7 +44,9 @@ from partly.labels.scored import KnownScores, is_sparse
 
 Floats = npt.NDArray[np.float64]
 Threshold = float | npt.NDArray[np.floating[Any]]  # for all labels, or for each of them [L]
+Weights = tuple[Floats, Floats]  # how many entries a known yes and a known no of each label stand for, [L] each
 RANKS = (1, 3, 5)
+MISSING = ("at-random", "auto")
 
 
 def average_precision(scores: Any, labels: Any) -> Floats:
@@ -71,10 +78,15 @@ def average_precision(scores: Any, labels: Any) -> Floats:
     >>> partly.metrics.average_precision(scores, labels)
     array([1., 1.])
     """
+    return weighted_average_precision(scores, labels, None)
+
+
+def weighted_average_precision(scores: Any, labels: Any, weights: Weights | None) -> Floats:
+    """AP of each label, [L], where a known yes and a known no stand for so many entries each."""
     scores, labels = scored.checked(scores, labels, known_only=True)
-    return np.array(
-        [scored.average_precision(yes, no) for yes, no in scored.columns(scores, labels.ternary())], np.float64
-    )
+    ratio = np.ones(labels.shape[1]) if weights is None else weights[1] / weights[0]
+    pairs = zip(scored.columns(scores, labels.ternary()), ratio, strict=True)
+    return np.array([scored.average_precision(yes, no, count) for (yes, no), count in pairs], np.float64)
 
 
 def memory(labels: Labels) -> int:
@@ -164,13 +176,14 @@ def grouped(ap: Floats, counts: npt.ArrayLike, groups: int = 5) -> Floats:
     return np.array([scored.mean(ap[group]) for group in ordered], np.float64)
 
 
-def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5) -> dict[str, float]:
+def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5, missing: str = "at-random") -> dict[str, float]:
     """All scores of this module, and how many labels, items and entries they rest on. scores: [N, L].
 
     Scores are probabilities; with a threshold outside (0, 1), as 0 for logits, any scores on its scale. There may be
     one threshold for all labels, or one for each, [L].
-    mAP rests on `labels_counted` labels (`labels_undefined` have no AP), CP, CR, CF1 and macro_f1 on
-    `labels_with_yes`, OP, OR and OF1 on `entries_known` (`yes` + `no`), exact_match and P@k on `items_counted`.
+    mAP rests on `labels_counted` labels (`labels_undefined` have no AP), CR on `labels_with_yes`, CP, CF1 and macro_f1
+    on those of them whose precision is defined, OP, OR and OF1 on `entries_known` (`yes` + `no`), exact_match and P@k
+    on `items_counted`.
 
     Parameters
     ----------
@@ -180,6 +193,10 @@ def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5) -> dict[str, 
         1 yes, 0 no, NaN unknown.
     threshold : float, or array of [L]
         From where on a score is called yes.
+    missing : "at-random" or "auto"
+        "auto" tests whether entries are missing at random. If yes and no are known at different rates, known entries
+        are weighted, and exact_match and P@k, which cannot be, are NaN. If known entries do not look like unknown
+        ones, all scores are NaN. `missing_p` is the p-value of the test. Needs scores of all entries.
 
     Returns
     -------
@@ -196,18 +213,43 @@ def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5) -> dict[str, 
     >>> found["mAP"], found["OF1"], found["entries_known"]
     (1.0, 0.6666666666666666, 5)
     """
-    return both(scores, labels, threshold)[0]
+    if missing not in MISSING:
+        raise SettingError(f"missing = {missing!r}.{did_you_mean(str(missing), MISSING)}")
+    if missing == "at-random":
+        return both(scores, labels, threshold)[0]
+    scores, labels, found = _examined(scores, labels)
+    return both(scores, labels, threshold, found)[0] | {"missing_p": found.p_value}
 
 
-def both(scores: Any, labels: Any, threshold: Threshold = 0.5) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
-    """`evaluate` and `by_label`, from one look at the scores."""
+def _examined(scores: Any, labels: Any) -> tuple[KnownScores, Labels, Missingness]:
+    """Scores and labels, checked, and how entries are missing."""
+    labels = matched(as_labels(labels, "labels"), scores, "labels", has_index(labels))
+    if scored.is_sparse(scores):
+        raise DataError("missing='auto' needs the scores of all entries; these are of known entries alone.")
+    if not isinstance(scores, Iterator):
+        scores, labels = scored.checked(scores, labels)
+        return scores, labels, missingness(scores, labels)
+    sums = EntrySums(labels)
+    return scored.at_known(sums.passing(scored.in_order(scores)), labels), labels, sums.missingness
+
+
+def both(
+    scores: Any, labels: Any, threshold: Threshold = 0.5, missing: Missingness | None = None
+) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
+    """`evaluate` and `by_label`, from one look at the scores; missing: by which they are corrected or withheld."""
     scores, labels, thresholds = _checked_at(scores, labels, threshold)
-    table = _label_table(scores, labels.ternary(), thresholds)
+    weights = None if missing is None else missing.weights
+    table = _label_table(scores, labels.ternary(), thresholds, weights)
+    if missing is not None and missing.withheld:
+        table |= {key: np.full(labels.shape[1], np.nan) for key in ("AP", "precision", "recall", "F1")}
     cp, cr, macro_f1 = (scored.mean(table[key]) for key in ("precision", "recall", "F1"))
-    hits, predicted, yes, no = (table[key].sum() for key in ("hits", "predicted", "yes", "no"))
-    op, overall_recall, of1 = map(float, precision_recall_f1(hits, predicted, yes))
+    op, overall_recall, of1 = pooled(table, len(labels), weights, missing)
+    yes, no = (table[key].sum() for key in ("yes", "no"))
     counted = int(np.count_nonzero(~np.isnan(table["AP"])))
     items = _item_table(scores, labels.ternary(), thresholds)
+    one_sided = not no and yes < len(labels) * labels.shape[1]
+    withheld = one_sided or (missing is not None and missing.biased)  # what is of items cannot be weighted by label
+    exact, *at_ranks = (math.nan if withheld else scored.mean(column) for column in items.T)
     found = {
         "mAP": scored.mean(table["AP"]),
         "CF1": 2 * cp * cr / (cp + cr) if cp + cr else 0.0,
@@ -218,8 +260,8 @@ def both(scores: Any, labels: Any, threshold: Threshold = 0.5) -> tuple[dict[str
         "OR": overall_recall,
         "macro_f1": macro_f1,
         "micro_f1": of1,
-        "exact_match": scored.mean(items[:, 0]),
-        **{f"P@{k}": scored.mean(items[:, 1 + i]) for i, k in enumerate(RANKS)},
+        "exact_match": exact,
+        **{f"P@{k}": value for k, value in zip(RANKS, at_ranks, strict=True)},
         "labels_counted": counted,
         "labels_undefined": labels.shape[1] - counted,
         "labels_with_yes": int(np.count_nonzero(table["yes"])),
@@ -285,17 +327,42 @@ def _label_names(estimator: Any) -> tuple[str, ...] | None:
 # -------------------------------------------------------------------- one label at a time
 
 
-def _label_table(scores: KnownScores, z: Matrix, thresholds: Floats) -> dict[str, npt.NDArray[Any]]:
+def _label_table(
+    scores: KnownScores, z: Matrix, thresholds: Floats, weights: Weights | None = None
+) -> dict[str, npt.NDArray[Any]]:
     ap = np.empty(z.shape[1])
     yes, no, predicted, hits = np.zeros((4, z.shape[1]), np.int64)
+    ratio = np.ones(z.shape[1]) if weights is None else weights[1] / weights[0]
     for j, (s_yes, s_no) in enumerate(scored.columns(scores, z)):
-        ap[j] = scored.average_precision(s_yes, s_no)
+        ap[j] = scored.average_precision(s_yes, s_no, ratio[j])
         yes[j], no[j] = len(s_yes), len(s_no)
         hits[j] = np.count_nonzero(s_yes >= thresholds[j])
         predicted[j] = hits[j] + np.count_nonzero(s_no >= thresholds[j])
-    precision, recall, f1 = precision_recall_f1(hits, predicted, yes)
+    precision, recall, f1 = precision_recall_f1(*weighted(hits, predicted, yes, weights))
+    one_sided = (no == 0) & (yes < z.shape[0])
+    precision, f1 = (np.where(one_sided, np.nan, values) for values in (precision, f1))
     ratios = {"AP": ap, "precision": precision, "recall": recall, "F1": f1}
     return ratios | {"yes": yes, "no": no, "predicted": predicted, "hits": hits}
+
+
+def weighted(hits: Any, predicted: Any, yes: Any, weights: Weights | None) -> tuple[Any, Any, Any]:
+    """Known entries, or the entries that they stand for where weights of yes and of no are given, [L] each."""
+    if weights is None:
+        return hits, predicted, yes
+    return weights[0] * hits, weights[0] * hits + weights[1] * (predicted - hits), weights[0] * yes
+
+
+def pooled(
+    table: dict[str, npt.NDArray[Any]], items: int, weights: Weights | None, missing: Missingness | None = None
+) -> tuple[float, float, float]:
+    """Precision, recall and F1 of all known entries together; NaN where they are undefined or withheld."""
+    parts = weighted(table["hits"], table["predicted"], table["yes"], weights)
+    precision, recall, f1 = map(float, precision_recall_f1(*(part.sum() for part in parts)))
+    if missing is not None and missing.withheld:
+        return math.nan, math.nan, math.nan
+    if not table["no"].any() and table["yes"].sum() < items * len(table["yes"]):
+        return math.nan, recall, math.nan
+    return precision, recall, f1
 
 
 def precision_recall_f1(hits: Any, predicted: Any, yes: Any) -> tuple[Floats, Floats, Floats]:

@@ -27,7 +27,7 @@ def test_thresholds_are_those_of_the_run_in_the_order_of_the_labels(tmp_path: Pa
     write_scores(tmp_path / "scores.csv", p, truth.ids, truth.names)
     turned = Labels.from_ternary(truth.ternary()[:, ::-1], names=["c", "b", "a"])
     write_labels(turned, tmp_path / "turned.csv")
-    found = evaluate(tmp_path / "scores.csv", str(tmp_path / "turned.csv"), run=tmp_path / "auto")
+    found, _ = evaluate(tmp_path / "scores.csv", str(tmp_path / "turned.csv"), run=tmp_path / "auto")
     assert found["OF1"] == metrics.evaluate(p, truth, model.thresholds_)["OF1"]
     assert len(set(model.thresholds_.tolist())) > 1
     Classifier("bce", "linear", epochs=1, progress=False).fit(x, truth).save(tmp_path / "bce")
@@ -87,7 +87,7 @@ def test_a_run_is_evaluated_without_a_file_of_scores(
     p, order = model.predict_proba(x), rng.permutation(60)
     write_scores("scores.parquet", p[order], [str(i) for i in order], labels.names)
     wanted = metrics.evaluate(p, labels)
-    for found in (
+    for found, _ in (
         evaluate(Path("scores.parquet"), "labels.npz"),
         evaluate(Path("run"), "x.npy", observed=Path("labels.npz")),
         evaluate(Path("run"), "x.npy", observed=Path("turned.csv")),

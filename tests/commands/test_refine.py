@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from partly import Classifier, Labels
+from partly import Classifier, Labels, Ledger
 from partly.active import Loop
 from partly.commands.cli import app
 from partly.data import read_labels, write_labels
@@ -156,3 +156,13 @@ def test_a_hierarchy_that_cannot_be(tmp_path: Path, text: str, message: str) -> 
     path.write_text(text)
     with pytest.raises(DataError, match=message):
         read_hierarchy(path)
+
+
+@pytest.mark.parametrize("option", [["--rounds", "10"], ["--shadow"]])
+def test_options_of_a_simulation_are_refused_before_anything_is_written(here: Path, option: list[str]) -> None:
+    """10 is the default, and refused all the same: the option has no meaning with people."""
+    Ledger.create("labels.db", names=["animal", "cat", "dog"]).append(["i0"], ["cat"], [1], author="anna")
+    command = ["refine", "features.csv", "--labels", "labels.db", "--run", "run", *TRAINING, *option]
+    with pytest.raises(SettingError, match="for simulations"):
+        CliRunner().invoke(app, command, catch_exceptions=False)
+    assert not Path("run").exists()

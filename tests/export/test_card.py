@@ -69,7 +69,7 @@ def test_with_scores_and_only_yes_known(tmp_path: Path) -> None:
     assert "| mAP |\n|---|\n| 0.250 |\n" in card  # what is not defined is left out
     assert "| 0.500 | 0.000 |\n" in card  # of "dog": the threshold and the AP
     assert "No entry was known to be no." in card
-    assert "precision is 1 by construction" in card
+    assert "mAP, precision, F1, exact match and P@k are undefined" in card
     (result,) = head_of(card)["model-index"][0]["results"]
     assert result["metrics"] == [{"type": "mAP", "value": 0.25}]
     assert result["dataset"]["split"] == "held-out"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,7 +50,7 @@ def partly(desk: Path, words: str, code: int = 0) -> str:
         text=True,
     )
     assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return done.stdout + (done.stderr if "--json" not in words else "")
 
 
 TRAIN = "train features.csv --labels labels.csv --run run --method mine --head linear --epochs 2"
@@ -67,22 +69,44 @@ def test_a_run_goes_on_only_with_the_same_source(desk: Path) -> None:
     assert "sources" not in json.loads((desk / "other" / "run.json").read_text())
 
 
-def test_results_follow_the_source(desk: Path) -> None:
-    def scores() -> dict[tuple[str, int], float]:
-        partly(desk, COMPARE)
-        lines = map(json.loads, (desk / "results" / "compare.jsonl").read_text().splitlines())
-        return {
-            (line["method"], line["seed"], line.get("method_sha256", "")): line["predictions_sha256"] for line in lines
-        }
+def test_page_tables_and_json_name_one_leader_and_follow_the_source(desk: Path) -> None:
+    """From files to a page and tables; then the method is changed."""
+    digests, leaders = [], []
+    for weight in (1.0, -1.0):  # the second learns the opposite
+        text = METHOD.format(weight=1.0).replace("bce(logits, z) *", f"{weight} * bce(logits, z) *")
+        (desk / "own" / "mine.py").write_text(text.replace("1 + (weight - 1)", "0.01 + 0"))
+        found = json.loads(partly(desk, f"{COMPARE} --table t.tex --table t.csv --table t.md --json --quiet"))
+        digests.append(_predictions(desk))
+        leaders.append(_leader_everywhere(desk, found))
+    first, second = digests
+    assert first.items() <= second.items()  # nothing else was run again, and what was there is kept
+    assert {(method, seed) for method, seed, _ in second.keys() - first.keys()} == {("mine", 0), ("mine", 1)}
+    assert {second[key] for key in second.keys() - first.keys()}.isdisjoint(first.values())
+    with (desk / "t.csv").open() as file:
+        scores = {row["method"]: float(row["mAP"]) for row in csv.DictReader(file)}
+    assert scores["mine"] == min(scores.values())
+    assert leaders[1] != "mine"
 
-    before = scores()
-    assert scores() == before
-    (desk / "own" / "mine.py").write_text(METHOD.format(weight=1.0).replace("1 + (weight - 1)", "1 + 8"))
-    after = scores()
-    assert before.items() <= after.items()  # nothing else was run again, and what was there is kept
-    new = after.keys() - before.keys()
-    assert {(method, seed) for method, seed, _ in new} == {("mine", 0), ("mine", 1)}
-    assert {after[key] for key in new}.isdisjoint(before.values())
+
+def _predictions(desk: Path) -> dict[tuple[str, int, str], str]:
+    lines = map(json.loads, (desk / "results" / "compare.jsonl").read_text().splitlines())
+    return {(line["method"], line["seed"], line.get("method_sha256", "")): line["predictions_sha256"] for line in lines}
+
+
+def _leader_everywhere(desk: Path, found: dict[str, Any]) -> str:
+    """The leader of the only race, if JSON, page and tables agree on it and on those that are level."""
+    (said,) = found["leaders"]
+    with (desk / "t.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["method"] for row in rows if row["leader"] == "True"] == [said["leader"]]
+    assert {row["method"] for row in rows if row["level"] == "True"} == set(said["level"])
+    assert f"\\textbf{{{said['leader']}}} &" in (desk / "t.tex").read_text()
+    assert f"| **{said['leader']}**" in (desk / "t.md").read_text().replace(" *(naive)*", "")
+    page = (desk / "results" / "compare.html").read_text()
+    assert f"<b><bdi>{said['leader']}</bdi></b>" in page[page.index('class="lead"') :].partition("</p>")[0]
+    top = page[page.index('<tr class="top') :].partition("</th>")[0]
+    assert f"<bdi>{said['leader']}</bdi>" in top
+    return str(said["leader"])
 
 
 def test_a_loss_that_returns_nan_is_named(desk: Path) -> None:

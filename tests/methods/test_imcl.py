@@ -191,8 +191,12 @@ def test_the_bank() -> None:
 
 
 def test_presets_run() -> None:
-    for settings in PRESETS.values():
-        assert training.predict(trained(**settings), as_items(features())).shape == (ITEMS, LABELS)
+    scores = {name: training.predict(trained(**settings), as_items(features())) for name, settings in PRESETS.items()}
+    for own in scores.values():
+        assert own.shape == (ITEMS, LABELS)
+        assert np.isfinite(own).all()
+        assert (own.std(axis=0) > 0).all()
+    assert not np.array_equal(scores["paper"], scores["code"])
 
 
 def test_items_of_a_class_are_preferred(tmp_path: Path) -> None:

@@ -68,8 +68,8 @@ def test_tables_sort_pictures_speak_and_thresholds_move(tmp_path: Path) -> None:
     assert found["title"] == "Title"  # no other script runs than those whose digest the page names
     ap = metrics.average_precision(views[0].probabilities, truth)
     order = [f"{value:.3f}" for value in sorted(ap[~np.isnan(ap)])]
-    assert found["down"] == [*order[::-1], "undefined"]
-    assert found["up"] == [*order, "undefined"]  # what is undefined stays last
+    assert found["down"] == [*order[::-1], "–"]
+    assert found["up"] == [*order, "–"]  # what is undefined stays last
     assert found["hidden"] is False
     assert found["bubble"] == found["words"] != ""
     for row, view in zip(found["runs"], views, strict=True):
@@ -78,5 +78,5 @@ def test_tables_sort_pictures_speak_and_thresholds_move(tmp_path: Path) -> None:
     table = metrics.by_label(views[1].probabilities, truth, 0.8)  # of the best run
     for j, row in enumerate(found["labels"]):
         ratios = [table[key][j] for key in ("precision", "recall", "F1")]
-        assert row[1:4] == ["undefined" if np.isnan(value) else f"{value:.3f}" for value in ratios]
+        assert row[1:4] == ["–" if np.isnan(value) else f"{value:.3f}" for value in ratios]
         assert row[4] == str(table["predicted"][j])

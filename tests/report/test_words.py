@@ -27,8 +27,11 @@ def guesses(truth: Labels, skill: float, seed: int = 0) -> Any:
     return 1 / (1 + np.exp(-(skill * np.asarray(truth.ternary(), float) + noise)))
 
 
-def words(truth: Labels | None, *runs: tuple[str, Any, str], description: dict[str, Any] | None = None) -> str:
-    views = [RunView(t, description or NOTHING, [], probabilities=p, privilege=v) for t, p, v in runs]
+def words(
+    truth: Labels | None, *runs: tuple[str, Any, str], description: dict[str, Any] | None = None, epochs: int = 2
+) -> str:
+    history = [{"epoch": epoch + 1} for epoch in range(epochs)]
+    views = [RunView(t, description or NOTHING, history, probabilities=p, privilege=v) for t, p, v in runs]
     return " ".join(
         str(s).replace("<b><bdi>", "").replace("</bdi></b>", "") for s in sentences(score(views, truth), truth)
     )
@@ -148,8 +151,8 @@ def test_where_nothing_can_be_compared() -> None:
     truth = Labels.from_positives(np.eye(5, dtype=int))
     p = np.full((5, 5), 0.5)
     assert words(None, ("a", p, "")).startswith("No scores")
-    assert words(truth, ("a", p, ""), ("b", p, "")).startswith("No mAP to compare: no label has both")
-    assert words(truth_of(5), ("a", np.full((5, 4), 0.5), "the truth")).startswith("No mAP to compare: no run saw only")
+    assert words(truth, ("a", p, ""), ("b", p, "")).startswith("No mAP: no label has both")
+    assert words(truth_of(5), ("a", np.full((5, 4), 0.5), "the truth")).startswith("No mAP: no run saw only")
 
 
 def test_flattering_evaluations_are_named() -> None:
@@ -159,11 +162,12 @@ def test_flattering_evaluations_are_named() -> None:
     on_validation = {"data": {"labels_sha256": "a"}, "validation": {"labels_sha256": digest}}
     assert "training items" in words(truth, ("a", p, ""), description=on_training)
     assert "chose the best epoch" in words(truth, ("a", p, ""), description=on_validation)
+    assert "chose the best epoch" not in words(truth, ("a", p, ""), description=on_validation, epochs=1)
     plain = words(truth, ("a", p, ""))
     assert "training items" not in plain
     assert "chose the best epoch" not in plain
     only_yes = Labels.from_positives(np.eye(5, dtype=int))
-    assert "precision is 1 by construction" in words(only_yes, ("a", np.full((5, 5), 0.5), ""))
+    assert "whatever is called yes would be right" in words(only_yes, ("a", np.full((5, 5), 0.5), ""))
 
 
 def test_titles_are_escaped() -> None:

@@ -54,6 +54,8 @@ def read_goal(text: Any) -> Goal:
 def cut(of: Judged, goal: Goal) -> float:
     """The score from which on to call yes, by what a label is judged by; NEVER where no list has the precision."""
     ends, hits, called = _tops(of)
+    if of.no_weight != 1:
+        called = hits + of.no_weight * (called - hits)
     true = np.minimum(hits / of.chance, called)
     recall, precision = hits / len(of.yes), true / called
     if goal.kind == "precision":

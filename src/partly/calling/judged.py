@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.choosing import priors
+from partly.choosing.missingness import missingness
 from partly.labels import Labels, scored
 
 Floats = npt.NDArray[np.floating[Any]]
@@ -22,11 +23,16 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Held-out scores of known yes and of what stands against them, and the chance that a yes is among the first."""
+    """Held-out scores of known yes and of what stands against them, and the chance that a yes is among the first.
+
+    no_weight: how much an entry of `rest` counts, where a yes counts 1; other than 1 where yes and no are known at
+    different rates (`choosing.missingness`).
+    """
 
     yes: Floats
     rest: Floats
     chance: float = 1.0
+    no_weight: float = 1.0
 
     @property
     def by_prior(self) -> bool:
@@ -44,10 +50,10 @@ class Judged:
 
 
 def shares(scores: Floats, labels: Labels) -> Floats:
-    """The share of yes of each label [L]: among known entries where some no of it is known, else estimated."""
+    """The share of yes of each label [L]: by known no's where there are some of it, else estimated from yes alone."""
     no = labels.counts()[1]
     found = np.empty(len(no))
-    for method, these in (("observed", no > 0), ("tice", no == 0)):
+    for method, these in (("auto" if no.any() else "tice", no > 0), ("tice", no == 0)):
         if these.any():
             found[these] = priors.estimate(scores, labels, method)[these]
     return found
@@ -57,9 +63,13 @@ def judged(scores: Floats, labels: Labels, share: Floats) -> list[Judged]:
     """Of each label. share [L]: of yes among all items."""
     counts = labels.counts()
     by_no, by_rest = scored.columns(scores, labels.ternary()), scored.against_rest(scores, labels)
+    weights = missingness(scores, labels).weights if counts[1].any() else None
+    ratio = np.ones(len(share)) if weights is None else weights[1] / weights[0]
     return [
-        Judged(*known) if no else Judged(*all_others, chance=_chance(yes, part * len(labels)))
-        for known, all_others, yes, no, part in zip(by_no, by_rest, *counts, share, strict=True)
+        Judged(known[0], known[1], no_weight=float(count))
+        if no
+        else Judged(all_others[0], all_others[1], chance=_chance(yes, part * len(labels)))
+        for known, all_others, yes, no, part, count in zip(by_no, by_rest, *counts, share, ratio, strict=True)
     ]
 
 
@@ -71,5 +81,7 @@ def _chance(known: int, there: float) -> float:
 def together(parts: Sequence[Judged]) -> Judged:
     """Entries of several labels as if they were of one; all judged by known no's, or all by a share."""
     yes, rest = (np.concatenate([getattr(part, what) for part in parts]) for what in ("yes", "rest"))
-    total = sum(part.total for part in parts)
-    return Judged(yes, rest, len(yes) / total if total else parts[0].chance)
+    total, entries = sum(part.total for part in parts), sum(len(part.rest) for part in parts)
+    counted = sum(part.no_weight * len(part.rest) for part in parts)
+    chance = len(yes) / total if total else parts[0].chance
+    return Judged(yes, rest, chance, counted / entries if entries else 1.0)

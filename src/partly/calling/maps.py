@@ -57,12 +57,13 @@ def platt(of: Judged) -> Line | None:
     s = (np.concatenate([of.yes, of.rest]) - middle) / scale
     yes, rest = len(of.yes), len(of.rest)
     wanted = np.repeat([(yes + 1) / (yes + 2), 1 / (rest + 2)], [yes, rest])
+    counts = _counts(of)
 
     def loss(line: Floats) -> tuple[float, Floats]:
         p = expit(line[0] * s + line[1])
         q = np.clip(of.chance * p, 1e-15, 1 - 1e-15)  # the chance to be a known yes
-        value = -(wanted * np.log(q) + (1 - wanted) * np.log1p(-q)).mean()
-        slope = (q - wanted) / (1 - q) * (1 - p)  # by the logit; with chance 1 it is q - wanted
+        value = -(counts * (wanted * np.log(q) + (1 - wanted) * np.log1p(-q))).mean()
+        slope = counts * (q - wanted) / (1 - q) * (1 - p)  # by the logit; with chance 1 and no weights it is q - wanted
         return float(value), np.array([(slope * s).mean(), slope.mean()])
 
     found = minimize(loss, np.array([1.0, 0.0]), jac=True, method="BFGS", options={"gtol": 1e-8})
@@ -76,10 +77,16 @@ def isotonic(of: Judged) -> Steps | None:
 
     scores = np.concatenate([of.yes, of.rest]).astype(np.float64)
     known = np.repeat([1.0, 0.0], [len(of.yes), len(of.rest)])
-    fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, known)
+    fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, known, _counts(of))
     x, y = fitted.X_thresholds_, fitted.y_thresholds_ / of.chance
     margin = 1 / (len(scores) + 2)
     return Steps(tuple(x.tolist()), tuple(np.clip(y, margin, 1 - margin).tolist())) if y[-1] > y[0] else None
+
+
+def _counts(of: Judged) -> Floats:
+    """How much each entry counts, with a mean of 1."""
+    counts = np.repeat([1.0, of.no_weight], [len(of.yes), len(of.rest)])
+    return np.asarray(counts / counts.mean())
 
 
 def _moments(of: Judged) -> tuple[float, float]:

@@ -5,6 +5,8 @@ stand too high. Estimators by name:
 
 - `observed`: the share of yes among known entries, with two entries more of the share that all labels have together.
   Needs known no's, and entries that are missing at random.
+- `mixture`: known and hidden yes, where the scores of unknown entries are a mixture of those of known yes and known no
+  (`choosing.missingness`). Needs known no's, and yes and no that are each missing at random within a label.
 - `elkan-noto`: the mean predicted probability to be known, over known yes, is the chance c that a yes is known; the
   share is that of known yes / c. (C. Elkan, K. Noto. Learning Classifiers from Only Positive and Unlabeled Data. KDD
   2008, estimator e1.) Right where yes and no do not overlap; too high where they do, since then a yes looks uncertain.
@@ -32,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.choosing.criteria.log_loss import standardised
+from partly.choosing.missingness import hidden_yes, missingness
 from partly.choosing.recalibration import entries, fitted
 from partly.errors import SettingError, did_you_mean
 from partly.labels import Labels, scored
@@ -50,7 +53,8 @@ def estimate(scores: Any, labels: Any, method: str = "auto") -> Floats:
 
     scores: [N, L], logits or probabilities of held-out items. labels: `Labels`, or an array of 1 yes, 0 no, NaN
     unknown.
-    method: `auto` is `observed` where some no is known, else `tice`; docs/choosing.md says how good they are.
+    method: `auto` is `tice` where no no is known; else `mixture` where a test rejects that entries are missing at
+    random, and `observed` where it does not. docs/choosing.md says how good they are.
 
     Parameters
     ----------
@@ -81,13 +85,15 @@ def estimate(scores: Any, labels: Any, method: str = "auto") -> Floats:
     yes, no = labels.counts()
     floor = yes / max(len(labels), 1)
     if method == "auto":
-        method = "observed" if no.any() else "tice"
-    if method == "observed":
+        method = "tice"
+        if no.any():
+            method = "mixture" if missingness(scores, labels).biased else "observed"
+    if method in ("observed", "mixture"):
         if not no.any() and len(labels):
             raise SettingError(
-                "priors: 'observed' needs entries that are known to be no, and there are none; take method='tice'."
+                f"priors: {method!r} needs entries that are known to be no, and there are none; take method='tice'."
             )
-        found = among_known(labels)
+        found = among_known(labels) if method == "observed" else _mixture(scores, labels)
     elif method in RATIOS:
         found = _drawn_together(RATIOS[method](scores, labels), yes) * np.maximum(floor, 0.5 / max(len(labels), 1))
     else:
@@ -97,7 +103,7 @@ def estimate(scores: Any, labels: Any, method: str = "auto") -> Floats:
 
 def names() -> list[str]:
     """The estimators."""
-    return ["auto", "observed", *RATIOS]
+    return ["auto", "observed", "mixture", *RATIOS]
 
 
 def among_known(labels: Labels) -> Floats:
@@ -106,6 +112,14 @@ def among_known(labels: Labels) -> Floats:
     known = yes + no
     pooled = yes.sum() / max(known.sum(), 1)
     return np.asarray((yes + ALLOWANCE * pooled) / (known + ALLOWANCE), np.float64)
+
+
+def _mixture(scores: scored.Scores, labels: Labels) -> Floats:
+    """Known and hidden yes of each label as a share of all items, [L]; of a label without both, that among known."""
+    yes, no = labels.counts()
+    hidden = hidden_yes(scores, labels)
+    both = (yes > 0) & (no > 0) & (yes + no < len(labels))
+    return np.where(both, (yes + hidden) / max(len(labels), 1), among_known(labels))
 
 
 def _drawn_together(ratios: Floats, yes: npt.NDArray[np.int64]) -> Floats:

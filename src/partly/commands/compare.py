@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from partly import methods
 from partly.commands.opening import Say, words
-from partly.comparison import Experiment, areas, overview, read_experiment, runner, score_tables
+from partly.comparison import Experiment, areas, overview, paper_tables, read_experiment, runner, score_tables
+from partly.comparison.blocks import gather
+from partly.errors import SettingError
 from partly.files import write_file
 
 
@@ -16,17 +19,22 @@ def compare(
     out: Path,
     *,
     asked: dict[str, Any],
+    tables: Sequence[Path] = (),
     workers: int | None = None,
     on: str = "here",
     address: str | None = None,
     say: Say = print,
-) -> Path:
-    """Run a comparison, say its table, and write its page; `data` may be an experiment file."""
+) -> dict[str, Any]:
+    """Run a comparison, say its table, and write its page and the tables asked for; `data` may be an experiment file.
+    What came out: where these are, and who leads."""
+    formats = {path: paper_tables.format_of(path) for path in tables}
     if data.endswith(".toml"):
         experiment = read_experiment(Path(data))
     else:
         names = list(methods.discover()) if asked["methods"] == ["all"] else asked["methods"]
         experiment = Experiment(tuple(data.split(",")), **asked | {"methods": names})
+    if tables and experiment.queries:
+        raise SettingError("--table is for comparisons of methods; this one compares queries. Leave it out.")
     failed = None
     try:
         lines = runner.run(experiment, out, workers, on=on, address=address)
@@ -43,6 +51,9 @@ def compare(
     if note:
         say(note)
     overview.write(lines, path, title=experiment.title or experiment.name, over=experiment.over, note=note)
+    for place, kind in formats.items():
+        write_file(place, paper_tables.table(lines, kind).encode())
     if failed is not None:
         raise failed  # after all that can be said
-    return path
+    found = {"report": path, "results": path.with_suffix(".jsonl"), "tables": list(tables)}
+    return found | {"leaders": [] if experiment.queries else paper_tables.leaders(gather(lines))}

@@ -58,6 +58,9 @@ def compare(
     size: Size = None,
     skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines and the report.")] = Path("results"),
+    table: Annotated[
+        list[Path] | None, typer.Option(help="Write the tables to a file: .tex, .md, .csv or .json. Repeatable.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Processes; all cores if not given.")] = None,
     on: On = "here",
     address: Address = None,
@@ -66,7 +69,7 @@ def compare(
     """Run methods side by side under one protocol; what is there already is not run again."""
     from partly.commands.compare import compare as job
 
-    page = job(
+    found = job(
         data,
         out,
         asked={
@@ -82,13 +85,15 @@ def compare(
             "absent": absent,
             "uncertain": uncertain,
         },
+        tables=table or [],
         workers=workers,
         on=on,
         address=address,
         say=say if as_json else print,
     )
-    say(f"Report: {page}")
-    print_json({"report": page, "results": page.with_suffix(".jsonl")}, as_json)
+    for path in (found["report"], *found["tables"]):
+        say(f"{'Report' if path == found['report'] else 'Table'}: {path}")
+    print_json(found, as_json)
 
 
 @commands.command()
@@ -114,9 +119,9 @@ def study(
 
     asked = {"shares": _shares(shares), "scenarios": _names(scenarios), "head": head, "seeds": seeds, "labels": labels}
     asked |= {"size": size, "skip_bad": skip_bad, "absent": absent, "uncertain": uncertain}
-    page = job(data, out, asked=asked, workers=workers, say=say if as_json else print)
-    say(f"Report: {page}")
-    print_json({"report": page, "results": page.with_suffix(".jsonl")}, as_json)
+    found = job(data, out, asked=asked, workers=workers, say=say if as_json else print)
+    say(f"Report: {found['report']}")
+    print_json(found, as_json)
 
 
 @commands.command(hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -16,12 +16,14 @@ import numpy.typing as npt
 
 from partly import data as files
 from partly import metrics
+from partly.choosing.missingness import EntrySums
 from partly.commands.opening import open_data
 from partly.data.matching import positions
 from partly.errors import SettingError, within
 from partly.labels import Labels
 from partly.labels.scored import at_known, in_order
 from partly.pictures.showing import counted
+from partly.report.words import ONLY_YES, only_yes
 from partly.run import load
 
 
@@ -32,25 +34,30 @@ def evaluate(
     run: Path | None = None,
     meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
     observed: Path | None = None,
-) -> dict[str, float]:
-    """Items and labels are matched by id and by name; only known entries count. scores: a table of them, or a run,
-    whose model then scores the items of the data set `labels` (with the labels `observed`, where it has none of its
-    own). run: whose thresholds are taken."""
+) -> tuple[dict[str, float], list[str]]:
+    """Return scores, corrected where entries are not missing at random, and sentences that qualify them.
+
+    Items and labels are matched by id and by name; only known entries count. scores: a table of them, or a run, whose
+    model then scores the items of the data set `labels` (with the labels `observed`, where it has none of its own).
+    run: whose thresholds are taken.
+    """
     within(0, 1, threshold=threshold)  # scores in files are probabilities
     if scores.is_dir():
-        found, truth = _predicted(scores, labels, observed, meaning)
+        found, truth, entries = _predicted(scores, labels, observed, meaning)
     elif observed is not None:
         raise SettingError(f"--labels is for a run that scores DATA; {scores} holds scores. Give the labels after it.")
     else:
         absent, uncertain = meaning.absent, meaning.uncertain
         test = files.read(labels, absent=absent, uncertain=uncertain).test if files.is_whole(labels) else None
         truth = files.read_labels(labels, absent=absent, uncertain=uncertain) if test is None else test.labels
-        found = at_known(files.read_score_blocks(scores, truth.ids, truth.names), truth)
+        entries = EntrySums(truth)
+        found = at_known(entries.passing(files.read_score_blocks(scores, truth.ids, truth.names)), truth)
     cuts = threshold if run is None else _thresholds(run, truth.names)
-    return metrics.evaluate(found, truth, cuts)
+    missing = entries.missingness
+    return metrics.both(found, truth, cuts, missing)[0], missing.sentences() + ([ONLY_YES] if only_yes(truth) else [])
 
 
-def _predicted(run: Path, data: str, observed: Path | None, meaning: files.Meaning) -> tuple[Any, Labels]:
+def _predicted(run: Path, data: str, observed: Path | None, meaning: files.Meaning) -> tuple[Any, Labels, EntrySums]:
     """Probabilities that a run gives, and the labels of the items: of the test part, where there is one."""
     fitted, opened = load(run), open_data(data, observed, meaning=meaning)
     part = opened.test or opened
@@ -58,7 +65,8 @@ def _predicted(run: Path, data: str, observed: Path | None, meaning: files.Meani
     whole = np.array_equal(columns, np.arange(len(fitted.names)))
     blocks = counted(fitted.predict_blocks(part.items), len(part.items), data, weight=len)
     chosen = (block if whole else block[:, columns] for block in blocks)
-    return at_known(in_order(chosen), part.labels), part.labels
+    entries = EntrySums(part.labels)
+    return at_known(entries.passing(in_order(chosen)), part.labels), part.labels, entries
 
 
 def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:

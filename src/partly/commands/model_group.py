@@ -81,6 +81,10 @@ def train(
     ] = None,
     size: Size = None,
     skip_bad: SkipBad = False,
+    encode: Annotated[
+        bool,
+        typer.Option("--encode/--no-encode", help="Encode columns that are not numbers, and fill in missing values."),
+    ] = True,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="In the report, show where in pictures the evidence for a label is.")
     ] = False,
@@ -138,6 +142,7 @@ def train(
             "augment": augment,
             "calibrate": calibrate,
             "thresholds": thresholds,
+            "encode": encode,
             "device": device,
             "seed": seed,
         },
@@ -229,9 +234,11 @@ def evaluate(
     from partly.commands.evaluate import evaluate as job
     from partly.data import Meaning
 
-    result = job(scores, labels, threshold, run, Meaning(absent, uncertain), observed)
-    if not print_json(result, as_json):
+    result, qualified = job(scores, labels, threshold, run, Meaning(absent, uncertain), observed)
+    if not print_json(result | {"warnings": qualified}, as_json):
         print_scores({scores.name: result})
+        for sentence in qualified:
+            say(sentence)
         if result["OR"] == 0:
             cut = "its threshold" if run else f"{threshold:g}"
             say(

@@ -59,6 +59,6 @@ def print_scores(rows: dict[str, dict[str, float]], page: Path | None = None, as
     shown = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "exact_match": "exact", "P@1": "P@1"}
     table = Table("", *shown.values(), "labels", "entries")
     for title, row in rows.items():
-        scores = ("none" if row[key] != row[key] else f"{row[key]:.3f}" for key in shown)
+        scores = ("–" if row[key] != row[key] else f"{row[key]:.3f}" for key in shown)
         table.add_row(Text(printable(title)), *scores, f"{row['labels_counted']}", f"{row['entries_known']}")
     Console().print(table)

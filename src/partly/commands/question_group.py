@@ -83,7 +83,7 @@ def refine(
     query: Query = "look-ahead",
     query_setting: QuerySetting = None,
     count: Count = 100,
-    rounds: Annotated[int, typer.Option(help="Of a simulation.")] = 10,
+    rounds: Annotated[int | None, typer.Option(help="Number of simulated rounds; 10 if not given.")] = None,
     shadow: Annotated[bool, typer.Option("--shadow", help="Simulate random questions too, to compare with.")] = False,
     restart: Annotated[int, typer.Option(help="The model starts anew every so many rounds; 0: never.")] = 10,
     round_epochs: Annotated[int, typer.Option(help="Passes over the data in a round that trains on.")] = 1,
@@ -156,6 +156,9 @@ def annotate(
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8765,
     accounts: Annotated[bool, typer.Option("--accounts", help="Several people: each logs in, by invitation.")] = False,
     public_url: Annotated[str | None, typer.Option(help="Under which address people reach it: https://...")] = None,
+    new_password: Annotated[
+        str | None, typer.Option(help="Print an address where this account chooses a new password.")
+    ] = None,
     name: Annotated[
         str | None, typer.Option(help="Who answers, without accounts; else the name you log in with.")
     ] = None,
@@ -184,4 +187,5 @@ def annotate(
         "seed": seed,
     }
     served = {"host": host, "port": port, "accounts": accounts, "public_url": public_url, "show": show, "name": name}
+    served["new_password"] = new_password
     job(plan, served, say)

@@ -18,6 +18,7 @@ from partly.labels import Labels
 from partly.report import drawings
 
 PICTURE, PAGE = "progress.svg", "report.html"
+ROUNDS = 10  # of a simulation, unless the caller says otherwise
 
 
 def refine(
@@ -28,7 +29,7 @@ def refine(
     scenario: str | None = None,
     hierarchy: Path | None = None,
     answers: Path | None = None,
-    rounds: int = 10,
+    rounds: int | None = None,
     shadow: bool = False,
     plan: Plan,
     parameters: dict[str, Any],
@@ -40,20 +41,20 @@ def refine(
     """Train, ask and train on: against a truth of which a scenario hides a part, or with people, a call per round. What
     is noted of the rounds of each query, where the questions are, if there are any, and where the page is. Where the
     labels are a ledger, the answers of people go there too, as statements of their `author`."""
+    if scenario is None and (shadow or rounds is not None):
+        raise SettingError("--shadow and --rounds are for simulations; give a --scenario, or leave them out.")
+    if scenario is not None and answers is not None:
+        raise SettingError("With a --scenario the truth answers; leave out --answers.")
     home = None
     if labels is not None and scenario is None and ledger_db.recognises(labels):
         home = ledger_rounds.Home.of(labels, run)
         labels = home.labels
     opened, _ = of_use(open_data(data, labels, hierarchy, skip_bad, meaning=meaning), parameters["method"], say)
-    if scenario is None and (shadow or rounds != 10):
-        raise SettingError("--shadow and --rounds are for simulations; give a --scenario, or leave them out.")
-    if scenario is not None and answers is not None:
-        raise SettingError("With a --scenario the truth answers; leave out --answers.")
     try:
         if scenario is None:
             loop = _loop(opened, parameters, run, plan)
             return _with_people(data, loop, answers, say, home, author)
-        return _simulated(data, opened, scenario, run, plan, parameters, rounds, shadow, say)
+        return _simulated(data, opened, scenario, run, plan, parameters, rounds or ROUNDS, shadow, say)
     except KeyboardInterrupt:  # between two trainings
         raise Stopped(f"Stopped; what was done is in {run}.") from None
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from partly.choosing.missingness import EntrySums
 from partly.commands.opening import some as named
 from partly.data import Dataset
 from partly.items import made_of, pictures
@@ -44,9 +45,10 @@ def report(
     runs, predicted = [], list[npt.NDArray[np.float32]]()
     for name, model in models.items():
         passed = list[npt.NDArray[np.float32]]()
-        blocks = in_order(model.predict_blocks(evaluated.items))
+        entries = EntrySums(evaluated.labels)
+        blocks = entries.passing(in_order(model.predict_blocks(evaluated.items)))
         known = at_known(blocks if data.test is not None else _keeping(blocks, at, passed), evaluated.labels)
-        runs.append(_view(name, model, known, name == upper))
+        runs.append(_view(name, model, known, name == upper, entries))
         predicted.append(model.predict(some.items) if data.test is not None else np.concatenate(passed))
     items = made_of(some.items) if drawn is None else pictures(drawn(some.items.take(slice(None)).numpy()))
     found = tuple(partial(activation, model) for model in models.values()) if evidence else ()
@@ -64,11 +66,13 @@ def _keeping(blocks: Rows, at: Index, found: list[npt.NDArray[np.float32]]) -> R
         yield rows, block
 
 
-def _view(name: str, model: Fitted, probabilities: KnownScores, saw_all: bool) -> page.RunView:
+def _view(name: str, model: Fitted, probabilities: KnownScores, saw_all: bool, entries: EntrySums) -> page.RunView:
     privilege = "all labels" if saw_all else "the truth" if model.method.needs_truth else ""
     own = model.thresholds if model.chooses else None
     told = () if model.calibration is None else model.calibration.told(model.names)
-    return page.view(name, model.description, model.progress, model.reason, probabilities, privilege, own, told)
+    return page.view(
+        name, model.description, model.progress, model.reason, probabilities, privilege, own, told, entries
+    )
 
 
 def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:
@@ -79,8 +83,14 @@ def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:
     part = "test" if data.test is not None else "held-out" if len(hold) else "training"
     yes, no = truth.counts()
     by_label = {"AP": run.ap.tolist(), "yes": yes.tolist(), "no": no.tolist()}
-    own = {} if run.own is None else {"at_own_thresholds": run.own}
-    return {"part": part, "items": len(truth), "scores": run.scores, **own, "by_label": by_label}
+    found: dict[str, Any] = {"part": part, "items": len(truth), "scores": run.scores}
+    if run.own is not None:
+        found["at_own_thresholds"] = run.own
+    if run.missing is not None and run.missing.biased:
+        shares = {"yes_known": run.missing.yes_known, "no_known": run.missing.no_known}
+        test = {"kind": run.missing.kind, "p": run.missing.p_value, "words": run.missing.sentences()}
+        found |= {"missing": test | shares, "uncorrected": run.uncorrected}
+    return found | {"by_label": by_label}
 
 
 def scores(made: page.Report) -> Scores:

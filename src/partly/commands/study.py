@@ -10,8 +10,11 @@ from partly.comparison import read_experiment
 from partly.comparison import study as studies
 
 
-def study(data: str, out: Path, *, asked: dict[str, Any], workers: int | None = None, say: Say = print) -> Path:
-    """Run a study of ways to annotate, and say its answer; `data` may be an experiment file."""
+def study(
+    data: str, out: Path, *, asked: dict[str, Any], workers: int | None = None, say: Say = print
+) -> dict[str, Any]:
+    """Run a study of ways to annotate, and say its answer; `data` may be an experiment file. What came out: where the
+    page and the result lines are, and who leads."""
     if data.endswith(".toml"):
         experiment = read_experiment(Path(data))
         name, found = experiment.name, studies.run(experiment, out, workers)
@@ -19,4 +22,10 @@ def study(data: str, out: Path, *, asked: dict[str, Any], workers: int | None = 
         name, found = "study", [studies.study(data, **asked, out=out, workers=workers)]
     for one in found:
         say(f"{one.data}, {one.head}: {studies.answer(one)}\n\n" + "\n".join(studies.table(one)))
-    return out / f"{name}.html"
+    rankings = [(one, one.ranking()) for one in found]
+    leaders = [
+        {"data": one.data, "head": one.head, "leader": ranking.leader, "level": list(ranking.level)}
+        for one, ranking in rankings
+        if ranking is not None
+    ]
+    return {"report": out / f"{name}.html", "results": out / f"{name}.jsonl", "leaders": leaders}

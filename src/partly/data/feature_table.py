@@ -20,8 +20,11 @@ from partly.data.paths import kind_of, plain_file
 from partly.data.tables import SUFFIXES, Table, is_table, open_table, text, write_table
 from partly.data.wide import label_columns, refuse_bad_ids
 from partly.errors import DataError, listing
-from partly.items import Arrays, features
+from partly.items import Arrays, Items, features, matrix_rows
+from partly.items.arrays import refuse_infinite
 from partly.items.columns import OF_WORDS
+from partly.items.encoding import Column
+from partly.items.table_rows import table_rows, typed_column
 
 HOLDS = "items"
 BLOCK = 1 << 14  # rows taken or written at a time, at most
@@ -35,7 +38,7 @@ def recognises(path: Path) -> bool:
 
 def read(path: Path) -> Dataset:
     path = plain_file(path, SUFFIXES)
-    items, ids = read_numbers(open_table(path))
+    items, ids = read_rows(open_table(path))
     return Dataset(items, unlabelled(ids))
 
 
@@ -84,6 +87,44 @@ def _columns(blocks: Iterable[npt.NDArray[Any]], width: int, rows: int) -> Itera
         yield np.ascontiguousarray(columns[:, :filled])
 
 
+def read_rows(table: Table) -> tuple[Items, tuple[str, ...]]:
+    """Features under the names of the columns, and ids; rows of a table where columns are to be encoded."""
+    columns, words = label_columns(table), dict[str, str]()
+    ids: list[str] = []
+    blocks: list[npt.NDArray[np.float64]] = [np.empty((0, len(columns)))]
+    for some, x in number_blocks(table, columns, words):
+        ids += some
+        blocks.append(x)
+    refuse_bad_ids(table, ids)
+    x = np.concatenate(blocks)
+
+    def place(i: int, j: int) -> str:
+        return f"{table.place(i)}: item {ids[i]!r}, column {columns[j]!r}"
+
+    if not words:
+        return matrix_rows(x, str(table.path), tuple(columns), place), tuple(ids)
+    refuse_infinite(x, str(table.path), tuple(columns), place)
+    typed = {column.name: column for column in _typed(table, list(words))}
+    number = (Column(name, "number", x[:, j]) for j, name in enumerate(columns))
+    return table_rows([typed.get(column.name, column) for column in number], str(table.path)), tuple(ids)
+
+
+def _typed(table: Table, names: Sequence[str]) -> Iterator[Column]:
+    """Columns that are not numbers throughout, each as what its cells are."""
+    batches = list(table.batches(names))
+    wrong = []
+    for j, name in enumerate(names):
+        cells = pa.chunked_array([batch.column(j) for batch in batches]).combine_chunks()
+        try:
+            yield typed_column(name, cells)
+        except DataError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise DataError(
+            f"{table.path}: columns that cannot be encoded: {len(wrong)}{listing(wrong, len(wrong))}\n{OF_WORDS}"
+        )
+
+
 def read_numbers(table: Table) -> tuple[Arrays, tuple[str, ...]]:
     """Numbers [N, D], under the names of the columns, and ids."""
     columns = label_columns(table)
@@ -101,21 +142,24 @@ def read_numbers(table: Table) -> tuple[Arrays, tuple[str, ...]]:
     return features(np.concatenate(blocks), str(table.path), tuple(columns), place), tuple(ids)
 
 
-def number_blocks(table: Table, columns: Sequence[str]) -> Iterator[tuple[list[str], npt.NDArray[np.float64]]]:
-    """Ids and numbers [B, D] of some rows after others; which columns hold no numbers is said when all were seen."""
-    start, text_columns = 0, dict[str, str]()
+def number_blocks(
+    table: Table, columns: Sequence[str], words: dict[str, str] | None = None
+) -> Iterator[tuple[list[str], npt.NDArray[np.float64]]]:
+    """Ids and numbers [B, D] of some rows after others. Columns that hold no numbers are refused when all were seen;
+    with `words` they are named there, and NaN."""
+    start, text_columns = 0, dict[str, str]() if words is None else words
     for batch in table.batches([ID, *columns]):
         table.budget.hold_rows(batch.num_rows)
-        x = np.empty((batch.num_rows, len(columns)))
+        x = np.full((batch.num_rows, len(columns)), np.nan)
         for j, (name, column) in enumerate(zip(columns, batch.columns[1:], strict=True)):
             try:
                 x[:, j] = _numbers(column)
             except pa.ArrowException:
                 text_columns.setdefault(name, f"column {name!r}, {table.place(start + _first_word(column))}")
         start += batch.num_rows
-        if not text_columns:
+        if words is not None or not text_columns:
             yield text(batch.column(0), ID, table.path).to_pylist(), x
-    if text_columns:
+    if text_columns and words is None:
         raise DataError(
             f"{table.path}: columns that are not numbers: {len(text_columns)}"
             + listing(text_columns.values(), len(text_columns))

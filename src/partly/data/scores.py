@@ -97,7 +97,7 @@ def read_scores(path: PathLike) -> Scores:
     ('cat', 'dog')
     """
     items, ids = read_numbers(open_table(plain_file(path, SUFFIXES)))
-    return Scores(items.array, ids, items.names or ())
+    return Scores(items.take(slice(None)).numpy(), ids, items.names or ())
 
 
 def read_score_blocks(path: PathLike, ids: Sequence[str], names: Sequence[str]) -> Iterator[tuple[Index, Block]]:

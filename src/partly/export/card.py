@@ -25,7 +25,7 @@ INPUTS = {"features": "features", "pictures": "pictures", "texts": "tokens"}
 HEADLINE = ("mAP", "CF1", "OF1", "exact_match", "P@1")
 PARTS = {
     "test": "the test part of the data, which chose nothing",
-    "held-out": "items held out of training, which also chose the best epoch: that flatters the scores a little",
+    "held-out": "items held out of training",
     "training": "the training items themselves: the scores say little of new ones",
 }
 
@@ -62,7 +62,8 @@ def written_card(fitted: Fitted, onnx: str) -> str:
         own_thresholds=fitted.chooses,
         oracle=fitted.method.needs_truth,
         scored=scored,
-        measured_on=None if scored is None else PARTS[scored["part"]],
+        measured_on=None if scored is None else _measured_on(fitted, scored),
+        warned=[] if scored is None else scored.get("missing", {}).get("words", []),
         headline=[key for key in HEADLINE if scored is not None and scored["scores"].get(key) is not None],
         labels=labels,
         shown=labels[:SHOWN],
@@ -70,6 +71,15 @@ def written_card(fitted: Fitted, onnx: str) -> str:
         few_no=[line["name"] for line in labels if line["no"] is not None and line["no"] < FEW],
         few=FEW,
     )
+
+
+def _measured_on(fitted: Fitted, scored: dict[str, Any]) -> str:
+    found = PARTS[scored["part"]]
+    if scored.get("before_refit"):
+        found += ", before the model was refitted on all items"
+    if scored["part"] == "held-out" and scored.get("epochs", fitted.recipe.epochs) > 1:
+        found += ", which also chose the best epoch: that flatters the scores a little"
+    return found
 
 
 def _parts(fitted: Fitted) -> dict[str, Info]:
@@ -102,8 +112,8 @@ def _labels(fitted: Fitted, scored: dict[str, Any] | None) -> list[dict[str, Any
 
 
 def _validation(fitted: Fitted) -> dict[str, float]:
-    """Scores of the epoch that was kept, on what chose it."""
-    best = fitted.progress.best_epoch
+    """Scores of the epoch that was kept, on what chose it; none where there was one epoch, and so no choice."""
+    best = fitted.progress.best_epoch if fitted.recipe.epochs > 1 else None
     line = next((line for line in fitted.progress.history if line["epoch"] == best), {})
     return {key: value for key, value in line.items() if key.startswith("validation_") and value is not None}
 

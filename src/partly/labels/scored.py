@@ -212,7 +212,8 @@ def _of_counts(yes: Scores, reached: npt.NDArray[np.int64], items: int) -> float
     return float(np.mean((len(yes) - first) / claims))
 
 
-def average_precision(yes: Scores, no: Scores) -> float:
+def average_precision(yes: Scores, no: Scores, ratio: float = 1.0) -> float:
+    """Average precision from the scores of yes and of no; ratio: how much a no counts, where a yes counts 1."""
     if not len(yes) or not len(no):
         return math.nan
     dtype = np.result_type(yes.dtype, np.float32)  # half precision sorts slowly
@@ -221,7 +222,7 @@ def average_precision(yes: Scores, no: Scores) -> float:
     if (yes[1:] == yes[:-1]).any():  # only then is it worth a search
         hits = len(yes) - np.searchsorted(yes, yes)
     false_alarms = len(no) - np.searchsorted(no, yes)
-    return float(np.mean(hits / (hits + false_alarms)))
+    return float(np.mean(hits / (hits + ratio * false_alarms)))
 
 
 def auc(yes: Scores, no: Scores) -> float:

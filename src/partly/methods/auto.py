@@ -49,7 +49,7 @@ from partly.method import Task
 from partly.pool import Pool
 from partly.solving.beliefs import believed, targets_of
 from partly.solving.blending import gains
-from partly.solving.calibration import calibrate
+from partly.solving.calibration import calibrate, weighted_by_rates
 from partly.solving.forest import Forest, log_odds
 from partly.solving.logistic import Floats, sigmoid
 from partly.solving.portfolio import read_budget, reason, with_forest
@@ -230,9 +230,12 @@ class Auto(Solved):
             logits = related.held_out
         part, logits = compete(logits, weights, targets)
         self.competition.fill_(part)
-        line = calibrate(logits, weights, targets)
+        plain = line = calibrate(logits, weights, targets)
+        population = weights if self.only_yes else weighted_by_rates(logits, weights, targets)
+        if population is not weights:  # probabilities and thresholds are those of all entries, not of known ones
+            line = calibrate(logits, population, targets)
         slope, bias, logits = line.slope, line.bias, line(logits)
-        (gain,) = gains([line.loss], weights, targets)
+        (gain,) = gains([line.loss], population, targets)
         called = best_thresholds(sigmoid(logits), targets, self.only_yes, gain)
         if self.only_yes:  # a probability of being known to be yes means little: it is made that of being called yes
             lift = -np.log(called / (1 - called))
@@ -240,7 +243,7 @@ class Auto(Solved):
         self.last.copy_(torch.from_numpy(np.stack([slope, bias])))
         self.get_buffer("held_out_all").copy_(torch.from_numpy(logits.T))
         self.called.copy_(torch.from_numpy(called))
-        self._note(share, [*self.losses.tolist(), losses[1]], line.loss, weights, targets)
+        self._note(share, [*self.losses.tolist(), losses[1]], plain.loss, weights, targets)
 
     def _note(self, share: float, losses: list[float], loss: float, weights: Floats, targets: Floats) -> None:
         """What was tried, what each was worth, how much it counts, and why."""

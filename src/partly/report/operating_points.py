@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from partly.choosing.missingness import Missingness
 from partly.labels import Labels, scored
 from partly.metrics import precision_recall_f1
 from partly.report import plots
 from partly.report.chart import Chart, Drawing, even
-from partly.report.words import Scored
+from partly.report.words import Scored, only_yes
 
 STEPS, COARSE = 100, 20  # thresholds between 0 and 1; fewer where there are many labels
 MANY = 200  # labels of all runs together
@@ -23,15 +24,19 @@ TENTHS = range(1, 10)
 SUMMED = {"OP": "precision", "OR": "recall", "OF1": "F1"}  # all known entries together
 MEANS = {"CP": "mean precision", "CR": "mean recall", "CF1": "CF1"}  # over the labels
 LOOKS = {"OR": plots.look(3, False), "OP": replace(plots.look(4, False), dashed=True)}  # lines of the picture
-Counts = npt.NDArray[np.int64]
+Counts = npt.NDArray[np.number[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Called:
-    """Known entries by label and by how many of the thresholds k / steps, k = 1 ..., they reach: [L, steps + 1]."""
+    """Known entries by label and by how many of the thresholds k / steps, k = 1 ..., they reach: [L, steps + 1].
+
+    Where entries are not missing at random, the entries that they stand for. one_sided [L]: labels without precision.
+    """
 
     yes: Counts
     no: Counts
+    one_sided: npt.NDArray[np.bool_]
 
     def above(self, step: int) -> tuple[Counts, Counts, Counts]:
         """Of each label, at the threshold step / steps: hits, entries called yes, and all yes. [L] each."""
@@ -41,43 +46,56 @@ class Called:
     def scores(self, step: int) -> dict[str, float]:
         """As `metrics.evaluate` has them at this threshold."""
         table = self.above(step)
-        cp, cr, _ = map(scored.mean, precision_recall_f1(*table))
+        precision, recall, _ = precision_recall_f1(*table)
+        cp, cr = scored.mean(np.where(self.one_sided, np.nan, precision)), scored.mean(recall)
         pooled = map(float, precision_recall_f1(*(part.sum() for part in table)))
         cf1 = 2 * cp * cr / (cp + cr) if cp + cr else 0.0
         return dict(zip(SUMMED, pooled, strict=True)) | dict(zip(MEANS, (cp, cr, cf1), strict=True))
 
-    def packed(self) -> list[list[int]]:
+    def packed(self) -> list[list[float]]:
         """A list a label, or one for all where there are too many: thresholds reached, yes, no; and so on."""
         yes, no = (part if len(part) <= LISTED else part.sum(axis=0, keepdims=True) for part in (self.yes, self.no))
         return [
-            [int(n) for step in np.flatnonzero(a + b) for n in (step, a[step], b[step])]
+            [
+                n if isinstance(n, int) else round(n, 2)
+                for step in np.flatnonzero(a + b)
+                for n in (int(step), a[step].item(), b[step].item())
+            ]
             for a, b in zip(yes, no, strict=True)
         ]
 
 
-def count(probabilities: scored.KnownScores, truth: Labels, steps: int = STEPS) -> Called:
-    """The known entries of some evaluation items. probabilities: [N, L]."""
+def count(
+    probabilities: scored.KnownScores, truth: Labels, steps: int = STEPS, missing: Missingness | None = None
+) -> Called:
+    """The known entries of some evaluation items. probabilities: [N, L]; missing: how others are."""
     exact = np.result_type(probabilities.dtype, np.float16)  # 0.7 is 0.7, also in float32: as `metrics` compares
     edges = (np.arange(1, steps + 1) / steps).astype(exact)
     found = np.zeros((2, len(truth.names), steps + 1), np.int64)
     for j, both in enumerate(scored.columns(probabilities, truth.ternary())):
         for kind, some in enumerate(both):
             found[kind, j] = np.bincount(np.searchsorted(edges, some, side="right"), minlength=steps + 1)
-    return Called(found[0], found[1])
+    yes, no = truth.counts()
+    one_sided = (no == 0) & (yes < len(truth))
+    if missing is None or missing.weights is None:
+        return Called(found[0], found[1], one_sided)
+    of_yes, of_no = missing.weights
+    return Called(found[0] * of_yes[:, None], found[1] * of_no[:, None], one_sided)
 
 
 def section(runs: Sequence[Scored], best: Scored | None, truth: Labels | None) -> dict[str, Any] | None:
     """What the page says about thresholds; None where no known yes tells anything."""
-    able = [run for run in runs if run.scores is not None]
-    if truth is None or not able or not truth.counts()[0].any():
+    able = [run for run in runs if run.scores is not None and not (run.missing is not None and run.missing.withheld)]
+    if truth is None or not able or not truth.counts()[0].any() or only_yes(truth):
         return None
     steps = STEPS if len(able) * len(truth.names) <= MANY else COARSE
-    counted = [count(run.view.probabilities, truth, steps) for run in able]
+    counted = [count(run.view.probabilities, truth, steps, run.missing) for run in able]
     at = able.index(best) if best is not None else 0
     called, half = counted[at], steps // 2
     listed = len(truth.names) <= LISTED
     hits, predicted, yes = called.above(half)
     precision, recall, f1 = precision_recall_f1(hits, predicted, yes)
+    precision, f1 = (np.where(called.one_sided, np.nan, values) for values in (precision, f1))
     rows = zip(truth.names, precision, recall, f1, predicted, yes, called.no.sum(axis=1), strict=True)
     return {
         "run": able[at],
@@ -86,11 +104,16 @@ def section(runs: Sequence[Scored], best: Scored | None, truth: Labels | None) -
         "tenths": [(k / 10, called.scores(k * steps // 10)) for k in TENTHS],
         "labels": list(rows) if listed else [],
         "own": able[at].view.thresholds,
-        "no_no": not truth.counts()[1].any(),
+        "weighted": any(run.missing is not None and run.missing.weights is not None for run in able),
         "drawing": _draw(called, steps),
         "lines": [(look, SUMMED[key]) for key, look in LOOKS.items()],
-        "data": {"steps": steps, "first": at, "counts": [one.packed() for one in counted]},
+        "data": {"steps": steps, "first": at, "counts": [one.packed() for one in counted], "blind": _blind(called)},
     }
+
+
+def _blind(called: Called) -> list[int]:
+    """Positions of the labels without a precision."""
+    return np.flatnonzero(called.one_sided).tolist() if len(called.one_sided) <= LISTED else []
 
 
 def _draw(called: Called, steps: int) -> Drawing:

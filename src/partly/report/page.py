@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from partly.choosing.missingness import EntrySums
 from partly.errors import DataError, listing
 from partly.files import write_file
 from partly.labels import Labels
@@ -62,12 +63,16 @@ def view(
     privilege: str = "",
     thresholds: npt.NDArray[Any] | None = None,
     told: Sequence[str] = (),
+    entries: EntrySums | None = None,
 ) -> RunView:
     """What a run has left behind, as the report takes it. probabilities: of the evaluation items; thresholds [L]: its
-    own, where it has chosen some; told: how these and the probabilities were found."""
+    own, where it has chosen some; told: how these and the probabilities were found; entries: sums over the evaluation
+    items that tell how their entries are missing."""
     past = (progress.history, progress.best_epoch, progress.seconds)
     portfolio = tuple(progress.notes.get("portfolio", ()))
-    return RunView(title, description, *past, reason, probabilities, privilege, portfolio, thresholds, tuple(told))
+    return RunView(
+        title, description, *past, reason, probabilities, privilege, portfolio, thresholds, tuple(told), entries
+    )
 
 
 def write(report: Report, path: Path) -> None:
@@ -195,10 +200,11 @@ def _panels(runs: Sequence[Scored]) -> list[dict[str, Any]]:
 
 def _trust(report: Report, runs: Sequence[Scored]) -> dict[str, Any] | None:
     """Whether probabilities mean what they say, and how they were calibrated; None without evaluation items."""
-    able = [run for run in runs if run.scores is not None]
+    able = [run for run in runs if run.scores is not None and not (run.missing is not None and run.missing.withheld)]
     if report.truth is None or not able:
         return None
-    found = {run: reliability.reliability(run.view.probabilities, report.truth) for run in able}
+    weights = {run: None if run.missing is None else run.missing.weights for run in able}
+    found = {run: reliability.reliability(run.view.probabilities, report.truth, weights[run]) for run in able}
     drawn = [(run.look, of) for run, of in found.items() if of is not None]
     lines = [(run, "" if of is None else reliability.words(of)) for run, of in found.items()]
     return {"svg": reliability.drawn(drawn) if drawn else None, "lines": lines}

@@ -38,8 +38,13 @@ class Reliability:
         return np.maximum(np.stack([self.share - (middle - half), middle + half - self.share]), 0)
 
 
-def reliability(probabilities: scored.KnownScores, truth: Labels) -> Reliability | None:
-    """Of all labels together, on known entries; None where no no is known: then whatever is called yes is right."""
+def reliability(
+    probabilities: scored.KnownScores, truth: Labels, weights: tuple[Floats, Floats] | None = None
+) -> Reliability | None:
+    """Of all labels together, on known entries; None where no no is known: then whatever is called yes is right.
+
+    weights: how many entries a known yes and a known no of each label stand for.
+    """
     if not truth.counts()[1].any():
         return None
     parts = list(scored.columns(probabilities, truth.ternary()))
@@ -48,7 +53,12 @@ def reliability(probabilities: scored.KnownScores, truth: Labels) -> Reliability
     place = np.minimum((p * BINS).astype(np.int64), BINS - 1)
     count = np.bincount(place, minlength=BINS)
     some = count > 0
-    mean, share = (np.bincount(place, values, BINS)[some] / count[some] for values in (p, yes))
+    each = np.ones(len(p))
+    if weights is not None:
+        pairs = zip(parts, *weights, strict=True)
+        each = np.concatenate([np.repeat([a, b], [len(pair[0]), len(pair[1])]) for pair, a, b in pairs])
+    total = np.bincount(place, each, BINS)[some]
+    mean, share = (np.bincount(place, each * values, BINS)[some] / total for values in (p, yes))
     return Reliability(count[some], mean, share)
 
 

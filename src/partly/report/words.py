@@ -13,6 +13,7 @@ from markupsafe import Markup
 from scipy.special import stdtrit
 
 from partly import metrics
+from partly.choosing.missingness import EntrySums, Missingness
 from partly.labels import Labels
 from partly.labels.scored import KnownScores
 from partly.report import plots
@@ -36,6 +37,7 @@ class RunView:
     portfolio: tuple[dict[str, Any], ...] = ()  # what `auto` tried: name, score, weight, seconds
     thresholds: npt.NDArray[Any] | None = None  # [L]: from which probability on it calls a label yes; None: 0.5
     told: tuple[str, ...] = ()  # how probabilities were calibrated and thresholds chosen, where they were
+    entries: EntrySums | None = None  # of the evaluation items: by which is tested how their entries are missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +49,8 @@ class Scored:
     scores: dict[str, float] | None = None  # of metrics.evaluate
     ap: npt.NDArray[np.float64] | None = None  # [L]
     own: dict[str, float] | None = None  # scores at its own thresholds, where it has chosen some
+    missing: Missingness | None = None  # of the evaluation items
+    uncorrected: dict[str, float] | None = None  # as they are on known entries, where these are not missing at random
 
     @property
     def mean_ap(self) -> float:
@@ -61,9 +65,11 @@ def score(runs: Sequence[RunView], truth: Labels | None) -> list[Scored]:
         if truth is None or view.probabilities is None:
             scored.append(Scored(view, look))
         else:
-            scores, table = metrics.both(view.probabilities, truth)
-            own = None if view.thresholds is None else metrics.evaluate(view.probabilities, truth, view.thresholds)
-            scored.append(Scored(view, look, scores, table["AP"], own))
+            p, missing = view.probabilities, None if view.entries is None else view.entries.missingness
+            scores, table = metrics.both(p, truth, missing=missing)
+            own = None if view.thresholds is None else metrics.both(p, truth, view.thresholds, missing)[0]
+            plain = metrics.evaluate(p, truth) if missing is not None and missing.biased else None
+            scored.append(Scored(view, look, scores, table["AP"], own, missing, plain))
     return scored
 
 
@@ -73,7 +79,12 @@ def best(runs: Sequence[Scored]) -> Scored | None:
     return max(able, key=lambda run: run.mean_ap, default=None)
 
 
-def margin(truth: Labels, probabilities: KnownScores, other: KnownScores | None = None) -> float:
+def margin(
+    truth: Labels,
+    probabilities: KnownScores,
+    other: KnownScores | None = None,
+    entries: tuple[EntrySums | None, EntrySums | None] = (None, None),
+) -> float:
     """Half of a 95 % interval for the mAP, or for how much it differs from that of `other`, over evaluation items.
 
     A jackknife: each time every 20th item is left out. That is cheap, and there is no chance in it. Of very many
@@ -88,14 +99,15 @@ def margin(truth: Labels, probabilities: KnownScores, other: KnownScores | None 
     for group in range(groups):
         kept = np.delete(items, slice(group, None, groups))
         labels = truth[kept]
-        value = _mean_ap(probabilities[kept], labels)
-        values.append(value if other is None else value - _mean_ap(other[kept], labels))
+        weights = [None if sums is None or step > 1 else sums.without(group) for sums in entries]
+        value = _mean_ap(probabilities[kept], labels, weights[0])
+        values.append(value if other is None else value - _mean_ap(other[kept], labels, weights[1]))
     error = math.sqrt((groups - 1) * float(np.var(values)) * len(items) / len(truth))
     return float(stdtrit(groups - 1, 0.975)) * error
 
 
-def _mean_ap(probabilities: KnownScores, labels: Labels) -> float:
-    ap = metrics.average_precision(probabilities, labels)
+def _mean_ap(probabilities: KnownScores, labels: Labels, weights: metrics.Weights | None) -> float:
+    ap = metrics.weighted_average_precision(probabilities, labels, weights)
     defined = ap[~np.isnan(ap)]
     return float(defined.mean()) if len(defined) else math.nan
 
@@ -116,9 +128,11 @@ def sentences(runs: Sequence[Scored], truth: Labels | None) -> list[Markup]:
     first, words = best(runs), _reservations(runs, truth)
     if first is None:
         why = "no run saw only what was given"
-        if all(math.isnan(run.mean_ap) for run in runs):
+        if any(run.missing is not None and run.missing.withheld for run in runs):
+            why = "labels of the evaluation items are not missing at random"
+        elif all(math.isnan(run.mean_ap) for run in runs):
             why = "no label has both a known yes and a known no among the evaluation items"
-        return [Markup("No mAP to compare: {}.").format(why), *words]
+        return [Markup("No mAP: {}.").format(why), *words]
     words += [_below(first, run, truth) for run in runs if run.view.privilege]
     words.append(Markup("Guessing would give {}.").format(number(_guessed(truth))))
     words.append(
@@ -128,9 +142,13 @@ def sentences(runs: Sequence[Scored], truth: Labels | None) -> list[Markup]:
 
 
 LOW = (
-    "no entry it learned from is known to be no, so its probabilities rank, and how high they are says little. Few may "
-    "reach 0.5, and CF1, OF1 and exact match be low or 0 for that alone: take a threshold for each label (auto chooses "
-    "them), or a lower one (partly evaluate --threshold)."
+    "no entry it learned from is known to be no, so its probabilities rank items, and their height says little. At a "
+    "threshold of 0.5 hardly anything may be called yes, or everything. Choose a threshold for each label "
+    "(--thresholds f1; auto chooses its own)."
+)
+ONLY_YES = (
+    "No evaluation entry is known to be no, so whatever is called yes would be right: mAP, precision, F1, exact match "
+    "and P@k are undefined (–). Recall is not."
 )
 
 
@@ -145,21 +163,34 @@ def _reservations(runs: Sequence[Scored], truth: Labels) -> list[Markup]:
     words, evaluated = [], truth.digest()
     if any(run.view.description["data"]["labels_sha256"] == evaluated for run in runs):
         words.append(Markup("These scores are on the training items: they say little about new ones."))
-    if any((run.view.description["validation"] or {}).get("labels_sha256") == evaluated for run in runs):
+    for sentence in dict.fromkeys(
+        words for run in runs if run.missing is not None for words in run.missing.sentences()
+    ):
+        words.append(Markup("{}").format(sentence))
+    for run in runs:
+        if run.uncorrected is not None:
+            plain = number(run.uncorrected["mAP"])
+            words.append(Markup("On known entries alone, the mAP of {} would be {}.").format(_name(run), plain))
+    chosen = [run for run in runs if len(run.view.history) > 1]
+    if any((run.view.description["validation"] or {}).get("labels_sha256") == evaluated for run in chosen):
         words.append(Markup("The evaluation items also chose the best epoch, which flatters the scores a little."))
     words += [Markup("{}: {}").format(_name(run), LOW) for run in runs if learned_from_yes(run.view)]
-    if not truth.counts()[1].any():
-        words.append(
-            Markup("No evaluation entry is known to be no: precision is 1 by construction, F1 and P@k flatter.")
-        )
+    if only_yes(truth):
+        words.append(Markup("{}").format(ONLY_YES))
     return words
+
+
+def only_yes(truth: Labels) -> bool:
+    """Whether precision means nothing: no entry is known to be no, and some are unknown."""
+    yes, no = truth.counts()
+    return not no.any() and int(yes.sum()) < truth.shape[0] * truth.shape[1]
 
 
 def _headline(first: Scored, runs: Sequence[Scored], truth: Labels) -> Markup:
     rivals = sorted((run for run in runs if run is not first and not run.view.privilege), key=lambda run: -run.mean_ap)
     if not rivals:
-        return Markup("{}: mAP {}{}.").format(_name(first), number(first.mean_ap), _noise(margin(truth, _p(first))))
-    noise = {run: margin(truth, _p(first), _p(run)) for run in rivals}
+        return Markup("{}: mAP {}{}.").format(_name(first), number(first.mean_ap), _noise(wide(first, truth)))
+    noise = {run: wide(first, truth, run) for run in rivals}
     level = [run for run in rivals if not first.mean_ap - run.mean_ap > noise[run]]  # NaN: too few items to tell
     second = (level or rivals)[0]
     gap = Markup("{}{}").format(number(first.mean_ap - second.mean_ap), _noise(noise[second]))
@@ -172,7 +203,7 @@ def _headline(first: Scored, runs: Sequence[Scored], truth: Labels) -> Markup:
 
 
 def _below(first: Scored, bound: Scored, truth: Labels) -> Markup:
-    gap, noise = bound.mean_ap - first.mean_ap, margin(truth, _p(bound), _p(first))
+    gap, noise = bound.mean_ap - first.mean_ap, wide(bound, truth, first)
     if gap > noise:
         words = Markup("{} saw {} and reaches {}: {} is {}{} below this upper bound.")
     elif gap < -noise:
@@ -190,12 +221,15 @@ def _guessed(truth: Labels) -> float:
     return float(np.mean(yes[defined] / (yes + no)[defined])) if defined.any() else math.nan
 
 
-def _p(run: Scored) -> Any:
-    return run.view.probabilities
+def wide(run: Scored, truth: Labels, other: Scored | None = None) -> float:
+    """Half of a 95 % interval for the mAP of a run, or for how much it differs from that of another one."""
+    rival = None if other is None else other.view.probabilities
+    entries = (run.view.entries, None if other is None else other.view.entries)
+    return margin(truth, run.view.probabilities, rival, entries)
 
 
-def _noise(wide: float) -> str:
-    return "" if math.isnan(wide) else f" ± {wide:.3f}"
+def _noise(half: float) -> str:
+    return "" if math.isnan(half) else f" ± {half:.3f}"
 
 
 def _name(run: Scored) -> Markup:

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from partly.choosing.missingness import missingness
 from partly.choosing.recalibration import moments, recalibrated
+from partly.labels import Labels
 from partly.solving.logistic import Floats, log_odds
 
 MOST = 1 << 21  # entries that are looked at: of more, those of some items at random
+RISK = 0.001  # of weighting entries that are missing at random
 FLATTEST = 0.05  # slope of z-scores: where they seem to be worth nothing, their order is kept
 
 
@@ -54,3 +57,16 @@ def calibrate(scores: Floats, weights: Floats, targets: Floats) -> Lines:
     # Of a label whose entries all say the same, or that has none, scores say nothing: it is called by its share of yes.
     bias = np.where(both, slope * line.bias + biases.astype(np.float32), log_odds(weights, targets))
     return Lines(np.where(both, slope * line.slope, np.float32(0)), bias, loss)
+
+
+def weighted_by_rates(held_out: Floats, weights: Floats, targets: Floats) -> Floats:
+    """Weights [L, N] of known entries that stand for all entries, where yes and no are known at different rates.
+
+    The same weights where entries are missing at random, or how they are missing cannot be told. held_out: logits.
+    """
+    z = np.where(weights > 0, np.where(targets > 0.5, 1, -1), 0).astype(np.int8)
+    found = missingness(held_out.T, Labels.from_ternary(z.T), risk=RISK)
+    if found.weights is None:
+        return weights
+    yes, no = (part.astype(np.float32)[:, None] for part in found.weights)
+    return np.asarray(weights * np.where(targets > 0.5, yes, no), np.float32)

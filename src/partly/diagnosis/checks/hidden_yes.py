@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from partly.choosing.missingness import missingness
 from partly.diagnosis.finding import Finding
 from partly.diagnosis.patient import Patient
 
 NEEDS = "features"
 MANY = 0.5  # hidden yes for each known one
 RARE = 20  # known yes, below which an estimate is weak
+REMEDY = "Do not take unknown for no: `auto` does not, and `partly methods` lists who else does what."
 
 
 def check(patient: Patient) -> list[Finding]:
@@ -18,6 +20,12 @@ def check(patient: Patient) -> list[Finding]:
     unknown = len(labels) - yes - no
     if not unknown.any():
         return []
+    missing = missingness(patient.scores, labels)
+    if missing.withheld:
+        words = (
+            f"How many yes are hidden among {unknown.sum()} unknown entries cannot be told: {missing.sentences()[0]}"
+        )
+        return [Finding("note", words, REMEDY)]
     hidden = np.minimum(np.maximum(patient.shares * len(labels) - yes, 0), unknown)
     weak = int(((yes < RARE) & (unknown > 0)).sum())
     words = f"About {hidden.sum():.0f} yes are hidden among {unknown.sum()} unknown entries, beside {yes.sum()} known."
@@ -30,5 +38,4 @@ def check(patient: Patient) -> list[Finding]:
     numbers = {"hidden": {name: round(float(h), 1) for name, h in zip(labels.names, hidden, strict=True)}}
     if hidden.sum() < MANY * yes.sum():
         return [Finding("fine", words, numbers=numbers)]
-    remedy = "Do not take unknown for no: `auto` does not, and `partly methods` lists who else does what."
-    return [Finding("note", words, remedy, numbers=numbers)]
+    return [Finding("note", words, REMEDY, numbers=numbers)]

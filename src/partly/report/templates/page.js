@@ -73,12 +73,15 @@
 
   /* ---- thresholds: precision and recall from counts of known entries, as partly.metrics has them */
 
-  const ratios = (hits, called, yes) => yes ? [hits / Math.max(called, 1), hits / yes, 2 * hits / (called + yes)] : [NaN, NaN, NaN];
+  const ratios = (hits, called, yes, blind = false) => {
+    if (!yes) return [NaN, NaN, NaN];
+    return blind ? [NaN, hits / yes, NaN] : [hits / Math.max(called, 1), hits / yes, 2 * hits / (called + yes)];
+  };
   const mean = (values) => {
     const defined = values.filter((value) => !Number.isNaN(value));
     return defined.length ? defined.reduce((sum, value) => sum + value, 0) / defined.length : NaN;
   };
-  const words = (value) => Number.isNaN(value) ? "undefined" : value.toFixed(3);
+  const words = (value) => Number.isNaN(value) ? "–" : value.toFixed(3);
 
   /* counts of one label: thresholds reached, yes, no; and so on */
   const above = (counts, step) => {
@@ -98,7 +101,7 @@
   };
 
   for (const section of all(".thresholds")) {
-    const { steps, first, counts } = JSON.parse(section.querySelector("script").textContent);
+    const { steps, first, counts, blind } = JSON.parse(section.querySelector("script").textContent);
     const slider = section.querySelector("input");
     const rule = section.querySelector(".rule");
     const points = JSON.parse(rule.parentElement.dataset.points);
@@ -107,12 +110,12 @@
       const step = slider.valueAsNumber;
       for (const text of all(".at", section)) text.textContent = (step / steps).toFixed(2);
       rule.style.left = `${100 * (points[0][0] + (points[steps][0] - points[0][0]) * step / steps)}%`;
-      const found = counts.map((labels) => labels.map((one) => above(one, step)));
+      const found = counts.map((labels) => labels.map((one, place) => [...above(one, step), blind.includes(place)]));
       all(".runs tbody tr", section).forEach((row, place) => fill(row, scores(found[place])));
       for (const row of all("[data-label]", section)) {
         const one = found[first][row.dataset.label];
         fill(row, ratios(...one));
-        row.querySelector(".called").textContent = one[1].toLocaleString("en");
+        row.querySelector(".called").textContent = Math.round(one[1]).toLocaleString("en");
       }
     };
     section.querySelector(".slider").hidden = rule.hidden = false;
