@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import partly
 from partly import Dataset, Labels
 from partly.data import feature_table, read, tables, write
 from partly.errors import DataError
@@ -64,9 +65,36 @@ def test_ids_are_there_once(tmp_path):
     assert "'x', as in" in refusal(tmp_path / "a.csv")
 
 
-def test_a_table_without_ids_is_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    assert "there is no column 'item'" in refusal(tmp_path / "a.csv")
+def test_positions_are_the_ids_of_a_table_without_any(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n")
+    found = read(tmp_path / "a.csv")
+    assert (found.items.names, found.labels.ids) == (("a", "b"), ("0", "1"))
+    assert found.items.array.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("name", ["item", "id", "ID", "sample"])
+def test_ids_may_be_in_a_column_of_another_name(tmp_path, name):
+    (tmp_path / "a.csv").write_text(f"a,{name}\n1,x\n3,y\n")
+    found = partly.read(tmp_path / "a.csv", id_column="sample")
+    assert (found.items.names, found.labels.ids) == (("a",), ("x", "y"))
+
+
+def test_a_column_that_looks_like_ids_is_not_taken_for_a_category(tmp_path):
+    rows = "".join(f"s{i},{i}\n" for i in range(12))
+    (tmp_path / "a.csv").write_text(f"sample,a\n{rows}")
+    assert "--id-column sample" in refusal(tmp_path / "a.csv")
+    assert partly.read(tmp_path / "a.csv", id_column="sample").labels.ids[:2] == ("s0", "s1")
+
+
+def test_decimal_commas(tmp_path):
+    (tmp_path / "a.csv").write_text("item;a;b\nx;1,5;-2\ny;0,25;3e2\n")
+    assert read(tmp_path / "a.csv").items.array.tolist() == [[1.5, -2], [0.25, 300]]
+    (tmp_path / "a.csv").write_text("item;a;b\nx;1.5;2\ny;0.25;1.000\n")
+    assert read(tmp_path / "a.csv").items.array.tolist() == [[1.5, 2], [0.25, 1]]
+    (tmp_path / "a.csv").write_text("item;a;b\nx;1,5;2\ny;0,25;1.000\n")
+    told = refusal(tmp_path / "a.csv")
+    assert "column 'a': 1,5" in told
+    assert "column 'b': 1.000" in told
 
 
 def test_no_items_and_no_features(tmp_path):

@@ -30,7 +30,7 @@ def recognises(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and path.exists()
 
 
-def read(path: Path) -> Dataset:
+def read(path: Path, meaning: object = None) -> Dataset:
     path = plain_file(path, SUFFIXES)
     if path.suffix.lower() == ".npy":
         items: Items = map_npy(path)

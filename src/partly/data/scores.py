@@ -96,7 +96,8 @@ def read_scores(path: PathLike) -> Scores:
     >>> partly.data.read_scores("scores.csv").names
     ('cat', 'dog')
     """
-    items, ids = read_numbers(open_table(plain_file(path, SUFFIXES)))
+    table = open_table(plain_file(path, SUFFIXES))
+    items, ids = read_numbers(table, label_columns(table))
     return Scores(items.take(slice(None)).numpy(), ids, items.names or ())
 
 

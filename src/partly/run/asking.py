@@ -21,7 +21,6 @@ from partly.report.bar import watcher
 from partly.run.cross_fitting import check_folds, cross_fit
 from partly.run.feature_cache import made_once
 from partly.run.fitting import Fitted, calibrate, fit, load
-from partly.run.memory import entry_memory
 from partly.run.recipe import OPEN, Recipe, complete, within_budget
 from partly.run.starting import sources_of, warm_start
 from partly.run.training_check import MAX_CHECKED_ITEMS, warn_if_nothing_learned
@@ -65,7 +64,7 @@ class Asked:
     def first_stage(self, x: Items, beside: Items | None = None) -> Items:
         """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen.
         beside: the training items, where these are others, of which the same backbone makes features."""
-        return made_once(x, self.recipe, device_of(self.device), beside, self.progress)
+        return made_once(x, self.recipe, device_of(self.device), beside)
 
     def encoded(self, x: Items) -> Items:
         """Features, encoded where they are rows of a table and that is wanted; see `items.encoding`."""
@@ -101,8 +100,7 @@ class Asked:
     ) -> Fitted:
         """Train on what `complete` has given. start_from, heirs: see `Classifier.fit`."""
         folder = None if self.run_dir is None else Path(self.run_dir)
-        kept = entry_memory(recipe, x, labels, validation, copies=int(folder is None))
-        with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress and launched().first) as watch:
+        with watcher(recipe.method, recipe.head, recipe.epochs, self.progress) as watch:
             how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
             how |= {"weights": weights}
             start = None

@@ -28,6 +28,7 @@ from partly.networks.featured import Featured, body_of, featured, shown_at
 from partly.networks.own_parts import NONE
 from partly.pictures.showing import counted
 from partly.pictures.survey import cache_folder
+from partly.processes.progress import step
 from partly.workers import Died, Results
 
 SAVE_SECONDS = 10.0
@@ -79,7 +80,6 @@ def made_once(
     asked: Mapping[str, Any],
     device: str = "cpu",
     beside: Items | None = None,
-    progress: bool = True,
 ) -> Items:
     """Return the features that a backbone makes of items, the default one where none is named, if it is frozen as a
     whole: it then makes the same of an item every time. Else return the items: pictures that are augmented, for one, or
@@ -88,21 +88,21 @@ def made_once(
     origin = None if beside is None else origin_of(beside)
     if beside is not None and origin is not None and items.kind != "features":
         made = Featured(shown_at(items, origin), body_of(origin, device), origin, beside.shape[0])
-        return remembered(made, progress)
+        return remembered(made)
     asked = auto.backbone(asked, items)
     backbone, head = asked["backbone"], asked["head"]
     whole = isinstance(head, str) and head != "auto" and (head == NONE or takes_maps(head))
     if not isinstance(backbone, str) or items.kind == "features" or whole or asked["augment"]:
         return items
     settings = backbones.find(backbone).complete(asked["backbone_settings"] or {})
-    return remembered(featured(items, backbone, settings, device), progress) if settings["freeze"] == "all" else items
+    return remembered(featured(items, backbone, settings, device)) if settings["freeze"] == "all" else items
 
 
-def remembered(made: Featured, progress: bool = True) -> MadeFeatures:
+def remembered(made: Featured) -> MadeFeatures:
     """The same features from a folder of the cache, into which they are computed the first time."""
     folder = cache_folder() / "features" / made.digest()[:32]
     folder.parent.mkdir(parents=True, exist_ok=True)
-    _make(made, [], folder, SAVE_SECONDS, progress=progress)
+    _make(made, [], folder, SAVE_SECONDS)
     return MadeFeatures(map_npy(folder / ARRAY), made.origin, made.source)
 
 
@@ -117,7 +117,6 @@ def _make(
     folder: Path,
     save_seconds: float,
     results: Results | None = None,
-    progress: bool = True,
 ) -> None:
     key = {
         "format": FORMAT,
@@ -133,18 +132,19 @@ def _make(
         if fitted and not (folder / FITTED).exists():
             files.write_file(folder / FITTED, fitted)
         if not (folder / DIGEST).exists():
-            _compute(made, folder, save_seconds, results, progress)
+            with step(f"Computing features of {len(made):,} items"):
+                _compute(made, folder, save_seconds, results)
 
 
-def _compute(made: Featured, folder: Path, save_seconds: float, results: Results | None, progress: bool) -> None:
+def _compute(made: Featured, folder: Path, save_seconds: float, results: Results | None) -> None:
     whole, array = done(folder), _mapped(folder, (len(made), made.width))
-    step = made.at_a_time * (1 if results is None else BATCHES_PER_JOB)
-    parts = [slice(i, min(i + step, len(made))) for i in range(whole, len(made), step)]
+    count = made.at_a_time * (1 if results is None else BATCHES_PER_JOB)
+    parts = [slice(i, min(i + count, len(made))) for i in range(whole, len(made), count)]
     early: dict[int, int] = {}  # of blocks that came before those in front of them: where each begins and ends
     saved = time.monotonic()
     title = f"Features by {made.origin.backbone}"
     blocks = _blocks(made, parts, results)
-    for rows, x in counted(blocks, len(made) - whole, title, progress, lambda block: len(block[1])):
+    for rows, x in counted(blocks, len(made) - whole, title, weight=lambda block: len(block[1])):
         array[rows] = x.numpy()
         _refuse_undefined(array[rows], rows.start)
         early[rows.start] = rows.stop
