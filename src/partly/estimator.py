@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,12 +43,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     head
         "linear", "mlp", "kernel", ...: what comes after the features (or after the backbone of pictures); "auto"
         takes the best that the method can be solved or trained with.
-    epochs, batch_size, lr, weight_decay
+    epochs, batch_size, lr
         None takes what `partly.run.default_recipe` says for these items.
+    weight_decay
+        Of steps, as the optimiser understands it. Where a head is solved, weight_decay / 2 * |w|^2 is added to the mean
+        loss over the items; None chooses that penalty by cross-validation.
     optimizer
         "adamw" (which None is), "sgd" (momentum 0.9), "adam" or "rmsprop".
-    seed
-        Same seed, same data, same settings: same bits.
+    seed, random_state
+        Same seed, same data, same settings: same bits. Two names for one number: give one.
     settings
         The method's own settings, a dictionary.
     device
@@ -151,6 +155,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         calibrate: str | None = None,
         thresholds: str | None = None,
         encode: bool = True,
+        random_state: int | None = None,
     ) -> None:
         self.method = method
         self.head = head
@@ -181,6 +186,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.calibrate = calibrate
         self.thresholds = thresholds
         self.encode = encode
+        self.random_state = random_state
 
     def fit(
         self,
@@ -216,7 +222,19 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return x, labels, recipe
 
     def _asked(self) -> run.Asked:
-        return run.Asked.of(vars(self))
+        return run.Asked.of(vars(self) | {"seed": self._seed()})
+
+    def _seed(self) -> int:
+        """`seed`, or `random_state` where that is given."""
+        if self.random_state is None:
+            return self.seed
+        if self.seed not in (0, self.random_state):
+            raise SettingError(
+                f"seed = {self.seed!r} and random_state = {self.random_state!r} are two names for one number. Give one."
+            )
+        if isinstance(self.random_state, bool) or not isinstance(self.random_state, Integral):
+            raise SettingError(f"random_state = {self.random_state!r} must be a whole number, or None for `seed`.")
+        return int(self.random_state)
 
     def first_stage(self, x: Items) -> Items:
         """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
@@ -364,6 +382,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         given = {name: part for name, part in (("backbone", backbone), ("head", head)) if part is not None}
         fitted = run.load(Path(path), **given)
         parameters = vars(fitted.recipe) | given  # a recipe's fields are parameters of the same names
+        penalty = parameters.pop("penalty")
+        if fitted.method.solves:
+            parameters["weight_decay"] = penalty
         origin = items.origin_of(fitted.method.task.items)
         if origin is not None:
             parameters |= {"backbone": origin.backbone, "backbone_settings": origin.settings}

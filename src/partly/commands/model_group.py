@@ -47,7 +47,9 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
     batch_size: Annotated[int | None, typer.Option()] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    weight_decay: Annotated[float | None, typer.Option()] = None,
+    weight_decay: Annotated[
+        float | None, typer.Option(help="Weight decay; the penalty of a solved head, else found by cross-validation.")
+    ] = None,
     optimizer: Annotated[str | None, typer.Option(help="adamw (if not given), sgd, adam or rmsprop.")] = None,
     recipe: Annotated[
         str | None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -109,10 +108,9 @@ def train(
 
 def _threads(opened: Dataset, fit: npt.NDArray[np.int64]) -> str:
     """Choose how many there are, where nobody has, and say so."""
-    shape = opened.items.shape if opened.items.kind == "features" else (math.inf,)  # a backbone has never little to do
-    count, why = threads.choose(len(fit) * shape[0] * opened.labels.shape[1])
+    count, why = threads.choose(threads.size_of(opened.items[fit], opened.labels))
     if count:
-        torch.set_num_threads(count)
+        threads.set_threads(count)
     return f"Computes with {torch.get_num_threads()} thread(s): {why}."
 
 

@@ -33,6 +33,8 @@ class Method(nn.Module):
     working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
     own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
     crosses: ClassVar[bool] = False  # whether it has scores of training entries by who has not seen them: `out_of_fold`
+    solves: ClassVar[bool] = False  # whether weight_decay, where given, is the penalty of what is solved
+    own_penalty: ClassVar[str | None] = None  # a setting of its own in the place of weight_decay
     grown: ClassVar[tuple[str, ...]] = ()  # parts of the model whose size follows that of the data, up to some bound
     spreads: ClassVar[bool] = True  # whether it goes through batches, whose items several processes can share
     kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures", "texts")  # of items that it can learn from

@@ -53,6 +53,7 @@ Name = Literal[
 
 class PerLabel(Method):
     own_epochs = 1
+    own_penalty = "c"
     spreads = False
     kinds = ("features", "pictures")
     seeds: Tensor  # of each label's estimator, [L]

@@ -17,6 +17,7 @@ from partly.labels.hierarchy import as_hierarchy
 from partly.labels.weights import Weights
 from partly.processes.devices import device_of
 from partly.processes.launched import launched
+from partly.processes.threads import limiting, size_of
 from partly.report.bar import watcher
 from partly.run.cross_fitting import check_folds, cross_fit
 from partly.run.feature_cache import made_once
@@ -72,6 +73,7 @@ class Asked:
             x.refuse()
         return conditioned(x)
 
+    @limiting(lambda self, x, labels: size_of(x, labels))
     def complete(self, x: Items, labels: Labels) -> tuple[Items, Labels, Recipe, str]:
         """What would be trained on, and how: a recipe with nothing left open, and why it is that method."""
         x, labels = self.encoded(self.first_stage(x)), self.deduced(labels)
@@ -87,6 +89,7 @@ class Asked:
             check_folds(self._parts, *labels.shape)
         return recipe.shown(x), labels, recipe, reason
 
+    @limiting(lambda self, x, labels, *_, **__: size_of(x, labels))
     def train(
         self,
         x: Items,

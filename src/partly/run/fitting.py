@@ -43,6 +43,7 @@ from partly.networks.own_parts import NotGiven, Part, stands_for
 from partly.pool import Pool
 from partly.processes.group import Group, here
 from partly.processes.launched import launched
+from partly.processes.threads import limited, limiting, size_of
 from partly.run.folder import (
     SAVED,
     claim,
@@ -170,8 +171,9 @@ class Fitted:
         way_out = "Take them block after block (predict_proba_blocks, partly predict), or fewer items at a time."
         check_scores(len(items), len(self.names), "Scores", way_out)
         scores = np.empty((len(items), len(self.names)), np.float32)
-        for rows, block in scored.in_order(self.logit_blocks(items, known)):
-            made(block, out=scores[rows])
+        with limited(size_of(items, scores)):
+            for rows, block in scored.in_order(self.logit_blocks(items, known)):
+                made(block, out=scores[rows])
         return scores
 
     def logit_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
@@ -206,6 +208,7 @@ class Fitted:
         return self.seen(items)
 
 
+@limiting(lambda recipe, items, labels, **_: size_of(items, labels))
 def fit(
     recipe: Recipe,
     items: Items,
