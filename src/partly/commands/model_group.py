@@ -253,7 +253,9 @@ def evaluate(
 def features(
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder for the features; the same command goes on where it stopped.")],
-    backbone: Annotated[str | None, typer.Option(help="What makes features; None takes what such items have.")] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="Backbone that makes features; default: a pretrained one.")
+    ] = None,
     backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
     size: Size = None,
     skip_bad: SkipBad = False,
@@ -276,6 +278,7 @@ def features(
         device=device,
         on=on,
         address=address,
+        say=say,
     )
     say(f"{count} items x {width} features: {out}")
     print_json({"items": count, "features": width, "out": out}, as_json)

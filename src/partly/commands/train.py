@@ -17,11 +17,12 @@ from partly.data import Dataset, Meaning, held_out, ledger_db
 from partly.errors import SettingError
 from partly.items import Items, as_trained, origin_of
 from partly.labels import Labels
+from partly.networks.backbones import weights_of
 from partly.processes import threads
 from partly.processes.group import here
 from partly.report import page
 from partly.report.words import LOW, learned_from_yes
-from partly.run import Asked, Recipe, available, backbones_of, entry_memory, read_description, write_measured
+from partly.run import Asked, Recipe, available, backbones_of, entry_memory, read_description, words_of, write_measured
 from partly.training import Validation
 
 HOLD_OUT = 0.2
@@ -67,7 +68,7 @@ def train(
         opened = replace(opened, items=asked.first_stage(opened.items))
     origin = origin_of(opened.items)
     if origin is not None:
-        say(f"Learned from are features of {origin.backbone}, made once.")
+        say(words_of(origin))
     if hold_out is None:
         settled = opened.test is not None and asked.complete(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
@@ -77,6 +78,9 @@ def train(
     validation = None
     if len(hold):
         validation = Validation(as_trained(opened.items[hold], items), asked.deduced(opened.labels[hold]))
+    if recipe.backbone is not None:
+        weights = weights_of(recipe.backbone, recipe.backbone_settings)
+        say(f"Network: backbone {recipe.backbone}, {weights}, trained together with the head.")
     say(_needed(recipe, items, known, validation))
     say(_threads(opened, fit))
     heirs = None

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from partly import auto, calling
+from partly import calling
 from partly.errors import LabelError, SettingError
 from partly.items import Items, TableRows, conditioned, conditioned_like, encoding_of
 from partly.labels import Hierarchy, Labels
@@ -62,9 +62,10 @@ class Asked:
         """With all that follows from the hierarchy; contradictions are named."""
         return labels if self.hierarchy is None else self.hierarchy.deduce(labels)
 
-    def first_stage(self, x: Items) -> Items:
-        """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
-        return made_once(x, auto.backbone(self.recipe, x), device_of(self.device))
+    def first_stage(self, x: Items, beside: Items | None = None) -> Items:
+        """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen.
+        beside: the training items, where these are others, of which the same backbone makes features."""
+        return made_once(x, self.recipe, device_of(self.device), beside)
 
     def encoded(self, x: Items) -> Items:
         """Features, encoded where they are rows of a table and that is wanted; see `items.encoding`."""
