@@ -236,7 +236,7 @@ def test_a_progress_bar_changes_no_weight(monkeypatch: pytest.MonkeyPatch) -> No
     from partly.report.bar import watcher
 
     monkeypatch.setattr(Console, "is_terminal", property(lambda _: True))
-    with watcher("method", "head", EPOCHS, kept=0) as watch:
+    with watcher("method", "head", EPOCHS) as watch:
         assert watch is not None
         shown, _ = trained("partial-bce", watch=watch)
     assert shown == trained("partial-bce")[0]

@@ -21,10 +21,9 @@ from partly.report.bar import watcher
 from partly.run.cross_fitting import check_folds, cross_fit
 from partly.run.feature_cache import made_once
 from partly.run.fitting import Fitted, calibrate, fit, load
-from partly.run.memory import entry_memory
 from partly.run.recipe import OPEN, Recipe, complete, within_budget
 from partly.run.starting import sources_of, warm_start
-from partly.run.training_check import MAX_CHECKED_ITEMS, warn_if_nothing_learned
+from partly.run.training_check import MAX_CHECKED_ITEMS, warn_if_all_called_yes, warn_if_nothing_learned
 from partly.training import Validation
 
 LEFT_OPEN: dict[str, Any] = {**dict.fromkeys(OPEN), "method": "auto", "head": "auto", "hierarchy": None}
@@ -93,8 +92,7 @@ class Asked:
     ) -> Fitted:
         """Train on what `complete` has given. start_from, heirs: see `Classifier.fit`."""
         folder = None if self.run_dir is None else Path(self.run_dir)
-        kept = entry_memory(recipe, x, labels, validation, copies=int(folder is None))
-        with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress and launched().first) as watch:
+        with watcher(recipe.method, recipe.head, recipe.epochs, self.progress and launched().first) as watch:
             how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
             how |= {"weights": weights}
             start = None
@@ -111,11 +109,11 @@ class Asked:
             own = fitted.thresholds if fitted.chooses else None
             found = calling.calibration_of(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
         calibrate(fitted, found)
-        fitted.reason = fitted.method.notes.get("reason", reason)
+        fitted.reason, cuts = fitted.method.notes.get("reason", reason), fitted.thresholds
         if launched().first:
-            warn_if_nothing_learned(
-                recipe.method, labels, lambda rows: fitted.predict(x[rows]), MAX_CHECKED_ITEMS[x.kind]
-            )
+            most = MAX_CHECKED_ITEMS[x.kind]
+            if not warn_if_all_called_yes(recipe.method, labels, lambda rows: fitted.predict(x[rows]), cuts, most):
+                warn_if_nothing_learned(recipe.method, labels, lambda rows: fitted.predict(x[rows]), most)
         return fitted
 
     @property
