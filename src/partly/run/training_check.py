@@ -65,8 +65,8 @@ def warn_if_all_called_yes(
     if no.any() or not (yes < len(labels)).any() or not len(rows) or not (predict(rows) >= thresholds).all():
         return False
     warnings.warn(
-        f"{name} calls every entry yes: no entry is known to be no, and {name} learns nothing from unknown ones. Use "
-        "method='auto', which takes unknown entries into account, or give some known no.",
+        f"{name} calls every entry yes: no entry is known to be no, so nothing tells it what a no looks like. Use "
+        "method='auto', which learns from unknown entries too, or give some known no's.",
         LearnedNothingWarning,
         stacklevel=2,
     )
