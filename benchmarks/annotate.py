@@ -125,7 +125,7 @@ def main() -> None:
             served = Served(port=free.getsockname()[1])
         site = make_site(plan, served)
         people = [site.people.local(f"person {i}") for i in range(asked.people)]
-        sessions = [site.people.start(site.people.invite("admin", one)) for one in people]
+        sessions = [site.people.start(site.people.starting(one)) for one in people]
         # Its output is let go, since it is the address that lets in; the trainer ends when its input does.
         server = multiprocessing.get_context("spawn").Process(target=serve, args=(plan, served, str))
         Trainer(plan, *open_project(plan)).begin()  # so that nobody waits for the trainer to be there

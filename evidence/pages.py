@@ -12,7 +12,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from evidence import by_number, claims, gap_map, hidden_pictures, regimes
+from evidence import by_number, claims, gap_map, hidden_pictures, papers, regimes
 from evidence.claims import cells, rules
 from evidence.claims import wording as words
 from partly.comparison import areas, blocks, lines, score_tables, study, verdict
@@ -146,13 +146,14 @@ def _page(experiment: Experiment, ours: list[Line], made: dict[str, bytes]) -> b
     if studied:
         parts += [study.markdown(study.gather(experiment, ours), 2, save)]
     elif experiment.queries:
-        parts += [areas.markdown(ours, 2, save)]
+        parts += [areas.markdown(ours, 2, save, papers.areas)]
     else:
-        parts += [score_tables.markdown(ours, 2, over=experiment.over)]
+        parts += [score_tables.markdown(ours, 2, over=experiment.over, published=papers.column)]
         numbers = by_number.series(ours, "mAP")
         if numbers:
             parts += ["", BY_NUMBER.format(save("by number", by_number.draw(numbers, "mAP")))]
-    return "\n".join(parts).encode()
+    page = "\n".join(parts)
+    return (page + papers.citations(page)).encode()
 
 
 def _draw(made: dict[str, bytes], experiment: str, name: str, svg: bytes) -> str:

@@ -318,8 +318,10 @@ def test_a_plain_range_beside_the_same_numbers_in_another_order_is_not_guessed()
 
 def test_columns_of_words_are_named() -> None:
     table = pd.DataFrame(X, columns=list("abcde")).assign(colour="red", b=["1.5"] * (N - 1) + ["big"])
-    with pytest.raises(DataError, match=r"X: columns that are not numbers: 2\n  'b': 'big'\n  'colour': 'red'\nLeave"):
+    with pytest.raises(DataError, match=r"X: columns that cannot be encoded: 1\n  'b': most cells .* not 'big'"):
         model().fit(table, Y)
+    with pytest.raises(DataError, match=r"not numbers, or have missing values: 1\n  'colour': category\nEncode"):
+        model(encode=False).fit(table.drop(columns="b"), Y)
 
 
 def test_items_without_features_are_refused() -> None:
@@ -331,17 +333,19 @@ def test_features_that_are_not_finite_are_listed() -> None:
     bad = X.copy()
     bad[3, 1], bad[7, 0], bad[7, 4] = np.nan, np.inf, 1e300
     with pytest.raises(DataError) as caught:
-        model().fit(bad, Y)
+        model(encode=False).fit(bad, Y)
     assert str(caught.value) == (
         "X: 3 of 200 features are missing (NaN), infinite or too large (beyond 1e+37)\n"
         "  item 3, feature 1: nan\n  item 7, feature 0: inf\n  item 7, feature 4: 1e+300\n"
         "Fill them in (sklearn.impute) or leave these items out."
     )
+    with pytest.raises(DataError, match="2 of 200 features are infinite or too large"):
+        model().fit(bad, Y)
     bad[10:20] = np.nan
     with pytest.raises(DataError, match=r"53 of 200 features.*\n.*\n.*\n.*\n.*\n.*\n  \.\.\. and 48 more"):
-        model().fit(X, Y).predict(bad)
-    with pytest.raises(DataError, match="item 3, feature b: nan"):
-        model().fit(pd.DataFrame(bad, columns=list("abcde")), Y)
+        model(encode=False).fit(X, Y).predict(bad)
+    with pytest.raises(DataError, match=r"missing values: 5\n  'a': 10 missing"):
+        model(encode=False).fit(pd.DataFrame(bad, columns=list("abcde")), Y)
 
 
 @pytest.mark.parametrize(
@@ -453,7 +457,7 @@ def test_validation_must_be_of_the_same_labels() -> None:
         ((X, Y, Y), SettingError, "validation must be a pair"),
         ((X[:, :4], Y), DataError, "expecting 5 features"),
         ((X[:10], Y), LabelError, "X has 10 items and validation 40"),
-        ((np.full((N, D), np.nan), Y), DataError, "200 of 200 features are missing"),
+        ((np.full((N, D), np.nan), Y), DataError, "missing values: 5\n  'feature 0': 40 missing"),
     ],
 )
 def test_other_faults_of_validation(validation: Any, error: type[PartlyError], words: str) -> None:

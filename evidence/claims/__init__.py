@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evidence import papers
 from evidence.claims.cells import Cells
 from evidence.claims.cells import read as read_lines
 from evidence.claims.rules import Decided, Decision
 from evidence.claims.rules import decide as _decide
 from evidence.claims.specs import Claim, Comparison, read
-from partly.comparison import papers
 from partly.errors import SettingError
 
 __all__ = ["Claim", "Comparison", "Decided", "Decision", "decide", "of_paper", "read"]

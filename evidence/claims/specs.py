@@ -16,8 +16,8 @@ from importlib import resources
 from itertools import product
 from typing import Any
 
+from evidence import papers
 from partly import methods
-from partly.comparison import papers
 from partly.errors import DataError, did_you_mean
 
 KINDS = ("above", "below", "trend", "near")

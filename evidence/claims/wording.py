@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
+from evidence import papers
 from evidence.claims.rules import FAILS, HOLDS, OPEN, Decided, Decision, Setting
 from evidence.claims.specs import Claim
-from partly.comparison import papers
 from partly.comparison.statistics import Mean
 from partly.report.layout import escaped
 

@@ -26,6 +26,7 @@ from partly.labels.pairing import paired
 from partly.labels.scored import in_order
 from partly.labels.weights import checked_weights
 from partly.networks.own_parts import Part
+from partly.processes.progress import allowed, step
 from partly.scikit_learn import NO_PARTIAL_FIT, classes_of, multi_label
 from partly.training import Validation
 
@@ -90,6 +91,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         of yes; None: 0.5, or what the method has chosen. Both are found on out-of-fold scores of known entries: the
         method's own, else those of `folds` (5) further models. docs/thresholds.md says what if few are known.
 
+    encode
+        Encode columns of a table that are not numbers, and fill in missing values; the encoding is fitted to the
+        training items and saved with the model (docs/train.md). False refuses such columns by name.
+
     Notes
     -----
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
@@ -145,6 +150,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         hierarchy: Hierarchy | Mapping[str, str] | None = None,
         calibrate: str | None = None,
         thresholds: str | None = None,
+        encode: bool = True,
     ) -> None:
         self.method = method
         self.head = head
@@ -174,6 +180,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.hierarchy = hierarchy
         self.calibrate = calibrate
         self.thresholds = thresholds
+        self.encode = encode
 
     def fit(
         self,
@@ -195,10 +202,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         changed: a label keeps its own, by name; one that is new starts with those of its parent, where there is a
         hierarchy, or of those that `heirs` names: {"cat": ["animal"]}.
         """
-        x, labels, recipe = self.prepare(X, Y)
-        weights = checked_weights(sample_weight, labels)
-        held_out = None if validation is None else self._held_out(validation, labels.names)
-        return self.take(self._asked().train(x, labels, recipe, self.reason_, held_out, weights, start_from, heirs))
+        with allowed(self.progress), step("Training"):
+            x, labels, recipe = self.prepare(X, Y)
+            weights = checked_weights(sample_weight, labels)
+            held_out = None if validation is None else self._held_out(validation, labels.names)
+            return self.take(self._asked().train(x, labels, recipe, self.reason_, held_out, weights, start_from, heirs))
 
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
@@ -359,11 +367,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.take(fitted)
 
     def _remember(self, x: Items) -> None:
-        self._item_kind, self._item_shape, self.n_features_in_ = x.kind, x.shape, math.prod(x.shape)
+        names, shape = items.columns_in(x)
+        self._item_kind, self._item_shape, self.n_features_in_ = x.kind, shape, math.prod(shape)
         self._origin = items.origin_of(x)
+        self._encoded = isinstance(x, items.TableRows) or items.encoding_of(x) is not None
         self.__dict__.pop("feature_names_in_", None)
-        if x.names is not None:
-            self.feature_names_in_ = np.array(x.names, dtype=object)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
 
     def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> Validation:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
@@ -391,7 +401,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._remember(x)
         elif self._origin is not None and x.kind == self._origin.kind:
             pass  # features are made of them when they are asked for
-        elif (x.kind, x.shape) != (self._item_kind, self._item_shape):
+        elif (x.kind, items.columns_in(x)[1]) != (self._item_kind, self._item_shape):
             raise DataError(
                 f"X holds {x.kind} of {list(x.shape)}; the model was trained on {self._item_kind} "
                 f"of {list(self._item_shape)}."
@@ -403,19 +413,32 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError(
                 f"X has {np.ndim(X)} dimensions; the model was trained on items of {list(self._item_shape)}."
             )
+        X = items.as_frame(X)
         try:
             X = X if reset else items.table_in_order(X, self._feature_names())
+            if items.is_mixed(X) or (not reset and self._encoded and items.is_frame(X)):
+                return self._table(items.frame_rows(X), reset)
             array = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr")
         except ValueError as error:
-            raise DataError(items.words_in(X) or str(error)) from None
+            raise error if isinstance(error, DataError) else DataError(items.words_in(X) or str(error)) from None
         names = self._feature_names()
-        return items.sparse_features(array, "X", names) if sp.issparse(array) else items.features(array, "X", names)
+        if sp.issparse(array):
+            return items.sparse_features(array, "X", names)
+        return items.matrix_rows(array, "X", names) if self.encode else items.features(array, "X", names)
+
+    def _table(self, rows: items.TableRows, reset: bool) -> Items:
+        """Rows of a table whose columns are to be encoded, where that is wanted and was done in training."""
+        if reset and not self.encode:
+            rows.refuse()
+        if not reset and not self._encoded:
+            rows.refuse(items.NUMBERS_ONLY)
+        return rows
 
     def _feature_names(self) -> tuple[str, ...] | None:
         return tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
 
     def __sklearn_tags__(self) -> Any:
-        return multi_label(super().__sklearn_tags__())
+        return multi_label(super().__sklearn_tags__(), gaps=self.encode)
 
 
 def calibrate(

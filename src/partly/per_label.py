@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from partly import files, items, metrics, one_label
 from partly.checkpoint import Home
 from partly.clock import Clock, seed_for
-from partly.errors import CheckpointError, DataError, SettingError, Stopped
+from partly.errors import CheckpointError, DataError, PartlyError, SettingError, Stopped
 from partly.labels import Labels
 from partly.labels.frames import checked_kind, framed
 from partly.labels.pairing import paired
@@ -157,7 +157,8 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         way_out = " If you know who wrote it: PerLabel(..., trusted={})."
         there = None if folder is None else label_files.read_label(folder, label)
         if there is not None and folder is not None:
-            return Binary.unpacked(there, str(label_files.label_file(folder, label)), self.trusted, way_out)
+            where, width = str(label_files.label_file(folder, label)), label_files.width_of(self._description)
+            return Binary.unpacked(there, where, self.trusted, way_out, width)
         seed = seed_for(self.seed, "per-label", label)
         made = one_label.fit_label(self.estimator, take, entries, self.bags, seed, f"label {name!r}")
         if home is not None and folder is not None:
@@ -246,6 +247,10 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         content = label_files.read_whole(folder / label_files.ESTIMATOR, recipe["estimator_sha256"])
         estimator = one_label.unpack(content, str(folder / label_files.ESTIMATOR), trusted, way_out)
         own = {name: recipe[name] for name in ("unknown", "weight_unknown", "bags", "seed")}
+        try:
+            check_parameters(estimator, own["unknown"], own["weight_unknown"] or 1.0, own["bags"], own["seed"])
+        except PartlyError as error:
+            raise CheckpointError(f"{folder}: cannot be ({error}). Restore it from a copy.") from None
         self = cls(estimator, **own, trusted=trusted)
         found = [label_files.read_label(folder, label) for label in range(len(names))]
         done = [content for content in found if content is not None]
@@ -256,7 +261,8 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         where = [str(label_files.label_file(folder, label)) for label in range(len(names))]
         self._description = description
         self._remember(recipe["features_in"], description["features"])
-        fitted = (Binary.unpacked(*pair, trusted, way_out) for pair in zip(done, where, strict=True))
+        width = label_files.width_of(description)
+        fitted = (Binary.unpacked(*pair, trusted, way_out, width) for pair in zip(done, where, strict=True))
         return self._take(tuple(fitted), names)
 
     # ---------------------------------------------------------------- what it is given
@@ -271,6 +277,11 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if reset:
             self._remember(None, None)
         names = getattr(self, "feature_names_in_", None)
+        X = items.as_frame(X)
+        if isinstance(X, items.TableRows):
+            X.refuse(
+                "Give a pandas frame, and an estimator that reads it: a pipeline of OneHotEncoder and SimpleImputer."
+            )
         if items.is_items(X):
             return self._matrix(items.in_order(X, None if names is None else tuple(names)), reset)
         X = items.table_in_order(X, names)

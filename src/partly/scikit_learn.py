@@ -20,11 +20,12 @@ def classes_of(names: Sequence[str]) -> npt.NDArray[np.int64]:
     return np.tile([0, 1], (len(names), 1))
 
 
-def multi_label(tags: Any) -> Any:
-    """What scikit-learn is told of a classifier whose Y is items x labels."""
+def multi_label(tags: Any, gaps: bool = False) -> Any:
+    """What scikit-learn is told of a classifier whose Y is items x labels. gaps: X may have missing values."""
     tags.classifier_tags.multi_label = True
     tags.classifier_tags.multi_class = False
     tags.target_tags.multi_output = True
     tags.target_tags.single_output = False
     tags.input_tags.sparse = True
+    tags.input_tags.allow_nan = gaps
     return tags

@@ -92,7 +92,7 @@ def run(answers: int, seed: int, folder: Path) -> dict[str, int]:
     site = made.site()
     site.port = listening.getsockname()[1]
     site.address = here(site.port)
-    session = made.people.start(made.people.invite("admin", made.person().id))
+    session = made.people.start(made.people.starting(made.person().id))
     app, acknowledged = make_app(site), folder / "acknowledged"
     acknowledged.touch()
     somebody, kills, over = forked(answer, site, session, acknowledged, seed), 0, False

@@ -14,7 +14,7 @@ from partly.annotate.app import make_app
 from partly.annotate.chosen import Wanted
 from partly.annotate.desk import Desk
 from partly.annotate.doors import here
-from partly.annotate.passwords import Tries
+from partly.annotate.limits import Attempts
 from partly.annotate.people import People, Person, page_token
 from partly.annotate.seen import Seen
 from partly.annotate.site import Site, cookie_of
@@ -85,7 +85,7 @@ def project(
     records.prepare(ledger.store)
     time = Time()
     desk = Desk(ledger, labels, hierarchy, now=time)
-    people = People(ledger.store, now=time, tries=Tries(now=time))
+    people = People(ledger.store, now=time, attempts=Attempts(now=time))
     if items is None:
         items = features(np.random.default_rng(0).normal(size=(len(ids), 3)).astype(np.float32))
     return Project(ledger, desk, people, time, items)
@@ -116,5 +116,5 @@ def browser(made: Project, name: str = "anna", role: str = "admin", **how: Any) 
     """Of somebody who is in."""
     site = made.site(**how)
     if role == "admin":
-        return Browser(site, made.people.start(made.people.invite("admin", made.person(name).id)))
+        return Browser(site, made.people.start(made.people.starting(made.person(name).id)))
     return Browser(site, made.people.join(made.people.invite("annotator"), name, "a long password"))

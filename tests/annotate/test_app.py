@@ -80,7 +80,7 @@ def test_a_made_up_or_old_session_is_none(tmp_path: Path) -> None:
 
 def test_a_replayed_start_is_refused(tmp_path: Path) -> None:
     made = project(tmp_path)
-    token, site = made.people.invite("admin", made.person().id), made.site()
+    token, site = made.people.starting(made.person().id), made.site()
     first, second = Browser(site), Browser(site)
     answer = first.get("/start", params={"token": token})
     assert answer.status_code == 200
@@ -153,6 +153,7 @@ def test_admin_pages_are_for_admins(tmp_path: Path) -> None:
         ("/api/block", {"person": 1}),
         ("/api/unblock", {"person": 1}),
         ("/api/renewal", {"person": 1}),
+        ("/api/revoke", {"link": "0" * 64}),
     ):
         assert other.call(path, given).status_code == 403
     one = browser(made, accounts=True)
@@ -226,6 +227,7 @@ def refused_everywhere(one: Browser, number: int, words: str) -> None:
         ("/api/block", {"person": words}),
         ("/api/unblock", {"person": words}),
         ("/api/renewal", {"person": words}),
+        ("/api/revoke", {"link": words}),
     ]
     for path, given in wrong:
         answer = one.call(path, given)
@@ -374,6 +376,6 @@ def test_the_overview_says_how_things_are(tmp_path: Path) -> None:
 
 def test_the_token_of_the_page_outlives_a_restart(tmp_path: Path) -> None:
     made = project(tmp_path)
-    session = made.people.start(made.people.invite("admin", made.person().id))
+    session = made.people.start(made.people.starting(made.person().id))
     assert page_token(session) in Browser(made.site(), session).get("/label").text
     assert Browser(made.site(), session).call("/api/questions", {"view": "label", "count": 1}).status_code == 200

@@ -6,6 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
 
 from partly.annotate.doors import HEADERS, MOST_BYTES, MOST_IMPORTED, Doors, here, public
 from partly.errors import SettingError
@@ -38,7 +40,13 @@ def asked(
         sent.append(message)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        body = (await receive())["body"]
+        body, more = b"", True
+        try:
+            while more:
+                message = await receive()
+                body, more = body + message["body"], message["more_body"]
+        except HTTPException as error:
+            return await JSONResponse({"error": error.detail}, error.status_code)(scope, receive, send)
         await send({"type": "http.response.start", "status": 200, "headers": [(b"x-own", b"1")]})
         await send({"type": "http.response.body", "body": body})
 

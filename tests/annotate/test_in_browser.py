@@ -16,7 +16,9 @@ import uvicorn
 from annotate.making import ABOVE, Project, pose, project
 from partly.annotate.app import make_app
 from partly.annotate.doors import here
+from partly.errors import DataError
 from partly.items import pictures, texts
+from partly.ledger import Ledger
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -50,7 +52,7 @@ def opened(chromium: Any, made: Project, address: str, name: str = "anna", **how
     page.wrong = []
     page.on("pageerror", lambda error: page.wrong.append(str(error)))
     page.on("console", lambda said: page.wrong.append(said.text) if said.type == "error" else None)
-    token = made.people.invite("admin", made.person(name).id)
+    token = made.people.starting(made.person(name).id)
     page.goto(f"{address}/start?token={token}")
     page.wait_for_url("**/label")
     return page
@@ -282,8 +284,63 @@ def test_passwords_and_who_is_kept_out(tmp_path: Path, chromium: Any) -> None:
         bela.goto(link)
         bela.get_by_label("New password").fill("a third password")
         bela.keyboard.press("Enter")
-        told(bela, "blocked", "form .error")
+        told(bela, "revoked", "form .error")  # a block voids what is on its way
         anna.get_by_role("button", name="Let in again: Bela").click()
         anna.get_by_role("button", name="Block: Bela").wait_for()
-        bela.keyboard.press("Enter")
-        bela.wait_for_url("**/label")
+        logs_in("Bela", "another password").wait_for_url("**/label")
+
+
+def test_addresses_are_listed_and_revoked(tmp_path: Path, chromium: Any) -> None:
+    made = project(tmp_path)
+    with served(made, accounts=True) as address:
+        page = opened(chromium, made, address)
+        page.goto(f"{address}/people")
+        page.get_by_role("button", name="Make an address").click()
+        playwright.expect(page.get_by_label("Address", exact=True)).not_to_have_value("", timeout=PATIENCE)
+        link = page.get_by_label("Address", exact=True).input_value()
+        page.reload()
+        told(page, "new annotator", "#links")
+        told(page, "anna", "#links")
+        page.get_by_role("button", name="Revoke: new annotator").click()
+        page.locator("#links").wait_for(state="detached")
+        page.goto(link)
+        page.get_by_label("Name").fill("Carl")
+        page.get_by_label("Password").fill("a long password")
+        page.keyboard.press("Enter")
+        told(page, "revoked", "form .error")
+        page.context.close()
+
+
+def test_a_fault_of_the_server_costs_no_answer(tmp_path: Path, chromium: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page sends an answer, and what is taken back, again until it is acknowledged."""
+    made = project(tmp_path)
+    pose(made, [(0, BOAT), (1, BOAT)])
+    broken = True
+    append, undo = Ledger.append, Ledger.undo
+
+    def faulty(job: Any) -> Any:
+        def called(*given: Any, **how: Any) -> Any:
+            if broken:
+                raise DataError("the database is locked")
+            return job(*given, **how)
+
+        return called
+
+    monkeypatch.setattr(Ledger, "append", faulty(append))
+    monkeypatch.setattr(Ledger, "undo", faulty(undo))
+    with served(made) as address:
+        page = opened(chromium, made, address)
+        ready(page, 2)
+        page.keyboard.press("y")
+        told(page, "Not saved yet")
+        assert made.known() == {}
+        broken = False
+        saved(page, 1)
+        assert made.known() == {("item 0", "boat"): 1}
+        broken = True
+        page.keyboard.press("u")
+        told(page, "Not saved yet")
+        broken = False
+        told(page, "Taken back.")
+        assert made.known() == {}
+        page.context.close()

@@ -42,8 +42,8 @@ def pages(made: Project, words: Words) -> Iterator[tuple[str, str]]:
     site = made.site(accounts=True, training=lambda: TrainerStatus(words[2], words[2]))
     site.title = words[0]
     person = made.person(words[1]).id
-    inside = Browser(site, made.people.start(made.people.invite("admin", person)))
-    yield "/start", inside.get("/start", params={"token": made.people.invite("admin", person)}).text
+    inside = Browser(site, made.people.start(made.people.starting(person)))
+    yield "/start", inside.get("/start", params={"token": made.people.starting(person)}).text
     paths = [concrete(path) for method, path in routes(site) if method == "GET"]
     none = [f"/{kind}/{quote(word, safe='')}" for word in words for kind in ("export", "static", "no such page")]
     for path in [*paths, *none]:

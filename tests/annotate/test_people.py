@@ -9,8 +9,19 @@ import pytest
 
 from annotate.making import Project, pose, project
 from partly.annotate import passwords, people
-from partly.annotate.passwords import TRIES_BY_ADDRESS, TRIES_BY_NAME, WINDOW, Refused, hashed, matches
-from partly.annotate.people import INVITATION, SESSION, Person, page_token
+from partly.annotate.limits import WINDOW_SECONDS
+from partly.annotate.links import INVITATION_SECONDS, RENEWAL_SECONDS
+from partly.annotate.passwords import Refused, hashed, matches
+from partly.annotate.people import (
+    ATTEMPTS_BY_ACCOUNT,
+    ATTEMPTS_BY_ADDRESS,
+    ATTEMPTS_BY_ADDRESS_AND_ACCOUNT,
+    SESSION,
+    People,
+    Person,
+    page_token,
+)
+from partly.ledger import Ledger
 
 PASSWORD = "correct horse battery"
 
@@ -57,7 +68,7 @@ def test_an_invitation_is_spent_only_where_the_account_is_made(made: Project) ->
 
 def test_an_old_invitation_and_an_old_session_are_refused(made: Project) -> None:
     token = made.people.invite("annotator")
-    made.time.at += INVITATION + 1
+    made.time.at += INVITATION_SECONDS + 1
     with pytest.raises(Refused, match="too old"):
         made.people.join(token, "Anna", PASSWORD)
     session = made.people.join(made.people.invite("annotator"), "Anna", PASSWORD)
@@ -66,7 +77,7 @@ def test_an_old_invitation_and_an_old_session_are_refused(made: Project) -> None
 
 
 def test_the_address_of_the_start_is_no_invitation_and_lets_in_once(made: Project) -> None:
-    token = made.people.invite("admin", made.people.local("anna"))
+    token = made.people.starting(made.people.local("anna"))
     with pytest.raises(Refused):
         made.people.join(token, "Mallory", PASSWORD)
     session = made.people.start(token)
@@ -96,25 +107,75 @@ def test_wrong_name_and_wrong_password_are_told_alike(made: Project) -> None:
     assert len(told) == 1
 
 
-def test_a_thousand_tries(made: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By one name from many addresses, and by many names from one: few are looked at, and the right password is none of
-    the rest."""
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Passwords that were hashed."""
+    found: list[str] = []
+    slow, hash_new = people.matches, people.hashed
+    monkeypatch.setattr(people, "matches", lambda password, secret: found.append(password) or slow(password, secret))
+    monkeypatch.setattr(people, "hashed", lambda password: found.append(password) or hash_new(password))
+    return found
+
+
+def test_a_thousand_attempts(made: Project, looked: list[str]) -> None:
+    """At one account from many addresses, and at many from one: few are looked at, and no right password among the
+    rest."""
     made.people.join(made.people.invite("annotator"), "Anna", PASSWORD)
-    looked: list[str] = []
-    slow = people.matches
-    monkeypatch.setattr(people, "matches", lambda password, secret: looked.append(password) or slow(password, secret))
+    looked.clear()
     for i in range(1000):
         with pytest.raises(Refused):
             made.people.log_in("Anna", f"guess {i} guess", f"10.0.{i // 250}.{i % 250}")
-    assert len(looked) == TRIES_BY_NAME
+    assert len(looked) == ATTEMPTS_BY_ACCOUNT
     with pytest.raises(Refused, match="Too many"):
         made.people.log_in("Anna", PASSWORD, "::1")
     for i in range(1000):
         with pytest.raises(Refused):
             made.people.log_in(f"name {i}", PASSWORD, "192.168.0.1")
-    assert len(looked) == TRIES_BY_NAME + TRIES_BY_ADDRESS
-    made.time.at += WINDOW + 10
+    assert len(looked) == ATTEMPTS_BY_ACCOUNT + ATTEMPTS_BY_ADDRESS
+    made.time.at += WINDOW_SECONDS + 10
     assert made.people.person(made.people.log_in("Anna", PASSWORD, "::1")) is not None
+
+
+def test_guesses_from_elsewhere_lock_nobody_out(made: Project) -> None:
+    made.people.join(made.people.invite("admin"), "root", PASSWORD)
+    for i in range(ATTEMPTS_BY_ADDRESS_AND_ACCOUNT + 2):
+        with pytest.raises(Refused, match="wrong" if i < ATTEMPTS_BY_ADDRESS_AND_ACCOUNT else "Too many"):
+            made.people.log_in("root", f"guess {i} guess", "10.0.0.1")
+    made.people.log_in("root", PASSWORD, "10.0.0.2")
+    for i in range(2 * ATTEMPTS_BY_ACCOUNT):  # by a thousand machines: addresses of the owner stay open
+        with pytest.raises(Refused):
+            made.people.log_in("root", f"guess {i} guess", f"10.1.0.{i}")
+    made.people.log_in("root", PASSWORD, "10.0.0.2")
+
+
+def test_a_network_of_version_6_counts_as_one_address(made: Project, looked: list[str]) -> None:
+    for i in range(100):
+        with pytest.raises(Refused):
+            made.people.log_in(f"name {i}", PASSWORD, f"2001:db8::{i:x}")
+    assert len(looked) == ATTEMPTS_BY_ADDRESS
+
+
+def test_signing_in_is_no_failed_attempt(made: Project) -> None:
+    """Many people may share an address."""
+    made.people.join(made.people.invite("annotator"), "Anna", PASSWORD)
+    for _ in range(2 * ATTEMPTS_BY_ADDRESS):
+        made.people.log_in("Anna", PASSWORD, "10.0.0.1")
+
+
+def test_a_bad_token_is_refused_before_a_password_is_hashed(made: Project, looked: list[str]) -> None:
+    for i in range(2 * ATTEMPTS_BY_ADDRESS):
+        for way in (
+            lambda i=i: made.people.join(f"junk {i}", "Eve", PASSWORD, "10.0.0.1"),
+            lambda i=i: made.people.renew(f"junk {i}", PASSWORD, "10.0.0.1"),
+            lambda i=i: made.people.start(f"junk {i}", "10.0.0.1"),
+        ):
+            with pytest.raises(Refused, match="used already" if 3 * i + 2 < ATTEMPTS_BY_ADDRESS else "used|Too many"):
+                way()
+    assert looked == []
+    token = made.people.invite("annotator")
+    with pytest.raises(Refused, match="Too many"):
+        made.people.join(token, "Carl", PASSWORD, "10.0.0.1")
+    made.people.join(token, "Carl", PASSWORD, "10.0.0.2")
 
 
 def test_the_database_holds_no_token_and_no_password(made: Project, tmp_path: Path) -> None:
@@ -149,7 +210,7 @@ def test_who_is_blocked_is_out_at_once_and_stays_out(made: Project) -> None:
     assert made.people.person(session) is None
     assert [one.blocked for one in made.people.everybody()] == [False, True]
     assert made.desk.lease(admin, "label", 1) == [question]  # nobody waits for who is out
-    token = made.people.renewal(bela.id)
+    token = made.people.renewal(bela.id, admin)
     for comes in (
         lambda: made.people.log_in("Bela", PASSWORD, "here"),
         lambda: made.people.renew(token, PASSWORD),
@@ -162,11 +223,11 @@ def test_who_is_blocked_is_out_at_once_and_stays_out(made: Project) -> None:
 
 def test_nobody_blocks_himself_or_nobody(made: Project) -> None:
     admin, _, _ = admin_and_bela(made)
-    for person, words in ((admin.id, "himself"), (999, "no such person")):
+    for person, words in ((admin.id, "your own"), (999, "no such person")):
         with pytest.raises(Refused, match=words):
             made.people.block(person, admin)
     with pytest.raises(Refused, match="no such person"):
-        made.people.renewal(999)
+        made.people.renewal(999, admin)
 
 
 def test_with_another_password_every_session_ends(made: Project) -> None:
@@ -186,8 +247,8 @@ def test_with_another_password_every_session_ends(made: Project) -> None:
 
 
 def test_an_admin_gives_an_address_for_another_password(made: Project) -> None:
-    _, bela, session = admin_and_bela(made)
-    token = made.people.renewal(bela.id)
+    admin, bela, session = admin_and_bela(made)
+    token = made.people.renewal(bela.id, admin)
     with pytest.raises(Refused, match="10 to 200"):
         made.people.renew(token, "short")
     with pytest.raises(Refused, match="not an invitation"):
@@ -204,11 +265,71 @@ def test_an_admin_gives_an_address_for_another_password(made: Project) -> None:
     made.people.join(invitation, "Carl", PASSWORD)  # it is not spent by that
 
 
-def test_a_session_that_is_remembered_ends_all_the_same(made: Project) -> None:
-    _, bela, session = admin_and_bela(made)
-    assert made.people.person(session) == bela
-    with made.ledger.store.writing() as connection:  # by another process, which cannot say so
-        connection.exec_driver_sql("delete from annotate_sessions")
-    assert made.people.person(session) == bela
-    made.time.at += people.KEPT
+def test_a_block_holds_at_once_on_every_server(made: Project) -> None:
+    """Two servers, one database: what one has looked up just now says nothing after the other has blocked."""
+    admin, bela, session = admin_and_bela(made)
+    other = People(Ledger(made.ledger.store.place).store, now=made.time)
+    assert other.person(session) == made.people.person(session) == bela
+    other.block(bela.id, admin)
     assert made.people.person(session) is None
+
+
+def two_admins(made: Project) -> tuple[Person, Person]:
+    admin, _, _ = admin_and_bela(made)
+    mallory = made.people.person(made.people.join(made.people.invite("admin", admin), "Mallory", PASSWORD))
+    assert mallory is not None
+    return admin, mallory
+
+
+def test_a_blocked_admin_does_not_come_back(made: Project) -> None:
+    """Not by an invitation or an address for a new password that was made before, nor by one that is for the admin."""
+    admin, mallory = two_admins(made)
+    bela = made.people.named("Bela")
+    invitation, renewal = made.people.invite("admin", mallory), made.people.renewal(bela.id, mallory)
+    mine, kept = made.people.renewal(mallory.id), made.people.invite("annotator", admin)
+    made.people.block(mallory.id, admin)
+    for way in (
+        lambda: made.people.join(invitation, "Mallory 2", PASSWORD),
+        lambda: made.people.renew(renewal, PASSWORD),
+        lambda: made.people.renew(mine, PASSWORD),
+    ):
+        with pytest.raises(Refused, match="revoked"):
+            way()
+    for make in (lambda: made.people.invite("admin", mallory), lambda: made.people.renewal(bela.id, mallory)):
+        with pytest.raises(Refused, match="blocked"):  # by a request that was under way
+            make()
+    made.people.unblock(mallory.id)
+    with pytest.raises(Refused, match="revoked"):
+        made.people.join(invitation, "Mallory 2", PASSWORD)
+    made.people.join(kept, "Carl", PASSWORD)  # what others have made stays
+
+
+def test_no_admin_sets_the_password_of_another(made: Project) -> None:
+    admin, mallory = two_admins(made)
+    for target in (admin.id, mallory.id):
+        with pytest.raises(Refused, match="No admin gives an admin a new password"):
+            made.people.renewal(target, mallory)
+    session = made.people.renew(made.people.renewal(admin.id), "another password")  # who runs the server
+    assert made.people.person(session) == admin
+
+
+def test_links_are_listed_revoked_and_end_within_hours(made: Project) -> None:
+    admin, _ = two_admins(made)
+    bela = made.people.named("Bela")
+    invitation, renewal = made.people.invite("annotator", admin), made.people.renewal(bela.id, admin)
+    first = made.people.invite("admin")
+    told = [(one.role, one.person, one.maker) for one in made.people.links()]
+    assert told == [("admin", None, None), ("annotator", "Bela", "Anna"), ("annotator", None, "Anna")]
+    assert invitation not in repr(made.people.links())  # what is listed lets nobody in
+    made.people.revoke(made.people.links()[0].id)
+    with pytest.raises(Refused, match="revoked"):
+        made.people.join(first, "Dora", PASSWORD)
+    with pytest.raises(Refused, match="any more"):
+        made.people.revoke("nothing")
+    made.time.at += RENEWAL_SECONDS
+    with pytest.raises(Refused, match="too old"):
+        made.people.renew(renewal, PASSWORD)
+    assert [one.person for one in made.people.links()] == [None]
+    made.time.at += INVITATION_SECONDS
+    assert made.people.links() == []
+    assert INVITATION_SECONDS <= 48 * 3600

@@ -16,7 +16,7 @@ from partly.annotate.chosen import Wanted
 from partly.annotate.passwords import Refused
 from partly.annotate.project import Plan
 from partly.annotate.seen import Seen, shown_by
-from partly.annotate.serving import Served, link, listen, make_site
+from partly.annotate.serving import Served, link, listen, make_site, renewal_link
 from partly.commands.cli import app
 from partly.errors import DataError, SettingError
 from partly.items import features, pictures, texts
@@ -30,6 +30,7 @@ from partly.items import features, pictures, texts
         ({"host": "0.0.0.0", "accounts": True}, "--public-url"),
         ({"public_url": "https://labels.example.org"}, "--accounts"),
         ({"accounts": True, "public_url": "labels.example.org"}, "without a path"),
+        ({"new_password": "anna"}, "--accounts"),
     ],
 )
 def test_others_reach_the_pages_only_where_they_log_in(how: dict[str, object], words: str) -> None:
@@ -84,6 +85,18 @@ def test_the_address_that_is_printed(tmp_path: Path) -> None:
     assert path == "https://labels.example.org/join"
     site.people.join(token, "Anna", "a long password")
     assert link(site, several) == "https://labels.example.org/log-in"
+    path, _, token = renewal_link(site, several, "anna").partition("?token=")
+    assert path == "https://labels.example.org/renew"
+    assert site.people.person(site.people.renew(token, "another password")).name == "Anna"
+    with pytest.raises(Refused, match="no account 'Bela'"):
+        renewal_link(site, several, "Bela")
+
+
+def test_who_worked_alone_can_go_on_with_accounts(tmp_path: Path) -> None:
+    """An admin without a password cannot sign in, so somebody must be able to join."""
+    made = project(tmp_path)
+    made.people.local("anna")
+    assert "/join?token=" in link(made.site(accounts=True), Served(accounts=True))
 
 
 @pytest.mark.parametrize("there", ["nothing", "an empty file", "a database without tables"])

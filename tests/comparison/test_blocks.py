@@ -138,15 +138,6 @@ def test_full_labels_are_a_block_only_where_several_methods_saw_them():
     assert block.full is None
 
 
-def test_a_papers_value_stands_beside_ours():
-    made = lines({"full": [0.8], "assume-negative": [0.7]}, data="voc2012", scenario="single-positive")
-    found = rows(made)
-    assert [one.value for one in found["assume-negative"].papers] == [85.89]
-    assert [one.value for one in found["bce, all labels"].papers] == [89.42]
-    made = lines({"assume-negative": [0.7]}, data="voc2012", scenario="single-positive", validation="partial")
-    assert rows(made)["assume-negative"].papers == ()  # the papers validate on complete labels
-
-
 def test_who_is_told_no_head_runs_in_every_race_on_the_same_known_entries():
     alone = [line("auto", seed, 0.65, head="auto") for seed in (0, 1)]
     races = [*lines(RACE), *lines(RACE, head="mlp", optimizer="sgd", recipe={"epochs": 9})]

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import partly
 from partly import Dataset, Labels
 from partly.data import feature_table, read, tables, write
 from partly.errors import DataError
@@ -30,27 +31,33 @@ def test_columns_are_the_features_under_their_names(tmp_path):
 def test_in_a_table_the_line_the_item_and_the_column_are_named(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('item,a,b\n"x\ny",1,\nz,nan,2\n')
+    items = read(path).items
+    assert items.take(slice(None)).tolist() == [[1, 0, 2, 1], [1, 1, 2, 0]]  # filled in, and said where
+    path.write_text('item,a,b\n"x\ny",1,\nz,inf,2\n')
     told = refusal(path)
-    assert told.startswith(f"{path}: 2 of 4 features are missing (NaN), infinite or too large (beyond 1e+37)\n")
-    assert f"\n  {path}:2: item 'x\\ny', column 'b': nan\n  {path}:4: item 'z', column 'a': nan\n" in told
+    assert told.startswith(f"{path}: 1 of 4 features are infinite or too large (beyond 1e+37)\n")
+    assert f"\n  {path}:4: item 'z', column 'a': inf\n" in told
 
 
 def test_a_null_is_a_missing_feature(tmp_path):
     pq.write_table(pa.table({"item": ["x", "y"], "a": [1.0, None]}), tmp_path / "a.parquet")
-    assert f"  {tmp_path / 'a.parquet'}: row 2: item 'y', column 'a': nan" in refusal(tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet").items.needs() == ["'a': 1 missing"]
 
 
 def test_columns_that_are_not_numbers_are_all_named(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
-    path.write_text("item,a,colour,b,c\nx,1,red,1,1\ny,1,blue,1,1 kg\n" + "z,1,2,3,4\n" * 20)
+    path.write_text("item,a,colour,b,c\nx,1,red,1,1\ny,1,blue,1,1 kg\n" + "".join(f"z{k},1,2,3,4\n" for k in range(20)))
     for size in (1 << 20, 1 << 5):  # in one block and in many
         monkeypatch.setattr(tables, "BLOCK_BYTES", size)
         told = refusal(path)
-        assert told.splitlines()[0] == f"{path}: columns that are not numbers: 2"
-        assert told.splitlines()[1:3] == [f"  column 'colour', {path}:2", f"  column 'c', {path}:3"]
+        assert told.splitlines()[0] == f"{path}: columns that cannot be encoded: 2"
+        assert [line.split(": ")[0] for line in told.splitlines()[1:3]] == ["  'colour'", "  'c'"]
+        assert "'1 kg'" in told
         assert "get_dummies" in told.splitlines()[3]
     pq.write_table(pa.table({"item": ["x"], "when": [pa.scalar(0, pa.timestamp("s"))]}), tmp_path / "a.parquet")
-    assert "column 'when'" in refusal(tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet").items.needs() == ["'when': date"]
+    pq.write_table(pa.table({"item": ["x"], "clock": [pa.scalar(0, pa.time32("s"))]}), tmp_path / "a.parquet")
+    assert "'clock': cells of the type time32" in refusal(tmp_path / "a.parquet")
 
 
 def test_ids_are_there_once(tmp_path):
@@ -58,9 +65,36 @@ def test_ids_are_there_once(tmp_path):
     assert "'x', as in" in refusal(tmp_path / "a.csv")
 
 
-def test_a_table_without_ids_is_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    assert "there is no column 'item'" in refusal(tmp_path / "a.csv")
+def test_positions_are_the_ids_of_a_table_without_any(tmp_path):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n")
+    found = read(tmp_path / "a.csv")
+    assert (found.items.names, found.labels.ids) == (("a", "b"), ("0", "1"))
+    assert found.items.array.tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("name", ["item", "id", "ID", "sample"])
+def test_ids_may_be_in_a_column_of_another_name(tmp_path, name):
+    (tmp_path / "a.csv").write_text(f"a,{name}\n1,x\n3,y\n")
+    found = partly.read(tmp_path / "a.csv", id_column="sample")
+    assert (found.items.names, found.labels.ids) == (("a",), ("x", "y"))
+
+
+def test_a_column_that_looks_like_ids_is_not_taken_for_a_category(tmp_path):
+    rows = "".join(f"s{i},{i}\n" for i in range(12))
+    (tmp_path / "a.csv").write_text(f"sample,a\n{rows}")
+    assert "--id-column sample" in refusal(tmp_path / "a.csv")
+    assert partly.read(tmp_path / "a.csv", id_column="sample").labels.ids[:2] == ("s0", "s1")
+
+
+def test_decimal_commas(tmp_path):
+    (tmp_path / "a.csv").write_text("item;a;b\nx;1,5;-2\ny;0,25;3e2\n")
+    assert read(tmp_path / "a.csv").items.array.tolist() == [[1.5, -2], [0.25, 300]]
+    (tmp_path / "a.csv").write_text("item;a;b\nx;1.5;2\ny;0.25;1.000\n")
+    assert read(tmp_path / "a.csv").items.array.tolist() == [[1.5, 2], [0.25, 1]]
+    (tmp_path / "a.csv").write_text("item;a;b\nx;1,5;2\ny;0,25;1.000\n")
+    told = refusal(tmp_path / "a.csv")
+    assert "column 'a': 1,5" in told
+    assert "column 'b': 1.000" in told
 
 
 def test_no_items_and_no_features(tmp_path):

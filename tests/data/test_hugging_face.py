@@ -71,3 +71,31 @@ def test_texts_are_written(tmp_path):
     found = datasets.load_from_disk(str(tmp_path / "saved"))
     assert found[0] == {"item": "p", "yes": [0], "no": [1], "text": "é x"}
     assert partly.read(tmp_path / "saved").labels == data.labels
+
+
+def test_a_list_of_texts_says_what_is_there(tmp_path):
+    columns = {"text": ["x", "y", "z"], "tags": [["cat", "dog"], [], None], "url": ["u", "v", "w"]}
+    made = datasets.Dataset.from_dict(columns)
+    with pytest.raises(DataError, match=r"'tags' lists what is there.*--absent unknown or --absent no"):
+        partly.read(made)
+    assert partly.read(made, absent="no").labels.ternary().tolist() == [[1, 1], [-1, -1], [0, 0]]
+    assert partly.read(made, absent="unknown").labels.names == ("cat", "dog")
+    made.save_to_disk(tmp_path / "saved")
+    assert read_labels(tmp_path / "saved", absent="no", names=["dog", "cat"]).names == ("dog", "cat")
+
+
+def test_of_several_lists_one_must_be_named():
+    columns = {"text": ["x", "y"], "kinds": [["cat"], ["dog"]], "words": [["a"], ["b"]]}
+    made = datasets.Dataset.from_dict(columns)
+    with pytest.raises(DataError, match=r"kinds, words.*--label-columns"):
+        partly.read(made, absent="no")
+    assert partly.read(made, absent="no", label_columns="kinds").labels.names == ("cat", "dog")
+    with pytest.raises(DataError, match="Did you mean 'kinds'"):
+        partly.read(made, absent="no", label_columns="kind")
+
+
+def test_words_and_own_spellings():
+    made = datasets.Dataset.from_dict({"text": ["x", "y"], "cat": ["yes", "-"], "dog": ["N", "?"]})
+    with pytest.raises(DataError, match="'cat'"):
+        partly.read(made)
+    assert partly.read(made, missing="-").labels.ternary().tolist() == [[1, -1], [0, 0]]

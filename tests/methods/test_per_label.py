@@ -194,12 +194,10 @@ def test_a_model_that_holds_anything_else_is_not_opened(tmp_path: Path) -> None:
     method = fitted(pool)
     strange = one_label.pack({"constant": None, "estimators": [np.ndarray.dump, Path]})
     tensors = method.weights() | {"method.shelf.2": torch.frombuffer(bytearray(strange), dtype=torch.uint8)}
-    method.load_state(tensors)
     with pytest.raises(CheckpointError, match=r"label 2: holds types that are not trusted: .*Path"):
-        logits_of(method, x_of(pool.items))
-    method.load_state(tensors | {"method.shelf.2": torch.arange(9, dtype=torch.uint8)})
+        method.load_state(tensors)
     with pytest.raises(CheckpointError, match="label 2: not an estimator that was saved"):
-        logits_of(method, x_of(pool.items))
+        method.load_state(tensors | {"method.shelf.2": torch.arange(9, dtype=torch.uint8)})
 
 
 def test_an_estimator_is_opened_once_and_let_go_with_its_model() -> None:

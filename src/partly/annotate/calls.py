@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from partly.annotate.desk import MOST, Question
+from partly.annotate.guards import acts, guarded, is_admin, is_in
 from partly.annotate.importing import take_in
 from partly.annotate.passwords import Refused
 from partly.annotate.people import SESSION
-from partly.annotate.site import Site, cookie, cookie_of, need_accounts, person_of, site_of
+from partly.annotate.site import Site, address_of, cookie, cookie_of, need_accounts, person_of, site_of
 from partly.errors import PartlyError
 
-open_to_all, inside, acting, admins = APIRouter(), APIRouter(), APIRouter(), APIRouter()
+open_to_all, inside = guarded(), guarded(is_in)
+acting, admins = guarded(is_in, acts), guarded(is_in, is_admin, acts)
 KEPT = {"cache-control": "private, max-age=600"}
 Number = Annotated[int, Field(ge=0, le=2**53)]
 
@@ -71,6 +76,10 @@ class Somebody(Strict):
     person: Number
 
 
+class Which(Strict):
+    link: Annotated[str, Field(max_length=64)]
+
+
 class Invitation(Strict):
     role: str
 
@@ -79,32 +88,23 @@ class Invitation(Strict):
 
 
 @open_to_all.post("/api/log-in")
-def log_in(request: Request, given: LogIn) -> Response:
-    site = site_of(request)
-    need_accounts(site)
-    address = request.client.host if request.client else ""
-    return _in(site, site.people.log_in(given.name, given.password, address))
+async def log_in(request: Request, given: LogIn) -> Response:
+    return await _come_in(request, site_of(request).people.log_in, given.name, given.password)
 
 
 @open_to_all.post("/api/join")
-def join(request: Request, given: Join) -> Response:
-    site = site_of(request)
-    need_accounts(site)
-    return _in(site, site.people.join(given.token, given.name, given.password))
+async def join(request: Request, given: Join) -> Response:
+    return await _come_in(request, site_of(request).people.join, given.token, given.name, given.password)
 
 
 @open_to_all.post("/api/renew")
-def renew(request: Request, given: Renewal) -> Response:
-    site = site_of(request)
-    need_accounts(site)
-    return _in(site, site.people.renew(given.token, given.password))
+async def renew(request: Request, given: Renewal) -> Response:
+    return await _come_in(request, site_of(request).people.renew, given.token, given.password)
 
 
 @acting.post("/api/password")
-def password(request: Request, given: Passwords) -> Response:
-    site = site_of(request)
-    need_accounts(site)
-    return _in(site, site.people.change_password(person_of(request), given.old, given.new))
+async def password(request: Request, given: Passwords) -> Response:
+    return await _come_in(request, site_of(request).people.change_password, person_of(request), given.old, given.new)
 
 
 @acting.post("/api/log-out")
@@ -120,14 +120,20 @@ def log_out(request: Request) -> Response:
 def invite(request: Request, given: Invitation) -> dict[str, str]:
     site = site_of(request)
     need_accounts(site)
-    return {"path": f"/join?token={site.people.invite(given.role)}"}  # type: ignore[arg-type]
+    return {"path": f"/join?token={site.people.invite(given.role, person_of(request))}"}  # type: ignore[arg-type]
 
 
 @admins.post("/api/renewal")
 def renewal(request: Request, given: Somebody) -> dict[str, str]:
     site = site_of(request)
     need_accounts(site)
-    return {"path": f"/renew?token={site.people.renewal(given.person)}"}
+    return {"path": f"/renew?token={site.people.renewal(given.person, person_of(request))}"}
+
+
+@admins.post("/api/revoke")
+def revoke(request: Request, given: Which) -> dict[str, str]:
+    site_of(request).people.revoke(given.link)
+    return {}
 
 
 @admins.post("/api/block")
@@ -142,7 +148,12 @@ def unblock(request: Request, given: Somebody) -> dict[str, str]:
     return {}
 
 
-def _in(site: Site, token: str) -> Response:
+async def _come_in(request: Request, way: Callable[..., str], *given: Any) -> Response:
+    """Set the cookie of the session that this way in returns. Passwords are hashed in a pool of their own: who tries
+    many holds up others who sign in, and nobody who has."""
+    site = site_of(request)
+    need_accounts(site)
+    token = await site.passwords.run(way, *given, address_of(request))
     answer = JSONResponse({})
     answer.set_cookie(**cookie(site, token, SESSION))
     return answer
@@ -209,10 +220,17 @@ def _plain(site: Site, question: Question, suggest: bool) -> dict[str, Any]:
 
 @admins.post("/api/import")
 async def import_(request: Request, force: bool = False) -> dict[str, Any]:
-    """The body is the file: tasks of Label Studio. force: append it though it was imported before."""
-    from starlette.concurrency import run_in_threadpool
-
-    site, content = site_of(request), await request.body()
-    imported = await run_in_threadpool(take_in, site.desk, person_of(request), content, force)
-    await run_in_threadpool(site.fold)
+    """The body is the file: tasks of Label Studio. It goes to the disk as it comes, and another process reads it.
+    force: append it though it was imported before."""
+    site, person = site_of(request), person_of(request)
+    with tempfile.TemporaryDirectory(prefix="partly-") as folder:
+        path = Path(folder) / "tasks.json"
+        with path.open("wb") as file:
+            async for part in request.stream():
+                file.write(part)
+        imported = await site.imports.run(take_in, site.desk, person, path, force)
+    await site.imports.run(site.fold)
     return asdict(imported)
+
+
+ROUTERS = (open_to_all, inside, acting, admins)

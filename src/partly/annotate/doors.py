@@ -3,7 +3,8 @@
 - The Host must be one of ours: a foreign name that was pointed to this machine (DNS rebinding) is turned away.
 - What changes something is a POST of JSON from a page of ours: the Origin is compared, and a form of another page,
   which cannot send JSON, never gets here.
-- A body has a size and a time. It is read here, whole, so that nobody behind waits for it.
+- A body has a size and a time, which hold while it is read. Nothing of it is read before somebody asks for it, so who
+  has no session sends nothing that is kept; a connection on which a body was not read to its end is closed.
 - There are no WebSockets.
 - Answers let no other script, style or picture in than our own, and are shown in nobody's frame.
 """
@@ -15,6 +16,8 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
+
+from starlette.exceptions import HTTPException
 
 from partly.errors import SettingError
 
@@ -111,52 +114,41 @@ class Doors:
         return None
 
     async def _let_in(self, scope: Message, receive: Receive, send: Send) -> None:
-        body = b""
-        if scope["method"] == "POST":
-            try:
-                body = await asyncio.wait_for(_body(receive, _most(scope)), self.seconds)
-            except TimeoutError:
-                return await _answer(send, 408, f"What is sent must arrive within {self.seconds:g} seconds.")
-            except _TooLong:
-                return await _answer(send, 413, f"At most {_most(scope)} bytes.")
-            except _Gone:
-                return None
-        await self.app(scope, _replay(body, receive), send)
-        return None
+        body = _Body(receive, _most(scope), self.seconds, whole=scope["method"] != "POST")
+        await self.app(scope, body.receive, body.closing(send))
 
 
-class _TooLong(Exception):
-    pass
+class _Body:
+    """A body that arrives in time and is not too long; else whoever reads it gets an HTTP error."""
 
+    def __init__(self, receive: Receive, most: int, seconds: float, whole: bool) -> None:
+        self._receive, self._most, self._seconds, self._whole = receive, most, seconds, whole
+        self._size, self._ends = 0, 0.0
 
-class _Gone(Exception):
-    pass
+    async def receive(self) -> Message:
+        if self._whole:
+            return await self._receive()
+        now = asyncio.get_running_loop().time()
+        self._ends = self._ends or now + self._seconds
+        try:
+            message = await asyncio.wait_for(self._receive(), self._ends - now)
+        except TimeoutError:
+            raise HTTPException(408, f"What is sent must arrive within {self._seconds:g} seconds.") from None
+        self._size += len(message.get("body", b""))
+        if self._size > self._most:
+            raise HTTPException(413, f"At most {self._most} bytes.")
+        self._whole = not message.get("more_body", False)
+        return message
 
+    def closing(self, send: Send) -> Send:
+        """Close the connection after an answer that does not wait for the rest of the body."""
 
-async def _body(receive: Receive, most: int) -> bytes:
-    parts = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Gone
-        parts += message.get("body", b"")
-        if len(parts) > most:
-            raise _TooLong
-        if not message.get("more_body", False):
-            return bytes(parts)
+        async def closing(message: Message) -> None:
+            if message["type"] == "http.response.start" and not self._whole:
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+            await send(message)
 
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    given = False
-
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
+        return closing
 
 
 def _most(scope: Message) -> int:

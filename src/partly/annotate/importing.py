@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import tempfile
+import json
+import logging
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from partly.annotate.desk import Desk
+from partly.annotate.passwords import Refused
 from partly.annotate.people import Person
-from partly.data.label_studio import read, recognises
-from partly.data.meaning import Meaning
-from partly.errors import DataError, LabelError, listing
+from partly.annotate.programs import program
+from partly.errors import listing
+
+SECONDS = 90.0  # that reading a file may take
+log = logging.getLogger("partly.annotate")
 
 
 @dataclass(frozen=True)
@@ -23,26 +29,44 @@ class Imported:
     imported_before: int = 0
 
 
-def take_in(desk: Desk, person: Person, content: bytes, force: bool = False) -> Imported:
-    """Append what a file says of the items and labels that are asked about. Where people disagreed, it is unknown, and
-    what nobody chose is unknown too: silence is no answer here. The same again changes nothing, unless forced."""
-    with tempfile.TemporaryDirectory(prefix="partly-") as folder:
-        path = Path(folder) / "tasks.json"
-        path.write_bytes(content)
-        if not recognises(path):
-            raise DataError("This is no list of tasks of Label Studio (Export, JSON).")
-        try:
-            said = read(path, None, Meaning("unknown", "unknown"))
-        except DataError as error:
-            raise DataError(str(error).replace(str(path), "the file")) from None
-    strange = [f"item {name!r}" for name in said.ids if name not in desk.rows]
-    strange += [f"label {name!r}" for name in said.names if name not in desk.columns]
+def take_in(desk: Desk, person: Person, path: Path, force: bool = False) -> Imported:
+    """Append what a file says of the items and labels that are asked about. Another process reads the file (`upload`).
+    The same again changes nothing, unless forced."""
+    told = _read(path)
+    strange = [f"item {name!r}" for name in told["items"] if name not in desk.rows]
+    strange += [f"label {name!r}" for name in told["labels"] if name not in desk.columns]
     if strange:
-        raise LabelError(f"Nobody asks about {len(strange)} of these" + listing(strange, len(strange)))
-    row, column, value = said.entries()
-    items, names = np.array(said.ids, object)[row], np.array(said.names, object)[column]
+        raise Refused(f"Nobody asks about {len(strange)} of these" + listing(strange, len(strange)), 422)
+    items, labels = np.array(told["items"], object)[told["row"]], np.array(told["labels"], object)[told["column"]]
     if not len(items):
         return Imported(0)
-    last, yes, note = len(desk.ledger.log()), (value == 1).astype(int), "from Label Studio"
-    batch = desk.ledger.append(items, names, yes, kind="import", author=person.name, note=note, skip_repeated=not force)
+    last, yes, note = len(desk.ledger.log()), told["value"], "from Label Studio"
+    batch = desk.ledger.append(
+        items, labels, yes, kind="import", author=person.name, note=note, skip_repeated=not force
+    )
     return Imported(0, batch) if batch <= last else Imported(len(items))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What the file says; refused where it cannot be read, or does harm to the process that reads it."""
+    out = path.with_name("statements.json")
+    command, environment = program("partly.annotate.upload", str(path), str(out))
+    try:
+        ended = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Refused(
+            f"Reading the file takes more than {SECONDS:.0f} seconds. Split it into smaller ones.", 422
+        ) from None
+    if ended.returncode != 0:
+        log.error(
+            "reading an uploaded file ended with %s: %s",
+            ended.returncode,
+            ended.stderr[-2000:].decode(errors="replace"),
+        )
+        raise Refused(
+            "The file cannot be read: it is damaged, or needs too much memory or time. Nothing was taken in.", 422
+        )
+    told: dict[str, Any] = json.loads(out.read_text())
+    if "error" in told:
+        raise Refused(told["error"], 422)
+    return told

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from partly.annotate.programs import program
 from partly.annotate.project import Plan
 
 PAUSE_SECONDS = 5.0  # before the first restart; doubles with every further failure
@@ -106,15 +104,8 @@ def killed(code: int) -> str:
 
 
 def _started(plan: Plan) -> subprocess.Popen[bytes]:
-    import partly
-
-    source = str(Path(partly.__file__).parents[1])
-    paths = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH", ""))))
-    # -P: a file of the folder that somebody happens to be in is not imported.
-    words = [sys.executable, "-P", "-m", "partly.annotate.trainer"]
-    process = subprocess.Popen(
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | {"PYTHONPATH": paths}
-    )
+    command, environment = program("partly.annotate.trainer")
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
     assert process.stdin is not None
     with suppress(BrokenPipeError):  # then it has ended, which is seen soon enough
         # By its input and not as an argument, which everybody on the machine could read: a URL may hold a password.

@@ -8,21 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from partly.annotate import dashboard
+from partly.annotate.guards import guarded, is_admin, is_in
+from partly.annotate.links import INVITATION_SECONDS, RENEWAL_SECONDS
 from partly.annotate.passwords import LEAST, Refused
 from partly.annotate.people import ROLES, SESSION, page_token
-from partly.annotate.site import cookie, need_accounts, person_of, site_of
+from partly.annotate.site import address_of, cookie, need_accounts, person_of, site_of
 from partly.data import for_spreadsheets, write_labels
 
-open_to_all, inside, admins = APIRouter(), APIRouter(), APIRouter()
+open_to_all, inside, admins = guarded(), guarded(is_in), guarded(is_in, is_admin)
 EXPORTS = {
     "labels.csv": ("wide", "text/csv"),
     "labels.parquet": ("long", "application/vnd.apache.parquet"),
     "label-studio.json": ("label-studio", "application/json"),
 }
+HOURS = {"invitation": round(INVITATION_SECONDS / 3600), "renewal": round(RENEWAL_SECONDS / 3600)}
 SCREEN = {"label": 12, "item": 8}  # questions at once
 
 
@@ -53,30 +56,30 @@ def told(request: Request, title: str, text: str, status: int) -> HTMLResponse:
 
 
 @open_to_all.get("/start")
-def start(request: Request, token: str = "") -> Response:
+async def start(request: Request, token: str = "") -> Response:
     """By the address that the start of the program has printed, once. The page then leads on by itself: what a page of
     another site has opened brings no cookie along, what ours opens does."""
     site = site_of(request)
-    session = site.people.start(token)
+    session = await site.sessions.run(site.people.start, token, address_of(request))
     answer = _page(request, "start.html", title="In")
     answer.set_cookie(**cookie(site, session, SESSION))
     return answer
 
 
 @open_to_all.get("/log-in")
-def log_in(request: Request) -> Response:
+async def log_in(request: Request) -> Response:
     need_accounts(site_of(request))
     return _page(request, "log_in.html", title="Log in")
 
 
 @open_to_all.get("/join")
-def join(request: Request, token: str = "") -> Response:
+async def join(request: Request, token: str = "") -> Response:
     need_accounts(site_of(request))
     return _page(request, "join.html", title="Join", invitation=token, least=LEAST)
 
 
 @open_to_all.get("/renew")
-def renew(request: Request, token: str = "") -> Response:
+async def renew(request: Request, token: str = "") -> Response:
     need_accounts(site_of(request))
     return _page(request, "renew.html", title="Another password", invitation=token, least=LEAST)
 
@@ -120,7 +123,8 @@ def people(request: Request) -> Response:
     site = site_of(request)
     need_accounts(site_of(request))
     found = dashboard.per_person(site.desk, site.people.everybody())
-    return _page(request, "people.html", title="People", people=found, roles=ROLES)
+    links = [(one, dashboard.span(one.expires - site.people.now())) for one in site.people.links()]
+    return _page(request, "people.html", title="People", people=found, roles=ROLES, links=links, hours=HOURS)
 
 
 @admins.get("/export/{name}")
@@ -134,3 +138,6 @@ def export(request: Request, name: str) -> Response:
         write_labels(site_of(request).fold(), path, form=form)
         content = path.read_bytes()
     return Response(content, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
+
+
+ROUTERS = (open_to_all, inside, admins)

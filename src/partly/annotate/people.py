@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
 
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from partly.annotate import commits, records
-from partly.annotate.passwords import (
-    MOST,
-    NOBODY,
-    TRIES_BY_ADDRESS,
-    TRIES_BY_NAME,
-    Refused,
-    Tries,
-    check_password,
-    hashed,
-    matches,
-)
+from partly.annotate import commits, links, records
+from partly.annotate.limits import Attempts, network_of
+from partly.annotate.links import Link, Role, digest
+from partly.annotate.passwords import MOST, NOBODY, Refused, check_password, hashed, matches
 from partly.labels.names import fold
 from partly.ledger.store import Store
 
-Role = Literal["annotator", "admin"]
 ROLES: tuple[Role, ...] = ("annotator", "admin")
 SESSION = 14 * 86400.0  # seconds that a session lasts
-INVITATION = 7 * 86400.0  # and an invitation, until somebody takes it
-KEPT = 2.0  # seconds for which a session is taken for good without a look; what ends one here ends it at once
+# Failed attempts within a quarter of an hour. Guesses from elsewhere do not keep an account's owner out: the limit of
+# the account alone does not hold for addresses from which somebody has signed in to it.
+ATTEMPTS_BY_ADDRESS, ATTEMPTS_BY_ADDRESS_AND_ACCOUNT, ATTEMPTS_BY_ACCOUNT = 50, 10, 100
+MAX_KNOWN = 10_000  # pairs of address and account that are remembered
+NO_INVITATION = "This is an invitation. Open it where people join."
 
 
 @dataclass(frozen=True)
@@ -53,8 +46,8 @@ class People:
 
     store: Store
     now: Callable[[], float] = time.time
-    tries: Tries = field(default_factory=Tries)
-    _seen: dict[str, tuple[float, Person]] = field(default_factory=dict, repr=False)  # digest -> until when, who
+    attempts: Attempts = field(default_factory=Attempts)
+    _known: dict[tuple[str, str], None] = field(default_factory=dict, repr=False)  # address and account, oldest first
 
     # ---------------------------------------------------------------- coming in
 
@@ -64,102 +57,134 @@ class People:
             known = connection.scalar(select(records.people.c.id).where(records.people.c.folded == fold(name)))
             return int(known) if known is not None else _added(connection, name, None, "admin", self.now())
 
-    def invite(self, role: Role, person: int | None = None) -> str:
-        """A token that lets somebody new in once, in this role, or this person again."""
+    def invite(self, role: Role, maker: Person | None = None) -> str:
+        """Return a token with which somebody new joins once, in this role."""
         if role not in ROLES:
             raise Refused(f"There is no role {role!r}; there is: {', '.join(ROLES)}.", 422)
-        token = secrets.token_urlsafe(32)
         with commits.writing(self.store) as connection:
-            row = {"digest": digest(token), "role": role, "person": person, "expires": self.now() + INVITATION}
-            connection.execute(insert(records.invitations).values(row))
-        return token
+            by = None if maker is None else maker.id
+            return links.make(connection, role, self.now(), links.INVITATION_SECONDS, maker=by)
 
-    def start(self, token: str) -> str:
-        """A session for the person that a token of the start names."""
+    def starting(self, person: int) -> str:
+        """Return a token with which the person who has started the program comes in once, without a password."""
         with commits.writing(self.store) as connection:
-            _, person = self._spent(connection, token)
+            return links.make(connection, "admin", self.now(), links.START_SECONDS, person)
+
+    def start(self, token: str, address: str = "") -> str:
+        """Return a session for the person that a token of the start names."""
+        with self._trying(token, address), commits.writing(self.store) as connection:
+            person = links.spend(connection, token, self.now()).person
             if person is None:
-                raise Refused("This is an invitation. Open it where people join.")
+                raise Refused(NO_INVITATION)
             table = records.people
             if connection.scalar(select(table.c.secret).where(table.c.id == person)):
                 raise Refused("This address is for another password, and no way in without one.")
             return self._session(connection, person)
 
-    def join(self, token: str, name: str, password: str) -> str:
-        """An account for somebody new, and its session. An invitation is spent only where the account is made."""
+    def join(self, token: str, name: str, password: str, address: str = "") -> str:
+        """Make an account; return its session. An invitation is spent only where the account is made."""
         name = checked_name(name)
         check_password(password)
-        secret = hashed(password)
-        with commits.writing(self.store) as connection:
-            role, person = self._spent(connection, token)
-            if person is not None:
-                raise Refused("This address is not an invitation.")
-            try:
-                with connection.begin_nested():
-                    person = _added(connection, name, secret, role, self.now())
-            except IntegrityError:
-                raise Refused(f"The name {name!r}, or one that looks like it, is taken.", 409) from None
-            return self._session(connection, person)
+        with self._trying(token, address):
+            secret = hashed(password)
+            with commits.writing(self.store) as connection:
+                link = links.spend(connection, token, self.now())
+                if link.person is not None:
+                    raise Refused("This address is not an invitation.")
+                try:
+                    with connection.begin_nested():
+                        person = _added(connection, name, secret, link.role, self.now())
+                except IntegrityError:
+                    raise Refused(f"The name {name!r}, or one that looks like it, is taken.", 409) from None
+                return self._session(connection, person)
+
+    @contextmanager
+    def _trying(self, token: str, address: str) -> Iterator[None]:
+        """A token is looked at before a password is hashed, which is expensive, and bad ones are counted."""
+        with self.attempts.attempt({f"link from {network_of(address)}": ATTEMPTS_BY_ADDRESS}):
+            with self.store.reading() as connection:
+                links.find(connection, token, self.now())
+            yield
 
     def log_in(self, name: str, password: str, address: str) -> str:
-        """A session. It takes as long and says the same whether there is no such name or another password."""
-        self.tries.count(f"address {address}", TRIES_BY_ADDRESS)
-        person = self._recognised(name, password)
+        """Return a session. It takes as long and says the same whether there is no such name or another password."""
+        person = self._recognized(name, password, address)
         with commits.writing(self.store) as connection:
             return self._session(connection, person)
 
-    def _recognised(self, name: str, password: str) -> int:
-        """Whose name and password these are."""
-        by_name = f"name {fold(name)[:128]}"
-        self.tries.count(by_name, TRIES_BY_NAME)
+    def _recognized(self, name: str, password: str, address: str) -> int:
+        """Return whose name and password these are."""
+        account, network = fold(name)[:128], network_of(address)
+        limits = {f"from {network}": ATTEMPTS_BY_ADDRESS}
+        both = f"account {account!r} from {network}"
+        limits[both] = ATTEMPTS_BY_ADDRESS_AND_ACCOUNT
+        if (network, account) not in self._known:
+            limits[f"account {account!r}"] = ATTEMPTS_BY_ACCOUNT
         table = records.people
-        with self.store.reading() as connection:
-            found = connection.execute(select(table.c.id, table.c.secret).where(table.c.folded == fold(name))).first()
-        secret = found.secret if found is not None and found.secret else NOBODY
-        right = len(password) <= MOST and matches(password, secret)
-        if found is None or not found.secret or not right:
-            raise Refused("The name or the password is wrong.", 401)
-        self.tries.forget(by_name)
+        with self.attempts.attempt(limits):
+            with self.store.reading() as connection:
+                asked = select(table.c.id, table.c.secret).where(table.c.folded == fold(name))
+                found = connection.execute(asked).first()
+            secret = found.secret if found is not None and found.secret else NOBODY
+            right = len(password) <= MOST and matches(password, secret)
+            if found is None or not found.secret or not right:
+                raise Refused("The name or the password is wrong.", 401)
+        self.attempts.forget(both)
+        self._known[network, account] = None
+        while len(self._known) > MAX_KNOWN:
+            self._known.pop(next(iter(self._known)))
         return int(found.id)
 
     def log_out(self, token: str) -> None:
         with commits.writing(self.store) as connection:
             connection.execute(records.sessions.delete().where(records.sessions.c.digest == digest(token)))
-        self._ended()
 
     # ---------------------------------------------------------------- passwords, and who is kept out
 
-    def change_password(self, person: Person, old: str, new: str) -> str:
-        """Of one's own. Every session of the person ends; the one that is returned is new."""
+    def change_password(self, person: Person, old: str, new: str, address: str = "") -> str:
+        """Change one's own password. Every session of the person ends; the one that is returned is new."""
         check_password(new)
         try:
-            self._recognised(person.name, old)
+            self._recognized(person.name, old, address)
         except Refused as refused:  # not 401: who asks is in
             raise Refused(str(refused), 429 if refused.status == 429 else 403) from None
         secret = hashed(new)
         with commits.writing(self.store) as connection:
-            made = self._renewed(connection, person.id, secret)
-        self._ended()
-        return made
+            return self._renewed(connection, person.id, secret)
 
-    def renewal(self, person: int) -> str:
-        """A token with which this person chooses another password, once."""
+    def renewal(self, person: int, maker: Person | None = None) -> str:
+        """Return a token with which this person chooses another password, once. Admins do that for annotators; for
+        admins only who has started the program does, who has no need of an account (maker: None)."""
         found = next((one for one in self.everybody() if one.id == person), None)
         if found is None:
             raise Refused("There is no such person.", 404)
-        return self.invite(found.role, person)
-
-    def renew(self, token: str, password: str) -> str:
-        """Another password for the person that a token names; every session of that person ends but the new one."""
-        check_password(password)
-        secret = hashed(password)
+        if found.admin and maker is not None:
+            raise Refused(
+                "No admin gives an admin a new password. Whoever runs the server does: partly annotate --new-password."
+            )
         with commits.writing(self.store) as connection:
-            _, person = self._spent(connection, token)
-            if person is None:
-                raise Refused("This is an invitation. Open it where people join.")
-            made = self._renewed(connection, person, secret)
-        self._ended()
-        return made
+            by = None if maker is None else maker.id
+            return links.make(connection, found.role, self.now(), links.RENEWAL_SECONDS, person, by)
+
+    def renew(self, token: str, password: str, address: str = "") -> str:
+        """Set another password for the person that a token names; return a session, the only one that is left."""
+        check_password(password)
+        with self._trying(token, address):
+            secret = hashed(password)
+            with commits.writing(self.store) as connection:
+                person = links.spend(connection, token, self.now()).person
+                if person is None:
+                    raise Refused(NO_INVITATION)
+                return self._renewed(connection, person, secret)
+
+    def links(self) -> list[Link]:
+        """Every address that still lets somebody in."""
+        with self.store.reading() as connection:
+            return links.listed(connection, self.now())
+
+    def revoke(self, link: str) -> None:
+        with commits.writing(self.store) as connection:
+            links.revoke(connection, link, self.now())
 
     def _renewed(self, connection: Connection, person: int, secret: str) -> str:
         sessions = records.sessions
@@ -168,9 +193,10 @@ class People:
         return self._session(connection, person)
 
     def block(self, person: int, by: Person) -> None:
-        """Keep somebody out: every session ends, and so does what was held. What was said stays."""
+        """Keep somebody out, on every server that uses this database: sessions and leases end, and so does every link
+        that this person has made or that is for this person. What was said stays."""
         if person == by.id:
-            raise Refused("Nobody can block himself: another admin can.", 409)
+            raise Refused("You cannot block your own account. Ask another admin.", 409)
         questions, sessions = records.questions, records.sessions
         with commits.writing(self.store) as connection:
             if connection.scalar(select(records.people.c.id).where(records.people.c.id == person)) is None:
@@ -178,10 +204,10 @@ class People:
             if not _is_blocked(connection, person):
                 row = {"person": person, "since": self.now(), "by": by.name}
                 connection.execute(insert(records.blocked).values(row))
+            links.void_of(connection, person, self.now())
             connection.execute(sessions.delete().where(sessions.c.person == person))
             held = (questions.c.person == person, questions.c.state == "open")
             connection.execute(update(questions).where(*held).values(person=None, until=None))
-        self._ended()
 
     def unblock(self, person: int) -> None:
         with commits.writing(self.store) as connection:
@@ -190,26 +216,29 @@ class People:
     # ---------------------------------------------------------------- being in
 
     def person(self, token: str) -> Person | None:
-        """Whose session it is, where it is one and has not ended."""
-        now, key = self.now(), digest(token)
-        until, person = self._seen.get(key, (0.0, None))
-        if person is not None and now < until:
-            return person
-        sessions, table = records.sessions, records.people
-        asked = select(table.c.id, table.c.name, table.c.role, sessions.c.expires)
-        asked = asked.join(sessions, sessions.c.person == table.c.id)
-        asked = asked.where(sessions.c.digest == key, sessions.c.expires > now)
+        """Whose session it is, where it is one and has not ended. The database is asked every time: another server may
+        have ended it."""
+        sessions, table, blocked = records.sessions, records.people, records.blocked
+        asked = select(table.c.id, table.c.name, table.c.role).join(sessions, sessions.c.person == table.c.id)
+        asked = asked.outerjoin(blocked, blocked.c.person == table.c.id).where(blocked.c.person.is_(None))
+        asked = asked.where(sessions.c.digest == digest(token), sessions.c.expires > self.now())
         with self.store.reading() as connection:
             found = connection.execute(asked).first()
-        if found is None:
-            return None
-        person = Person(found.id, found.name, found.role)
-        self._seen[key] = min(now + KEPT, found.expires), person
-        return person
+        return None if found is None else Person(*found)
 
-    def _ended(self) -> None:
-        """Sessions, by whatever was written just now: all are looked up again."""
-        self._seen.clear()
+    def has_admin(self) -> bool:
+        """Tell whether an admin can sign in."""
+        table, blocked = records.people, records.blocked
+        asked = select(table.c.id).outerjoin(blocked, blocked.c.person == table.c.id).where(blocked.c.person.is_(None))
+        with self.store.reading() as connection:
+            admin = asked.where(table.c.role == "admin", table.c.secret.is_not(None))
+            return connection.execute(admin).first() is not None
+
+    def named(self, name: str) -> Person:
+        found = next((one for one in self.everybody() if fold(one.name) == fold(name)), None)
+        if found is None:
+            raise Refused(f"There is no account {name!r}.", 404)
+        return found
 
     def everybody(self) -> list[Person]:
         table, blocked = records.people, records.blocked
@@ -217,17 +246,6 @@ class People:
         asked = asked.outerjoin(blocked, blocked.c.person == table.c.id).order_by(table.c.id)
         with self.store.reading() as connection:
             return [Person(row.id, row.name, row.role, row.since is not None) for row in connection.execute(asked)]
-
-    # ---------------------------------------------------------------- inside
-
-    def _spent(self, connection: Connection, token: str) -> tuple[Role, int | None]:
-        """What a token stands for, which it then does no more. In one statement: of two who come at once, one does."""
-        table = records.invitations
-        good = (table.c.digest == digest(token), table.c.used.is_(None), table.c.expires > self.now())
-        found = connection.execute(select(table.c.role, table.c.person).where(*good)).first()
-        if found is None or connection.execute(update(table).where(*good).values(used=self.now())).rowcount != 1:
-            raise Refused("This address was used already, or is too old. Ask for another one.")
-        return found.role, found.person
 
     def _session(self, connection: Connection, person: int) -> str:
         if _is_blocked(connection, person):
@@ -249,10 +267,6 @@ def _added(connection: Connection, name: str, secret: str | None, role: Role, no
 def _is_blocked(connection: Connection, person: int) -> bool:
     table = records.blocked
     return connection.scalar(select(table.c.person).where(table.c.person == person)) is not None
-
-
-def digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def page_token(session: str) -> str:

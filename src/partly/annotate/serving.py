@@ -13,8 +13,8 @@ import uvicorn
 
 from partly import data
 from partly.annotate.app import make_app
+from partly.annotate.connections import LimitedProtocol
 from partly.annotate.doors import Address, here, public
-from partly.annotate.hurry import Hurried
 from partly.annotate.keeper import Keeper
 from partly.annotate.people import People, checked_name
 from partly.annotate.project import Plan, open_project
@@ -24,8 +24,13 @@ from partly.errors import SettingError
 from partly.ledger import place_of
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-AT_ONCE = 200  # connections
 BACKLOG = 2048  # connections that wait to be accepted
+
+
+class ProxiedProtocol(LimitedProtocol):
+    """Connections from this machine are those of a reverse proxy, which stands for many clients."""
+
+    proxies = frozenset({"127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ class Served:
     public_url: str | None = None
     show: str | None = None  # what people see of the items, where it is not what is learned from
     name: str | None = None  # of who works alone
+    new_password: str | None = None  # the account that chooses another password
 
     @property
     def address(self) -> Address:
@@ -50,6 +56,8 @@ class Served:
             raise SettingError(
                 f"--host {self.host}: say under which address people reach these pages: --public-url https://..."
             )
+        if self.new_password is not None and not self.accounts:
+            raise SettingError("--new-password: only accounts have passwords. Add --accounts.")
         if self.public_url is not None and not self.accounts:
             raise SettingError("--public-url: others could reach these pages. Say --accounts, so that people log in.")
         return here(self.port) if self.public_url is None else public(self.public_url)
@@ -78,10 +86,15 @@ def link(site: Site, served: Served) -> str:
     """An address that lets one in, once: who works alone, or the first admin."""
     if not served.accounts:
         person = site.people.local(checked_name(served.name or getpass.getuser()))
-        return f"{served.first_origin}/start?token={site.people.invite('admin', person)}"
-    if any(one.admin for one in site.people.everybody()):
+        return f"{served.first_origin}/start?token={site.people.starting(person)}"
+    if site.people.has_admin():
         return f"{served.first_origin}/log-in"
     return f"{served.first_origin}/join?token={site.people.invite('admin')}"
+
+
+def renewal_link(site: Site, served: Served, name: str) -> str:
+    """Return an address where this account chooses another password, once."""
+    return f"{served.first_origin}/renew?token={site.people.renewal(site.people.named(name).id)}"
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -107,16 +120,17 @@ def serve(plan: Plan, served: Served, say: Callable[[str], None]) -> None:
 
 def _serve(plan: Plan, served: Served, listening: socket.socket, say: Callable[[str], None]) -> None:
     site = make_site(plan, served, say)
+    if served.new_password is not None:
+        say(f"New password of {served.new_password}: {renewal_link(site, served, served.new_password)}")
     keeper = Keeper(plan).start()
     site.training = keeper.status
     config = uvicorn.Config(
         make_app(site),
-        http=Hurried,
+        http=LimitedProtocol if served.public_url is None else ProxiedProtocol,
         access_log=False,  # addresses hold tokens
         log_level="warning",
         server_header=False,
         proxy_headers=served.public_url is not None,  # from this machine only: a reverse proxy says who asks
-        limit_concurrency=AT_ONCE,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=3,
         ws="none",

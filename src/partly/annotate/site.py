@@ -13,6 +13,7 @@ from partly.annotate.desk import Desk
 from partly.annotate.doors import Address
 from partly.annotate.keeper import TrainerStatus
 from partly.annotate.known import beside, retired, without
+from partly.annotate.limits import Pool
 from partly.annotate.passwords import Refused
 from partly.annotate.people import People, Person
 from partly.annotate.seen import Seen
@@ -32,6 +33,9 @@ class Site:
     training: Callable[[], TrainerStatus] = field(default=TrainerStatus)
     port: int = 8765
     seed: int = 0  # of the plan
+    passwords: Pool = field(default_factory=lambda: Pool("passwords", threads=2, max_waiting=30, seconds=30))
+    sessions: Pool = field(default_factory=lambda: Pool("sessions", threads=8, max_waiting=500, seconds=5))
+    imports: Pool = field(default_factory=lambda: Pool("imports", threads=1, max_waiting=2, seconds=120))
     round: int = 0  # when the ledger was last folded
 
     def fold(self) -> Labels:
@@ -55,6 +59,11 @@ def site_of(request: Request) -> Site:
 def person_of(request: Request) -> Person:
     """Who asks. Only behind `app.is_in`."""
     return cast(Person, request.state.person)
+
+
+def address_of(request: Request) -> str:
+    """The address of the client; behind a proxy, the one that it names."""
+    return request.client.host if request.client else ""
 
 
 def need_accounts(site: Site) -> None:

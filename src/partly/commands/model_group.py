@@ -81,6 +81,10 @@ def train(
     ] = None,
     size: Size = None,
     skip_bad: SkipBad = False,
+    encode: Annotated[
+        bool,
+        typer.Option("--encode/--no-encode", help="Encode columns that are not numbers, and fill in missing values."),
+    ] = True,
     evidence: Annotated[
         bool, typer.Option("--evidence", help="In the report, show where in pictures the evidence for a label is.")
     ] = False,
@@ -147,6 +151,7 @@ def train(
             "augment": augment,
             "calibrate": calibrate,
             "thresholds": thresholds,
+            "encode": encode,
             "device": device,
             "seed": seed,
         },

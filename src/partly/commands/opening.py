@@ -13,6 +13,7 @@ from partly import data, methods, scenarios
 from partly.data import Dataset, Meaning
 from partly.errors import DataError
 from partly.labels import Labels
+from partly.processes.progress import step
 
 Say = Callable[[str], None]
 
@@ -28,7 +29,8 @@ def open_data(
     """A data set by name, file or folder, with the labels that a file gives it."""
     if labels is None and not data.is_whole(name):
         raise DataError(f"{name}: items by themselves need --labels with the observed labels.")
-    return data.read(name, labels, hierarchy, skip_bad, size, meaning.absent, meaning.uncertain)
+    with step(f"Reading {name}"):
+        return data.read(name, labels, hierarchy, skip_bad, size, meaning.absent, meaning.uncertain)
 
 
 def of_use(opened: Dataset, method: str, say: Say) -> tuple[Dataset, str]:

@@ -156,6 +156,9 @@ def annotate(
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8765,
     accounts: Annotated[bool, typer.Option("--accounts", help="Several people: each logs in, by invitation.")] = False,
     public_url: Annotated[str | None, typer.Option(help="Under which address people reach it: https://...")] = None,
+    new_password: Annotated[
+        str | None, typer.Option(help="Print an address where this account chooses a new password.")
+    ] = None,
     name: Annotated[
         str | None, typer.Option(help="Who answers, without accounts; else the name you log in with.")
     ] = None,
@@ -184,4 +187,5 @@ def annotate(
         "seed": seed,
     }
     served = {"host": host, "port": port, "accounts": accounts, "public_url": public_url, "show": show, "name": name}
+    served["new_password"] = new_password
     job(plan, served, say)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,16 @@ from partly.active import Plan
 from partly.active.queries import find
 from partly.active.simulation import RANKS
 from partly.comparison import lines as result_lines
-from partly.comparison import papers
 from partly.comparison.blocks import named
 from partly.comparison.lines import Line
 from partly.comparison.plan import SIMULATED
-from partly.comparison.score_tables import PAPERS, Draw, number
+from partly.comparison.score_tables import Draw, number
 from partly.comparison.statistics import Mean, Scores, mean, rank
 from partly.report import drawings, plots
 from partly.report.layout import escaped
 
 Group = dict[str, list[Line]]  # query -> its lines, one a seed
-LEARNER = "refine"  # what the paper asks with
+Published = Callable[[Line, str], dict[str, str]]  # line and score -> source -> the value reported there
 NOTES = (
     "Area under the progression: the mean of a score on the test part over the rounds after the first answers; mean "
     "over seeds ± half of the 95 % interval (Student's t). **Bold**: the largest area; ≈: not shown to be smaller."
@@ -44,29 +43,29 @@ def groups(lines: Sequence[Line]) -> dict[str, Group]:
     return found
 
 
-def markdown(lines: Sequence[Line], level: int = 3, draw: Draw | None = None) -> str:
-    """A row for each score of each group, a column a query, and what a paper reports below it.
+def markdown(
+    lines: Sequence[Line], level: int = 3, draw: Draw | None = None, published: Published | None = None
+) -> str:
+    """A row for each score of each group, a column a query, and the published values below it.
 
     level: of the headings. draw: takes the name and the SVG of a picture and returns the address to link to; without it
     there are no pictures.
     """
     result_lines.check(list(lines))
-    text, cited = [], set()
+    text: list[str] = []
     for title, group in groups(lines).items():
         text += [f"{'#' * level} {escaped(title)}", ""]
         if draw:
             text += [f"![P@k over the answers, by query]({draw(title, picture(group))})", ""]
         text += [f"| area | {' | '.join(map(escaped, group))} |", "|---" + "|---:" * len(group) + "|"]
         for name in RANKS:
-            theirs = [_theirs(found[0], name) for found in group.values()]
-            papers_of = {f"{one.paper}, {one.table}": one.paper for one in theirs if one}
             text += [_row(name, _ours(group, name))]
-            text += [_row(f"{name}, {by}", [f"{one.share:.3f}" if one else "" for one in theirs]) for by in papers_of]
-            cited |= set(papers_of.values())
+            theirs = [published(found[0], name) if published else {} for found in group.values()]
+            sources = dict.fromkeys(source for one in theirs for source in one)
+            text += [_row(f"{name}, {source}", [one.get(source, "") for one in theirs]) for source in sources]
         text += [_row(name, cells) for name, cells in _at_the_end(group).items()]
         text.append("")
     text += [NOTES, ""]
-    text += [PAPERS + " ".join(f"{name}: {papers.CITATIONS[name]}" for name in sorted(cited)), ""] * bool(cited)
     return "\n".join(text)
 
 
@@ -91,16 +90,6 @@ def _at_the_end(group: Group) -> dict[str, list[str]]:
 
 def _row(name: str, cells: Sequence[str]) -> str:
     return f"| {name} | {' | '.join(cells)} |"
-
-
-def _theirs(line: Line, name: str) -> papers.Figure | None:
-    """The area that a paper reports for this query, on the same pictures and with the same learner."""
-    names = getattr(find(line["asks"]["query"]).module, "IN_PAPERS", ())
-    able = papers.find(metric=f"AUC-{name}") if line["method"] == LEARNER else []
-    return next(
-        (one for one in able if papers.DATA.get(one.dataset) == line["data"].partition(":")[0] and one.method in names),
-        None,
-    )
 
 
 def _by_seed(lines: Sequence[Line], name: str) -> Scores:

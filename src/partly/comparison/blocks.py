@@ -10,7 +10,6 @@ from typing import Any
 from partly import methods, scenarios
 from partly.active.simulation import RANKS
 from partly.comparison import lines as result_lines
-from partly.comparison import papers
 from partly.comparison.lines import Line
 from partly.comparison.plan import AUTO, FULL, NAIVE, YARDSTICKS
 from partly.comparison.protocol import AT_CHOSEN, ProtocolError
@@ -32,7 +31,6 @@ class Row:
     name: str  # with the settings that are not its defaults
     kind: str  # "naive", "full" (it saw all labels), "oracle" (it says that it looks at the truth) or ""
     lines: tuple[Line, ...]  # one a seed
-    papers: tuple[papers.Figure, ...] = ()
     gap: float | None = None  # share of the way from the naive row to the full one
     best: bool = False  # leads its block, see `statistics.Ranking`
     level: bool = False  # not shown to be worse than the leader
@@ -188,9 +186,7 @@ def _row(name: str, lines: list[Line]) -> Row:
             + "\nKeep them in different folders."
         )
     kind = "oracle" if first["needs_truth"] else "naive" if name in NAIVE else ""
-    known = name == first["method"] and first["validation"] == "complete"
-    beside = papers.beside(first["data"], first["scenario"], first["method"]) if known else ()
-    return Row(name, kind, tuple(lines), tuple(beside))
+    return Row(name, kind, tuple(lines))
 
 
 def _saw_all(row: Row) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from partly.comparison import baselines, charts, gains, papers, score_tables, verdict
+from partly.comparison import baselines, charts, gains, score_tables, verdict
 from partly.comparison.blocks import ORIGIN, Block, gather
 from partly.comparison.lines import Line
 from partly.comparison.plan import RECIPE
@@ -60,10 +60,7 @@ def render(lines: Sequence[Line], title: str = "Comparison", over: str = "", not
         kinds=score_tables.KINDS,
         few_seeds=score_tables.FEW_SEEDS,
         notes=score_tables.NOTES,
-        quoted=score_tables.quoted,
         open=len(blocks) <= OPEN,
-        cited={figure.paper for block in blocks for row in block.rows for figure in row.papers},
-        citations=papers.CITATIONS,
         origin=_origin(lines),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 
-from partly.comparison import baselines, gains, papers, verdict
+from partly.comparison import baselines, gains, verdict
 from partly.comparison import charts as pictures
 from partly.comparison.blocks import Block, Row, gather
 from partly.comparison.lines import Line
@@ -15,6 +15,7 @@ from partly.report.layout import escaped
 from partly.report.plots import Look
 
 Draw = Callable[[str, bytes], str]
+Published = Callable[[Row], str]  # the values that papers report for a row, as text
 
 FEW_SEEDS = "too few seeds to be ranked"
 KINDS = {"naive": "naive", "full": "reference", "oracle": "oracle: sees the truth", "": ""}
@@ -26,16 +27,20 @@ NOTES = (
     "chance. Seconds: mean of a cell, of a tuned one with its search. Memory: peak of the process. Naive: the two "
     "simplest ways to treat the unknown. Reference: `bce` that saw all labels; other methods may do better."
 )
-PAPERS = (
-    "Papers report these for the same pictures and labels hidden in the same way, but other networks and training: "
-)
 
 
-def markdown(lines: Sequence[Line], level: int = 2, draw: Draw | None = None, over: str = "") -> str:
+def markdown(
+    lines: Sequence[Line],
+    level: int = 2,
+    draw: Draw | None = None,
+    over: str = "",
+    published: Published | None = None,
+) -> str:
     """A report from result lines alone.
 
     level: of the headings. draw: takes the name and the SVG of a picture and returns the address to link to; without it
     there are no pictures. over: a method; there are then tables of what the others add to it.
+    published: fills a last column, where it has anything to say of a table.
     """
     blocks = gather(lines)
     reasons = {id(block): baselines.withheld(block) for block in blocks}
@@ -52,15 +57,12 @@ def markdown(lines: Sequence[Line], level: int = 2, draw: Draw | None = None, ov
             parts += [f"![mAP of every method at {escaped(heading)}]({address})", ""]
         for block in group:
             reason = reasons[id(block)]
-            parts += [f"**{escaped(block.title)}**", "", *([reason] if reason else _table(block)), ""]
+            parts += [f"**{escaped(block.title)}**", "", *([reason] if reason else _table(block, published)), ""]
     parts += [NOTES, ""]
     found = gains.gains(shown, over) if over else []
     if found:
         parts += [f"{'#' * level} Improvement over {escaped(over)}", "", gains.NOTES, ""]
         parts += [line for one in found for line in _gains(one, over)]
-    cited = sorted({figure.paper for block in blocks for row in block.rows for figure in row.papers})
-    if cited:
-        parts += [PAPERS + " ".join(f"{name}: {papers.CITATIONS[name]}" for name in cited), ""]
     return "\n".join(parts)
 
 
@@ -103,12 +105,13 @@ def bold(text: str) -> str:
     return f"**{escaped(text)}**"
 
 
-def _table(block: Block) -> list[str]:
-    beside = any(row.papers for row in block.rows)
+def _table(block: Block, published: Published | None) -> list[str]:
+    theirs = [published(row) if published else "" for row in block.rows]
+    beside = any(theirs)
     columns = ["method", *block.shown.values(), "gap closed", "seconds", "memory", "seeds"]
     lines = [f"| {' | '.join(columns + ['papers'] * beside)} |"]
     lines += [f"|---{'|---:' * (len(columns) - 1)}{'|---' * beside}|"]
-    for row in block.rows:
+    for row, values in zip(block.rows, theirs, strict=True):
         cells = [
             _name(row),
             *_scores(row, block.shown),
@@ -116,7 +119,7 @@ def _table(block: Block) -> list[str]:
             f"{row.seconds:.1f}",
             f"{row.memory_mb:.0f} MB",
         ]
-        cells += [str(len(row.lines)), *([quoted(row.papers)] if beside else [])]
+        cells += [str(len(row.lines)), *([values] if beside else [])]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
@@ -126,15 +129,6 @@ def _gains(one: gains.Gains, over: str) -> list[str]:
     rows += [[escaped(name), *map(gains.signed, found)] for name, found in one.rows]
     lines = [f"| {' | '.join(row)} |" for row in (["method", *map(escaped, one.columns)], *rows)]
     return [f"**{escaped(one.title)}**", "", lines[0], f"|---{'|---:' * len(one.columns)}|", *lines[1:], ""]
-
-
-def quoted(figures: Iterable[papers.Figure]) -> str:
-    """What papers report, in our units, by table; where nothing else is said it is a mAP."""
-    tables: dict[tuple[str, str], list[str]] = {}
-    for one in figures:
-        metric = "" if one.metric in ("mAP", "MAP") else f"{one.metric} "
-        tables.setdefault((one.paper, one.table), []).append(f"{metric}{one.share:.3f}")
-    return "; ".join(f"{', '.join(found)} ({paper}, {table})" for (paper, table), found in tables.items())
 
 
 def _name(row: Row) -> str:

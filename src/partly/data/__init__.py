@@ -12,15 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from partly.data import formats, hugging_face, ledger_db, train_test
+from partly.data import formats, hugging_face, labels_npy, ledger_db, tag_lists, train_test, wide
 from partly.data.dataset import Dataset, grown, held_out, sized, sound
+from partly.data.headers import holds_values, is_long, is_tag_lists, is_tags
 from partly.data.matching import arranged, called_alike, positions, refuse_unwritable
-from partly.data.meaning import Meaning, only_yes
+from partly.data.meaning import Meaning, meaning_of, only_yes
 from partly.data.parents import read_hierarchy
 from partly.data.paths import kind_of, plain_file, suffix_of
 from partly.data.scores import Scores, read_score_blocks, read_scores, write_scores, write_strongest
 from partly.data.splits import read_split
-from partly.data.tables import for_spreadsheets, is_table
+from partly.data.table_view import matching_columns, view
+from partly.data.tables import SUFFIXES, for_spreadsheets, is_table, open_table
 from partly.errors import DataError, SettingError
 from partly.files import PathLike
 from partly.items import Absent
@@ -56,6 +58,10 @@ def read(
     size: int | None = None,
     absent: str | None = None,
     uncertain: str | None = None,
+    missing: Iterable[str] = (),
+    label_columns: Iterable[str] = (),
+    id_column: str | None = None,
+    tag_separator: str | None = None,
 ) -> Dataset:
     """A data set: one that lies in a file as a whole (or 'scenes', which is made), a Hugging Face `Dataset`, or items
     in a file with what is known of them in another, `labels`, matched by id; items of which it says nothing at all are
@@ -65,6 +71,10 @@ def read(
 
     What a file of labels leaves open: `absent` ("unknown" or "no") are entries that it does not mention, `uncertain`
     ("unknown", "yes" or "no") those of which it says that nobody is sure.
+
+    Features and labels in one table: `label_columns` names the columns that are labels. Ids of the items are in the
+    column `item` or `id`, or in the one that `id_column` names. Where neither items nor labels have ids, the rows of
+    both must be of the same items in the same order; `Dataset.notes` says so.
 
     Pictures in files are all looked at. Bad ones are refused, in one message, or left out (`skip_bad`). They are shown
     at the `size` that is given, else at that which a network wants. Where the labels say which items are to test on, in
@@ -86,6 +96,14 @@ def read(
         Entries that the labels do not mention.
     uncertain : "unknown", "yes" or "no", optional
         Entries of which nobody is sure.
+    missing : sequence of str
+        Cells that mean unknown, beside blank, NA and ?.
+    label_columns : sequence of str
+        Columns that are labels: names, patterns such as "label_*", or a range "first..last".
+    id_column : str, optional
+        The column with the ids of the items.
+    tag_separator : str, optional
+        What separates the tags of a cell, where a column holds several.
 
     Returns
     -------
@@ -99,7 +117,10 @@ def read(
     >>> data.items.shape, data.labels.shape, len(data.test.labels)
     ((64,), (1200, 15), 597)
     """
-    meaning = Meaning(absent, uncertain)
+    meaning = meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator)
+    if labels is None and meaning.label_columns and not hugging_face.is_object(path) and is_table(Path(path)):
+        labels = path
+        _labels_form(Path(path), meaning)  # refuses columns that are not there
     data = _opened(path, labels, meaning)
     if labels is not None:
         data = _labelled(data, path, labels, meaning)
@@ -121,18 +142,19 @@ def _opened(path: PathLike | Any, labels: PathLike | None, meaning: Meaning) -> 
         return data if labels is None else replace(data, truth=data.labels)
     found = formats.of(Path(path), "items")
     if found is None and labels is None and formats.of(Path(path), "labels") is not None:
-        known = read_labels(path, absent=meaning.absent, uncertain=meaning.uncertain)
+        known = read_labels(path, **vars(meaning))
         return Dataset(Absent("features", (0,), len(known)), known)
     if found is None:
-        plain_file(path, formats.suffixes("items"))  # says what is wrong with it
+        plain_file(path, formats.readable("items"))  # says what is wrong with it
         raise DataError(f"{path}: no format knows what items are in it.")
-    data = found.read(Path(path))
+    data = found.read(Path(path), meaning)
     return data
 
 
 def _labelled(data: Dataset, path: PathLike, labels: PathLike, meaning: Meaning) -> Dataset:
     """The items of which the labels speak, with these labels; all others beside them, as `wider`."""
-    known = read_labels(labels, absent=meaning.absent, uncertain=meaning.uncertain)
+    known = read_labels(labels, **vars(meaning))
+    note = _by_position(data, known, path, labels, meaning)
     if data.truth is not None:
         known = arranged(known, data.truth.names, str(labels))
     known = called_alike(known, data.labels.ids)
@@ -146,12 +168,48 @@ def _labelled(data: Dataset, path: PathLike, labels: PathLike, meaning: Meaning)
     train = np.arange(len(listed)) if to_test is None else np.flatnonzero(~to_test)
     test = data.test if to_test is None else whole[np.flatnonzero(to_test)]
     wider = whole[np.concatenate([train, np.arange(len(listed), len(whole.labels))])] if len(rest) else None
-    return replace(whole[train], test=test, wider=wider)
+    return replace(whole[train], test=test, wider=wider, notes=(*data.notes, *note, *_called_alike(data, known)))
 
 
-def is_whole(path: PathLike) -> bool:
-    """Whether this is a data set by itself, to which no file of labels need be given."""
-    return formats.of(Path(path), "dataset") is not None
+def _called_alike(data: Dataset, known: Labels) -> tuple[str, ...]:
+    """Warn of features that may be the labels themselves."""
+    names = getattr(data.items, "column_names", data.items.names)
+    alike = [name for name in names or () if name in known.names]
+    if not alike:
+        return ()
+    told = ", ".join(alike[:5]) + (", ..." if len(alike) > 5 else "")
+    return (
+        f"Warning: {len(alike)} features have the name of a label ({told}). If they are the labels, leave them out: "
+        f"--label-columns {','.join(alike[:2])} (label_columns=).",
+    )
+
+
+def _by_position(data: Dataset, known: Labels, path: PathLike, labels: PathLike, meaning: Meaning) -> tuple[str, ...]:
+    """Say that rows are matched by position, where neither items nor labels have ids; refuse what may be wrong."""
+    file = Path(labels)
+    form = None if ledger_db.recognises(file) else _labels_form(file, meaning)
+    positional = form is labels_npy or (
+        form in (wide, tag_lists) and view(open_table(file), meaning.id_column).by_position
+    )
+    if not positional or str(path) == str(labels):
+        return ()
+    if data.labels.given_ids is not None:
+        raise DataError(
+            f"{labels}: holds no ids of items, and the items of {path} have some ({data.labels.id_at(0)!r}, ...). Name "
+            "the column that holds them: --id-column NAME (id_column=); or add a column 'item'."
+        )
+    if len(known) != len(data.labels):
+        raise DataError(
+            f"{labels}: has {len(known)} rows and {path} {len(data.labels)}. Neither has ids, so rows are matched by "
+            "position, and there must be equally many. Add a column 'item' with ids to both."
+        )
+    return (f"Neither {path} nor {labels} has ids: their {len(known):,} rows are matched by position.",)
+
+
+def is_whole(path: PathLike, label_columns: Iterable[str] = ()) -> bool:
+    """Whether this is a data set by itself, to which no file of labels need be given: one table is, where the caller
+    names the columns that are labels."""
+    return formats.of(Path(path), "dataset") is not None or (bool(tuple(label_columns)) and is_table(Path(path)))
 
 
 def write(data: Dataset | Labels, path: PathLike, *, form: str | None = None, absent: str | None = None) -> None:
@@ -209,9 +267,13 @@ def read_labels(
     names: Iterable[str] | None = None,
     absent: str | None = None,
     uncertain: str | None = None,
+    missing: Iterable[str] = (),
+    label_columns: Iterable[str] = (),
+    id_column: str | None = None,
+    tag_separator: str | None = None,
 ) -> Labels:
     """Labels from a file or folder, also one that holds items with them. `names` fixes which labels there are, and
-    their order; others in the file are refused. `absent`, `uncertain`: as for `read`.
+    their order; others in the file are refused. The rest is as for `read`.
 
     Parameters
     ----------
@@ -221,7 +283,7 @@ def read_labels(
         The format, where it cannot be found out.
     names : sequence of str, optional
         Which labels there are.
-    absent, uncertain : str, optional
+    absent, uncertain, missing, label_columns, id_column, tag_separator
         As for `read`.
 
     Returns
@@ -236,17 +298,19 @@ def read_labels(
     >>> partly.data.read_labels("known.csv")
     Labels(1 items x 3 labels: 1 yes, 1 no, 33.3% unknown)
     """
-    path, meaning = Path(path), Meaning(absent, uncertain)
+    path = Path(path)
+    meaning = meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator)
     names = None if names is None else checked_names(names)
-    known = (*formats.suffixes("labels"), *formats.suffixes("dataset"))
+    known = formats.readable("labels", "dataset")
     if form is not None:
-        one: ModuleType | None = formats.by_name(form, "labels", "dataset")
-        if hasattr(one, "SUFFIXES") and one is not ledger_db:
-            plain_file(path, getattr(one, "SUFFIXES", known))
+        named = formats.by_name(form, "labels", "dataset")
+        if hasattr(named, "SUFFIXES") and named is not ledger_db:
+            plain_file(path, formats.readable_by(named))
+        one: ModuleType | None = named
     else:
         if not path.is_dir() and not ledger_db.recognises(path):  # a server's is no file
             plain_file(path, known)
-        one = formats.of(path, "labels") or formats.of(path, "dataset")
+        one = _labels_form(path, meaning)
         if one is None:
             plain_file(path, known)  # a folder that is none of ours
             raise DataError(f"{path}: no format knows what labels are in it. {_there()}")
@@ -256,6 +320,21 @@ def read_labels(
         return labels
     found: Dataset = one.read(path, meaning)
     return found.labels if names is None else meaning.filled(arranged(found.labels, names, str(path)), path)
+
+
+def _labels_form(path: Path, meaning: Meaning) -> ModuleType | None:
+    """The format of a file of labels; that of a table may depend on what the caller says of its columns."""
+    if ledger_db.recognises(path) or not (is_table(path) and path.is_file()):
+        return formats.of(path, "labels") or formats.of(path, "dataset")
+    if meaning.label_columns:
+        table = view(open_table(path), meaning.id_column)
+        chosen = matching_columns(table.header, meaning.label_columns, table.place(-1))
+        return tag_lists if len(chosen) == 1 and not holds_values(table, chosen[0]) else wide
+    if meaning.id_column is None:
+        return formats.of(path, "labels") or formats.of(path, "dataset")
+    table = view(open_table(path), meaning.id_column)
+    forms = {"long": is_long(table.header), "tags": is_tags(table), "tag-lists": is_tag_lists(table), "wide": True}
+    return formats.by_name(next(name for name, fits in forms.items() if fits), "labels")
 
 
 def write_labels(labels: Labels, path: PathLike, *, form: str | None = None, absent: str | None = None) -> None:
@@ -299,9 +378,10 @@ def write_labels(labels: Labels, path: PathLike, *, form: str | None = None, abs
 def _label_form(labels: Labels, path: Path) -> str:
     """By the suffix. `.json` and `.txt` are those of several, and of a folder nothing is known: they must be named."""
     suffix = suffix_of(path, formats.suffixes("labels")) if path.suffix else ""
-    if is_table(path):
+    if kind_of(path) in SUFFIXES:
         return TABLES[labels.sparse]
-    of = [name for name, one in formats.formats("labels").items() if suffix in getattr(one, "SUFFIXES", ("",))]
+    there = {name: one for name, one in formats.formats("labels").items() if hasattr(one, "write")}
+    of = [name for name, one in there.items() if suffix in getattr(one, "SUFFIXES", ("",))]
     if len(of) != 1 or not suffix:
         raise DataError(f"{path}: say in which form: {' or '.join(of)} (form=, --form).")
     return of[0]

@@ -39,6 +39,8 @@ class Dataset:
         Of the labels.
     wider : Dataset, optional
         The same with the items that no label names.
+    notes : tuple of str
+        How the files were read, where the reader should know.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Dataset:
     hierarchy: Hierarchy | None = None
     # These items, and after them those of which a file of labels says nothing at all, where there are such.
     wider: Dataset | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for what, labels in (("labels", self.labels), ("truth", self.truth)):

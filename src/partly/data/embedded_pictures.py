@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from partly.budget import Budget
 from partly.data.dataset import Dataset, unlabelled
 from partly.data.item_columns import IDS, byte_columns
+from partly.data.meaning import Meaning
 from partly.data.paths import plain_file
 from partly.data.tables import ParquetTable, text
 from partly.data.wide import refuse_bad_ids
@@ -34,13 +35,13 @@ def recognises(path: Path) -> bool:
     return bool(byte_columns(path))
 
 
-def read(path: Path) -> Dataset:
+def read(path: Path, meaning: Meaning = Meaning()) -> Dataset:  # noqa: B008 (it is frozen)
     path, columns = plain_file(path, (".parquet",)), byte_columns(path)
     if len(columns) != 1:
         raise DataError(f"{path}: several columns hold bytes: {', '.join(columns)}. Leave one: the pictures.")
     packed = _packed(path, columns[0])
     ends = np.load(packed.with_suffix(".npy"), allow_pickle=False)
-    ids = _ids(path, len(ends) - 1)
+    ids = _ids(path, len(ends) - 1, meaning.id_column)
     spans = zip(ends[:-1].tolist(), np.diff(ends).tolist(), strict=True)
     places = [Place(str(packed), start, length) for start, length in spans]
     return Dataset(PictureFiles(Source(places, ids, str(path))), unlabelled(ids))
@@ -86,9 +87,9 @@ def _contents(path: Path, column: str) -> Iterator[bytes]:
         raise DataError(f"{path}: cannot be read ({error}).") from error
 
 
-def _ids(path: Path, count: int) -> list[str]:
+def _ids(path: Path, count: int, id_column: str | None) -> list[str]:
     table = ParquetTable(path)
-    called = next((column for column in IDS if column in table.header), None)
+    called = next((column for column in (id_column, *IDS) if column in table.header), None)
     if called is None:
         return list(map(str, range(count)))
     ids: list[str] = []

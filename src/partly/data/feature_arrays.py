@@ -18,7 +18,7 @@ from partly.data.npz import CSR, Arrays, as_csr, as_text, npz_names, read_npz
 from partly.data.paths import naming, plain_file
 from partly.errors import DataError
 from partly.files import write_npy, writing
-from partly.items import Items, SparseRows, features, map_npy, sparse_features
+from partly.items import Items, SparseRows, map_npy, matrix_rows, sparse_features
 from partly.labels.names import checked_ids
 
 HOLDS = "items"
@@ -30,7 +30,7 @@ def recognises(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and path.exists()
 
 
-def read(path: Path) -> Dataset:
+def read(path: Path, meaning: object = None) -> Dataset:
     path = plain_file(path, SUFFIXES)
     if path.suffix.lower() == ".npy":
         items: Items = map_npy(path)
@@ -42,12 +42,13 @@ def read(path: Path) -> Dataset:
         raise DataError(f"{path}: a sparse matrix of the form {form!r}. Save it by rows: save_npz(path, x.tocsr()).")
     words = {name: as_text(arrays, name, path) for name in ("ids", "feature_names") if name in arrays}
     names = tuple(words["feature_names"]) if "feature_names" in words else None
+    width = int(arrays["shape"][-1] if sparse and arrays["shape"].size else arrays["features"].shape[-1])
+    if names is not None and len(names) != width:
+        raise DataError(f"{path}: {len(names)} feature_names for {width} features.")
     if sparse:
         items = sparse_features(as_csr(arrays, path, "biuf"), str(path), names)
     else:
-        items = features(arrays["features"], str(path), names)
-    if names is not None and len(names) != items.shape[0]:
-        raise DataError(f"{path}: {len(names)} feature_names for {items.shape[0]} features.")
+        items = matrix_rows(arrays["features"], str(path), names)
     with naming(path):
         return Dataset(items, unlabelled(checked_ids(words.get("ids", range(len(items))), len(items))))
 

@@ -22,7 +22,7 @@ def recognises(path: Path) -> bool:
     return (path / KEY).is_file()
 
 
-def read(path: Path) -> Dataset:
+def read(path: Path, meaning: object = None) -> Dataset:
     try:
         key, ids = read_sealed(path / KEY), read_sealed(path / IDS).get("ids")
     except CheckpointError as error:

@@ -1,4 +1,5 @@
-"""Features in a table (`.csv`, `.tsv`, `.jsonl`, `.parquet`): the column `item` holds the ids, all others numbers."""
+"""Features in a table: the column `item` or `id`, or the one that the caller names, holds the ids, all others numbers.
+Columns that the caller calls labels, and a column `split` with train and test, are left alone."""
 
 from __future__ import annotations
 
@@ -16,15 +17,24 @@ from partly.data.dataset import Dataset, unlabelled
 from partly.data.headers import ID
 from partly.data.item_columns import holds
 from partly.data.matching import refuse_unwritable
+from partly.data.meaning import Meaning
 from partly.data.paths import kind_of, plain_file
-from partly.data.tables import SUFFIXES, Table, is_table, open_table, text, write_table
-from partly.data.wide import label_columns, refuse_bad_ids
+from partly.data.splits import COLUMN as SPLIT
+from partly.data.splits import has_split
+from partly.data.table_view import matching_columns, view
+from partly.data.tables import READABLE, SUFFIXES, Table, is_table, open_table, text, write_table
+from partly.data.wide import refuse_bad_ids
 from partly.errors import DataError, listing
-from partly.items import Arrays, features
+from partly.items import Arrays, Items, features, matrix_rows
+from partly.items.arrays import refuse_infinite
 from partly.items.columns import OF_WORDS
+from partly.items.encoding import Column
+from partly.items.table_rows import TableRows, table_rows, typed_column
 
 HOLDS = "items"
+__all__ = ["HOLDS", "SUFFIXES", "number_blocks", "read", "read_numbers", "recognises", "write", "write_numbers"]
 BLOCK = 1 << 14  # rows taken or written at a time, at most
+MIN_IDS = 10  # different texts that are taken for ids
 CELLS = {".parquet": 1 << 25}  # and numbers: every group of a Parquet file costs some bytes a column
 
 
@@ -33,10 +43,24 @@ def recognises(path: Path) -> bool:
     return is_table(path) and path.exists() and holds(path) is None
 
 
-def read(path: Path) -> Dataset:
-    path = plain_file(path, SUFFIXES)
-    items, ids = read_numbers(open_table(path))
+def read(path: Path, meaning: Meaning = Meaning()) -> Dataset:  # noqa: B008 (it is frozen)
+    table = view(open_table(plain_file(path, READABLE)), meaning.id_column)
+    labels = matching_columns(table.header, meaning.label_columns)
+    beside = {ID, *labels, *([SPLIT] if has_split(table) else [])}
+    items, ids = read_rows(table, [name for name in table.header if name not in beside])
+    if table.by_position:
+        _refuse_ids(items, path)
     return Dataset(items, unlabelled(ids))
+
+
+def _refuse_ids(items: Items, path: Path) -> None:
+    """Refuse a column of a table without ids that has another text in every row."""
+    for column in items.table.columns if isinstance(items, TableRows) else ():
+        if column.kind == "category" and len(items) >= MIN_IDS and len(set(column.values)) == len(items):
+            raise DataError(
+                f"{path}: column {column.name!r} has another text in every row ({column.values[0]!r:.40}, ...). If it "
+                f"holds the ids of the items: --id-column {column.name} (id_column=). Otherwise leave it out."
+            )
 
 
 def write(data: Dataset, path: Path) -> None:
@@ -84,9 +108,46 @@ def _columns(blocks: Iterable[npt.NDArray[Any]], width: int, rows: int) -> Itera
         yield np.ascontiguousarray(columns[:, :filled])
 
 
-def read_numbers(table: Table) -> tuple[Arrays, tuple[str, ...]]:
+def read_rows(table: Table, columns: Sequence[str]) -> tuple[Items, tuple[str, ...]]:
+    """Features under the names of the columns, and ids; rows of a table where columns are to be encoded."""
+    words = dict[str, str]()
+    ids: list[str] = []
+    blocks: list[npt.NDArray[np.float64]] = [np.empty((0, len(columns)))]
+    for some, x in number_blocks(table, columns, words):
+        ids += some
+        blocks.append(x)
+    refuse_bad_ids(table, ids)
+    x = np.concatenate(blocks)
+
+    def place(i: int, j: int) -> str:
+        return f"{table.place(i)}: item {ids[i]!r}, column {columns[j]!r}"
+
+    if not words:
+        return matrix_rows(x, str(table.path), tuple(columns), place), tuple(ids)
+    refuse_infinite(x, str(table.path), tuple(columns), place)
+    typed = {column.name: column for column in _typed(table, list(words))}
+    number = (Column(name, "number", x[:, j]) for j, name in enumerate(columns))
+    return table_rows([typed.get(column.name, column) for column in number], str(table.path)), tuple(ids)
+
+
+def _typed(table: Table, names: Sequence[str]) -> Iterator[Column]:
+    """Columns that are not numbers throughout, each as what its cells are."""
+    batches = list(table.batches(names))
+    wrong = []
+    for j, name in enumerate(names):
+        cells = pa.chunked_array([batch.column(j) for batch in batches]).combine_chunks()
+        try:
+            yield typed_column(name, cells)
+        except DataError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise DataError(
+            f"{table.path}: columns that cannot be encoded: {len(wrong)}{listing(wrong, len(wrong))}\n{OF_WORDS}"
+        )
+
+
+def read_numbers(table: Table, columns: Sequence[str]) -> tuple[Arrays, tuple[str, ...]]:
     """Numbers [N, D], under the names of the columns, and ids."""
-    columns = label_columns(table)
     ids: list[str] = []
     blocks: list[npt.NDArray[np.float64]] = [np.empty((0, len(columns)))]
     for some, x in number_blocks(table, columns):
@@ -101,21 +162,28 @@ def read_numbers(table: Table) -> tuple[Arrays, tuple[str, ...]]:
     return features(np.concatenate(blocks), str(table.path), tuple(columns), place), tuple(ids)
 
 
-def number_blocks(table: Table, columns: Sequence[str]) -> Iterator[tuple[list[str], npt.NDArray[np.float64]]]:
-    """Ids and numbers [B, D] of some rows after others; which columns hold no numbers is said when all were seen."""
-    start, text_columns = 0, dict[str, str]()
+def number_blocks(
+    table: Table, columns: Sequence[str], words: dict[str, str] | None = None
+) -> Iterator[tuple[list[str], npt.NDArray[np.float64]]]:
+    """Ids and numbers [B, D] of some rows after others. Columns that hold no numbers are refused when all were seen;
+    with `words` they are named there, and NaN."""
+    start, text_columns = 0, dict[str, str]() if words is None else words
     for batch in table.batches([ID, *columns]):
         table.budget.hold_rows(batch.num_rows)
-        x = np.empty((batch.num_rows, len(columns)))
+        if table.decimal_comma:
+            _refuse_two_signs(table, columns, batch)
+        x = np.full((batch.num_rows, len(columns)), np.nan)
         for j, (name, column) in enumerate(zip(columns, batch.columns[1:], strict=True)):
             try:
-                x[:, j] = _numbers(column)
+                x[:, j] = _numbers(column, table.decimal_comma)
             except pa.ArrowException:
-                text_columns.setdefault(name, f"column {name!r}, {table.place(start + _first_word(column))}")
+                text_columns.setdefault(
+                    name, f"column {name!r}, {table.place(start + _first_word(column, table.decimal_comma))}"
+                )
         start += batch.num_rows
-        if not text_columns:
+        if words is not None or not text_columns:
             yield text(batch.column(0), ID, table.path).to_pylist(), x
-    if text_columns:
+    if text_columns and words is None:
         raise DataError(
             f"{table.path}: columns that are not numbers: {len(text_columns)}"
             + listing(text_columns.values(), len(text_columns))
@@ -123,19 +191,37 @@ def number_blocks(table: Table, columns: Sequence[str]) -> Iterator[tuple[list[s
         )
 
 
-def _numbers(column: Any) -> npt.NDArray[np.float64]:
-    """NaN where the cell is blank."""
+def _refuse_two_signs(table: Table, columns: Sequence[str], batch: Any) -> None:
+    """Refuse 1.000 beside 1,5: it may be one or one thousand."""
+    found = dict[str, str]()
+    for name, column in zip(columns, batch.columns[1:], strict=True):
+        for sign, pattern in ((",", r"^[+-]?[0-9]+,[0-9]+$"), (".", r"^[+-]?[0-9]{1,3}([.][0-9]{3})+$")):
+            cells = column.filter(pc.match_substring_regex(column, pattern))
+            if len(cells):
+                found.setdefault(sign, f"column {name!r}: {cells[0].as_py()}")
+    if len(found) > 1:
+        raise DataError(
+            f"{table.path}: numbers with a decimal comma beside numbers with a point"
+            + listing(found.values(), len(found))
+            + "\nWrite all of them with the same sign, and without signs between thousands."
+        )
+
+
+def _numbers(column: Any, decimal_comma: bool = False) -> npt.NDArray[np.float64]:
+    """NaN where the cell is blank. decimal_comma: 1,5 is a number, unless other cells have a point."""
     if pa.types.is_string(column.type):
         column = pc.if_else(pc.equal(column, ""), None, column)
+        if decimal_comma and not pc.any(pc.match_substring(column, ".")).as_py():
+            column = pc.replace_substring(column, ",", ".")
     numbers: npt.NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     return numbers
 
 
-def _first_word(column: Any) -> int:
+def _first_word(column: Any, decimal_comma: bool) -> int:
     """The first cell that is not a number."""
     for i in range(len(column)):
         try:
-            _numbers(column.slice(i, 1))
+            _numbers(column.slice(i, 1), decimal_comma)
         except pa.ArrowException:
             return i
     return 0

@@ -1,7 +1,7 @@
 """Formats are found, not listed: a file in this folder that defines `recognises(path)` is one.
 
 It says in HOLDS what it holds. "labels": `read(path, names, meaning) -> Labels` and `write(labels, path)`; "items":
-`read(path) -> Dataset` whose labels have no columns; "dataset": `read(path, meaning) -> Dataset`, and for both
+`read(path, meaning) -> Dataset` whose labels have no columns; "dataset": `read(path, meaning) -> Dataset`, and for both
 `write(data, path)`. `meaning` is what the caller says of that which a file leaves open. Where SAYS is "yes", a file
 lists what is there and nothing else. A format in a folder has no SUFFIXES.
 """
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
 from partly.data import ledger_db
 from partly.data.paths import kind_of
+from partly.data.tables import READABLE, SUFFIXES
 from partly.errors import DataError, SettingError, did_you_mean
 
 
@@ -29,9 +31,24 @@ def formats(holds: str) -> dict[str, ModuleType]:
 
 
 def suffixes(*holds: str) -> tuple[str, ...]:
-    """All that files of these formats may end in."""
-    ends = (end for what in holds for one in formats(what).values() for end in getattr(one, "SUFFIXES", ()))
-    return tuple(dict.fromkeys(ends))
+    """All that files may end in to be written as one of these formats."""
+    return _ends(one for what in holds for one in formats(what).values() if hasattr(one, "write"))
+
+
+def _ends(modules: Iterable[ModuleType]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(end for one in modules for end in getattr(one, "SUFFIXES", ())))
+
+
+def readable(*holds: str) -> tuple[str, ...]:
+    """All that files may end in to be read as one of these formats."""
+    ends = _ends(one for what in holds for one in formats(what).values())
+    return tuple(dict.fromkeys((*ends, *READABLE)))
+
+
+def readable_by(one: ModuleType) -> tuple[str, ...]:
+    """All that files may end in to be read as this format."""
+    ends: tuple[str, ...] = one.SUFFIXES
+    return READABLE if ends == SUFFIXES else ends
 
 
 def of(path: Path, holds: str) -> ModuleType | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from partly.data.tables import MEANING, Table, first_cell
+from partly.data.tables import MEANING, WRONG, Table, first_cell, meant
 
 ID = "item"
 LONG = (ID, "label", "value")
 TAGS = (ID, "label")
+TAG_LISTS = "tags"  # a column with all tags of an item
 OPEN_IMAGES = ("ImageID", "LabelName", "Confidence")  # and Source; files of boxes have more
 CHEXPERT = ("Path", "path", "dicom_id", "study_id")  # columns that hold the ids, the first that is there
 
@@ -23,6 +24,19 @@ def is_tags(table: Table) -> bool:
         return False
     first = first_cell(table, TAGS[1])
     return first is None or first not in MEANING
+
+
+def is_tag_lists(table: Table) -> bool:
+    """A column `tags` that holds names of labels; a label may be called so too, and then holds what labels hold."""
+    if TAG_LISTS not in table.header or is_long(table.header) or is_tags(table):
+        return False
+    return not holds_values(table, TAG_LISTS)
+
+
+def holds_values(table: Table, name: str) -> bool:
+    """Whether the first cell of a column is yes, no or unknown, and not the name of a label or a list of them."""
+    cell = first_cell(table, name)
+    return cell is None or (not isinstance(cell, list) and meant(cell, WRONG) != WRONG) or str(cell) in ("-1", "-1.0")
 
 
 def is_open_images(header: Sequence[str]) -> bool:

@@ -2,6 +2,7 @@
 
 What is known is in two columns of lists, `yes` and `no`, of a ClassLabel with the names: that is what is written. Else
 one column of ClassLabel (a list, or one an item) says what is there, and the caller what it means not to be listed.
+Else one column of lists of texts does the same (`tags`, where there are several); a row that is null says nothing.
 Else one column of lists, all of one length, holds 1, 0 or None for each label, which is called by its place; else every
 column that is no item and no id is a label: 1, 0 or None. Items are the column `text`, a column of pictures
 or a column of vectors, `features`; ids are the column `item`, `id` or `name`. The parts `train` and `test` of a
@@ -23,9 +24,12 @@ import pyarrow as pa
 
 from partly.data import embedded_pictures
 from partly.data.dataset import Dataset
+from partly.data.headers import TAG_LISTS
 from partly.data.item_columns import IDS
 from partly.data.meaning import Meaning, labels_of
+from partly.data.table_view import matching_columns
 from partly.data.tables import WRONG, ternary, text
+from partly.data.tag_lists import cells_of_tags, labels_of_tags
 from partly.errors import DataError, listing
 from partly.files import making, replacing
 from partly.items import Absent, Items, features, texts, texts_of
@@ -145,11 +149,13 @@ def _vectors(items: Items) -> list[Any]:
 
 def _part(given: Any, meaning: Meaning, where: str) -> Dataset:
     columns = given.features
-    called = next((name for name in IDS if name in columns), None)
+    called = next((name for name in (meaning.id_column, *IDS) if name in columns), None)
     arrow = given.with_format("arrow")
     ids = list(map(str, range(len(given)))) if called is None else _cells(arrow, called, where)
     items, used = _items(given, arrow, columns, where)
     kept = [name for name in columns if name not in (called, used)]
+    if meaning.label_columns:
+        kept = matching_columns(kept, meaning.label_columns, where)
     return Dataset(items, _labels(arrow, columns, kept, ids, meaning, where))
 
 
@@ -198,6 +204,17 @@ def _labels(arrow: Any, columns: Any, kept: Sequence[str], ids: list[str], meani
         return labels_of(*_listed(arrow, name, 1), ids, words, meaning=meaning, path=where)
     if there:
         raise DataError(f"{where}: several columns hold classes: {', '.join(there)}. Keep one (.select_columns).")
+    tagged = [name for name in kept if _holds_tags(columns[name])]
+    if len(tagged) > 1:
+        tagged = [name for name in tagged if name == TAG_LISTS] or tagged
+    if len(tagged) > 1:
+        raise DataError(
+            f"{where}: several columns hold lists of texts: {', '.join(tagged)}. Say which one: --label-columns NAME "
+            "(label_columns=)."
+        )
+    if tagged:
+        lists_of_tags = [cell for block in _blocks(arrow, tagged[0]) for cell in cells_of_tags(block, meaning)]
+        return labels_of_tags(lists_of_tags, ids, tagged[0], None, meaning, where)
     if len(kept) == 1 and (hot := _multi_hot(arrow, kept[0])) is not None:
         return Labels.from_ternary(meaning.settled(hot), ids=ids)
     return _wide(arrow, kept, ids, meaning, where)
@@ -206,6 +223,10 @@ def _labels(arrow: Any, columns: Any, kept: Sequence[str], ids: list[str], meani
 def _class_names(kind: Any) -> list[str] | None:
     inner = getattr(kind, "feature", kind)
     return list(inner.names) if type(inner).__name__ == "ClassLabel" else None
+
+
+def _holds_tags(kind: Any) -> bool:
+    return getattr(getattr(kind, "feature", None), "dtype", None) in ("string", "large_string")
 
 
 def _listed(arrow: Any, name: str, z: int) -> tuple[Any, Any, Any]:
@@ -244,7 +265,8 @@ def _wide(arrow: Any, names: Sequence[str], ids: list[str], meaning: Meaning, wh
     z = np.zeros((len(ids), len(names)), np.int8)
     strange = []
     for j, name in enumerate(names):
-        z[:, j] = np.concatenate([np.empty(0, np.int8), *map(ternary, _blocks(arrow, name))])
+        parts = [ternary(block, missing=meaning.missing) for block in _blocks(arrow, name)]
+        z[:, j] = np.concatenate([np.empty(0, np.int8), *parts])
         strange += [f"{name!r} ({arrow.features[name]})"] if (z[:, j] == WRONG).any() else []
     if strange:
         raise DataError(

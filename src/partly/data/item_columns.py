@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from partly.data.headers import LONG, OPEN_IMAGES, is_long, is_open_images, is_tags
 from partly.data.paths import plain_file
-from partly.data.tables import SUFFIXES, Table, first_cell, is_table, open_table, text
+from partly.data.tables import READABLE, Table, first_cell, is_table, open_table, text
 from partly.data.wide import refuse_bad_ids
 from partly.errors import PartlyError
 
@@ -74,10 +74,12 @@ def _is_bytes(kind: Any) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
-def cells_of(table: Table, name: str, otherwise: str | None = None) -> Iterator[tuple[list[str], list[str]]]:
+def cells_of(
+    table: Table, name: str, otherwise: str | None = None, id_column: str | None = None
+) -> Iterator[tuple[list[str], list[str]]]:
     """Ids and the cells of a column, block after block. Where no column holds ids, the one called `otherwise` does;
-    without it, positions are ids."""
-    called = next((column for column in IDS if column in table.header), otherwise)
+    without it, positions are ids. id_column: the one that the caller names, where it is there."""
+    called = next((column for column in (id_column, *IDS) if column in table.header), otherwise)
     count = 0
     for batch in table.batches([name] if called in (None, name) else [name, str(called)]):
         table.budget.hold_rows(batch.num_rows)
@@ -89,12 +91,14 @@ def cells_of(table: Table, name: str, otherwise: str | None = None) -> Iterator[
         count += len(cells)
 
 
-def read_column(path: Path, name: str, otherwise: str | None = None) -> tuple[list[str], list[str]]:
+def read_column(
+    path: Path, name: str, otherwise: str | None = None, id_column: str | None = None
+) -> tuple[list[str], list[str]]:
     """All of `cells_of`, the ids seen to be there and to differ."""
-    table = open_table(plain_file(path, SUFFIXES))
+    table = open_table(plain_file(path, READABLE))
     ids: list[str] = []
     cells: list[str] = []
-    for its, found in cells_of(table, name, otherwise):
+    for its, found in cells_of(table, name, otherwise, id_column):
         ids += its
         cells += found
         table.budget.hold(sum(map(len, found)))

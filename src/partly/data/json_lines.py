@@ -23,6 +23,8 @@ BLOCK = 1 << 12  # rows of a batch
 class JsonTable:
     """A file of JSON lines."""
 
+    decimal_comma = False
+
     def __init__(self, path: Path) -> None:
         self.path, self.budget = path, Budget(path)
         first = next(self._objects(), None)
@@ -31,15 +33,15 @@ class JsonTable:
         self.header = list(first[1])
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """Text and numbers as text, true and false as 1 and 0, a missing cell as ''."""
+        """Text and numbers as text, true and false as 1 and 0, a list as the JSON of it, a missing cell as ''."""
         rows: list[list[str]] = []
         whole = set(columns) >= set(self.header)
         for number, found in self._rows():
             strange = found.keys() - set(self.header) if whole else ()
             if strange:
                 raise DataError(
-                    f"{self.path}:{number}: {', '.join(map(repr, sorted(strange)))} is not in the first line. "
-                    "Name there all that any line has, null where it has none."
+                    f"{self._where(number)}: {', '.join(map(repr, sorted(strange)))} is not in the first object. "
+                    "Name there all that any object has, null where it has none."
                 )
             rows.append([self._cell(found, name, number) for name in columns])
             if len(rows) == BLOCK:
@@ -54,6 +56,13 @@ class JsonTable:
         numbers = (number for number, _ in self._rows())
         return f"{self.path}:{next(n for k, n in enumerate(numbers) if k == row)}"
 
+    def first_objects(self) -> Iterator[dict[str, Any]]:
+        """The objects as they come."""
+        return (found for _, found in self._objects())
+
+    def _where(self, number: int) -> str:
+        return f"{self.path}:{number}"
+
     def _cell(self, found: dict[str, Any], name: str, number: int) -> str:
         value = found.get(name)
         if value is None:
@@ -62,7 +71,11 @@ class JsonTable:
             return value
         if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
             return str(int(value) if isinstance(value, bool) else value)
-        raise DataError(f"{self.path}:{number}: {name!r} is {value!r:.60}; it must be text or a number.")
+        if isinstance(value, list) and all(isinstance(part, str | int) for part in value):
+            return json.dumps(value, ensure_ascii=False)
+        raise DataError(
+            f"{self._where(number)}: {name!r} is {value!r:.60}; it must be text, a number or a list of texts."
+        )
 
     def _rows(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """A line of nulls only names columns."""

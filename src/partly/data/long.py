@@ -20,8 +20,8 @@ import pyarrow as pa
 from partly.data.headers import LONG, is_long
 from partly.data.matching import refuse_strangers
 from partly.data.meaning import Meaning, how_to_say, labels_of
+from partly.data.table_view import view
 from partly.data.tables import (
-    SPELLINGS,
     SUFFIXES,
     UNSURE,
     WRONG,
@@ -35,6 +35,7 @@ from partly.data.tables import (
 )
 from partly.errors import DataError
 from partly.labels import Labels
+from partly.labels.spellings import SPELLINGS
 
 HOLDS = "labels"
 __all__ = ["HOLDS", "SUFFIXES", "coded", "read", "read_rows", "recognises", "write"]
@@ -48,7 +49,8 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
-    return read_rows(open_table(path), LONG, names, meaning, lambda cell: str(cell) in ("-1", "-1.0"))
+    table = view(open_table(path), meaning.id_column)
+    return read_rows(table, LONG, names, meaning, lambda cell: str(cell) in ("-1", "-1.0"))
 
 
 def read_rows(
@@ -72,7 +74,7 @@ def read_rows(
         item, label, value = batch.columns
         row = coded(text(item, columns[0], table.path), items)
         column = coded(text(label, columns[1], table.path), labels)
-        z = ternary(value, unsure)
+        z = ternary(value, unsure, meaning.missing)
         if meaning.uncertain is None:
             bad = np.flatnonzero(z == UNSURE)
             open_ones.add(bad + start, (repr(value[i].as_py()) for i in bad.tolist()))

@@ -8,8 +8,8 @@ line (`--absent`, `--uncertain`), and nothing is guessed.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +31,24 @@ Codes = Sequence[int] | npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Meaning:
-    """What the caller says about entries that a file does not mention, and about those it calls uncertain."""
+    """What the caller says about entries that a file does not mention, and about those it calls uncertain.
+
+    Of tables also: missing, further spellings of unknown; label_columns, which columns are labels (names, `label_*`,
+    `first..last`); id_column, which one holds the ids; tag_separator, what separates the tags of a cell.
+    """
 
     absent: str | None = None
     uncertain: str | None = None
+    missing: tuple[str, ...] = ()
+    label_columns: tuple[str, ...] = ()
+    id_column: str | None = None
+    tag_separator: str | None = None
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            word = getattr(self, one.name)
-            if word is not None and word not in CHOICES[one.name]:
-                raise SettingError(f"{one.name} = {word!r}: may be {' or '.join(map(repr, CHOICES[one.name]))}.")
+        for name, words in CHOICES.items():
+            word = getattr(self, name)
+            if word is not None and word not in words:
+                raise SettingError(f"{name} = {word!r}: may be {' or '.join(map(repr, words))}.")
 
     def need_absent(self, path: object, why: str) -> None:
         """Refuse to go on where nobody has said what is meant by silence."""
@@ -66,6 +74,21 @@ class Meaning:
 def hold_entries(shape: tuple[int, int], path: Path | str) -> None:
     """Refuse labels of this shape, all of them known, where they do not fit or the file is far too small for them."""
     Budget(path).hold(ENTRY_BYTES * shape[0] * shape[1])
+
+
+def meaning_of(
+    absent: str | None,
+    uncertain: str | None,
+    missing: Iterable[str],
+    label_columns: Iterable[str],
+    id_column: str | None,
+    tag_separator: str | None,
+) -> Meaning:
+    """What a caller of Python gives; a single text may stand for a list of one."""
+    spellings, columns = (
+        (given,) if isinstance(given, str) else tuple(map(str, given or ())) for given in (missing, label_columns)
+    )
+    return Meaning(absent, uncertain, spellings, columns, id_column, tag_separator)
 
 
 def how_to_say(what: str) -> str:

@@ -22,7 +22,7 @@ def recognises(path: Path) -> bool:
     return path.is_dir() and not feature_folder.recognises(path)
 
 
-def read(path: Path) -> Dataset:
+def read(path: Path, meaning: object = None) -> Dataset:
     names = sorted(_names(path))
     if not names:
         raise DataError(f"{path}: no pictures are in this folder. There may be: {', '.join(PICTURES)}.")

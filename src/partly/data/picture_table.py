@@ -9,6 +9,7 @@ from pathlib import Path
 
 from partly.data.dataset import Dataset, unlabelled
 from partly.data.item_columns import PATH, holds, read_column
+from partly.data.meaning import Meaning
 from partly.data.tables import SUFFIXES
 from partly.items import PictureFiles, Source
 from partly.pictures.worker import Place
@@ -21,8 +22,8 @@ def recognises(path: Path) -> bool:
     return holds(path) == PATH
 
 
-def read(path: Path) -> Dataset:
+def read(path: Path, meaning: Meaning = Meaning()) -> Dataset:  # noqa: B008 (it is frozen)
     """Whether the files are there, and pictures, shows when they are looked at."""
-    ids, words = read_column(path, PATH, PATH)
+    ids, words = read_column(path, PATH, PATH, meaning.id_column)
     places = [Place(str(path.absolute().parent / word)) for word in words]
     return Dataset(PictureFiles(Source(places, ids, str(path))), unlabelled(ids))

@@ -96,8 +96,9 @@ def read_scores(path: PathLike) -> Scores:
     >>> partly.data.read_scores("scores.csv").names
     ('cat', 'dog')
     """
-    items, ids = read_numbers(open_table(plain_file(path, SUFFIXES)))
-    return Scores(items.array, ids, items.names or ())
+    table = open_table(plain_file(path, SUFFIXES))
+    items, ids = read_numbers(table, label_columns(table))
+    return Scores(items.take(slice(None)).numpy(), ids, items.names or ())
 
 
 def read_score_blocks(path: PathLike, ids: Sequence[str], names: Sequence[str]) -> Iterator[tuple[Index, Block]]:

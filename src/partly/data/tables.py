@@ -29,25 +29,27 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from partly.budget import Budget
+from partly.data.excel import ExcelTable
 from partly.data.json_lines import JsonTable
+from partly.data.json_records import JsonRecords, is_records
 from partly.data.packing import codec_of, packing, unpacked
 from partly.data.paths import kind_of, refuse_database
 from partly.errors import DataError, listing
+from partly.labels.spellings import WORDS
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 SUFFIXES = (".csv", ".parquet", ".tsv", ".jsonl")
+READABLE = (*SUFFIXES, ".json", ".xlsx")  # the last two are read, and not written
 TAB = ".tsv"  # a table with tabs in the place of commas
 BLOCK_BYTES = 1 << 23  # of a CSV file, held at a time; a row must fit
 BLOCK_CELLS = 1 << 22  # of a Parquet file, held at a time
 PIECE_BYTES = 1 << 24  # of the text in them
 GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes per column
-SPELLINGS = "1 or yes, 0 or no, or blank (nobody said)"
 MOST = 5  # faults told in full
 WRONG = 2  # an entry that is not spelled in one of these ways
 UNSURE = 3  # one of which it is said that nobody is sure
 # Numbers that are equal are one key here: 1.0, True and Decimal(1) are found under 1.
-MEANING: dict[object, int] = {1: 1, 0: -1, "1": 1, "0": -1, "1.0": 1, "0.0": -1, "": 0, None: 0}
-WORDS = {"yes": 1, "true": 1, "no": -1, "false": -1}  # in capitals too
+MEANING: dict[object, int] = {1: 1, 0: -1, "1": 1, "0": -1, "1.0": 1, "0.0": -1, "1,0": 1, "0,0": -1, "": 0, None: 0}
 
 
 class CsvTable:
@@ -55,6 +57,7 @@ class CsvTable:
 
     def __init__(self, path: Path) -> None:
         self.path, self.budget, self.separator = path, Budget(path), separator(path)
+        self.decimal_comma = self.separator == ";"
         first = next(self._records(), None)
         if first is None:
             raise DataError(f"{path}: is empty. The first line must name the columns.")
@@ -102,6 +105,8 @@ class ParquetTable:
     long text in every row.
     """
 
+    decimal_comma = False
+
     def __init__(self, path: Path) -> None:
         self.path, self.budget = path, Budget(path)
         with _arrow_errors(path):
@@ -142,17 +147,32 @@ def _spelled_out(batch: Any, budget: Budget) -> Iterator[Any]:
         yield pa.record_batch(columns, names=batch.schema.names)
 
 
-Table = CsvTable | ParquetTable | JsonTable
+class Table(Protocol):
+    """A header and a stream of Arrow batches. decimal_comma: numbers may be written 1,5."""
+
+    path: Path
+    budget: Budget
+    header: list[str]
+    decimal_comma: bool
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]: ...
+
+    def place(self, row: int) -> str: ...
 
 
 def is_table(path: Path) -> bool:
-    """By its name."""
-    return kind_of(path) in SUFFIXES
+    """By its name; JSON by its content, since other formats are written in it too."""
+    return kind_of(path) in (*SUFFIXES, ".xlsx") or is_records(path)
 
 
 def open_table(path: Path) -> Table:
     refuse_database(path)
-    kinds: dict[str, type[Table]] = {".parquet": ParquetTable, ".jsonl": JsonTable}
+    kinds: dict[str, Callable[[Path], Table]] = {
+        ".parquet": ParquetTable,
+        ".jsonl": JsonTable,
+        ".json": JsonRecords,
+        ".xlsx": ExcelTable,
+    }
     return kinds.get(kind_of(path), CsvTable)(path)
 
 
@@ -284,22 +304,31 @@ class Faults:
 # -------------------------------------------------------------------- cells
 
 
-def ternary(column: Any, unsure: Callable[[object], bool] = lambda _: False) -> npt.NDArray[np.int8]:
-    """+1, -1, 0 as everywhere, UNSURE where the format has such cells, and WRONG where it is none of `SPELLINGS`."""
+def ternary(
+    column: Any, unsure: Callable[[object], bool] = lambda _: False, missing: Sequence[str] = ()
+) -> npt.NDArray[np.int8]:
+    """+1, -1, 0 as everywhere, UNSURE where the format has such cells, and WRONG where it is none of `SPELLINGS`.
+    missing: further spellings of unknown."""
+    spelled = {word.strip().lower() for word in missing}
     try:
         encoded = _plain(column).dictionary_encode()
     except pa.ArrowNotImplementedError:  # lists and the like
         return np.full(len(column), WRONG, np.int8)
     cells = encoded.dictionary.to_pylist()
-    meaning = [meant(cell, UNSURE if unsure(cell) else WRONG) for cell in cells]
+    meaning = [
+        0 if spelled and str(cell).strip().lower() in spelled else meant(cell, UNSURE if unsure(cell) else WRONG)
+        for cell in cells
+    ]
     codes: npt.NDArray[np.int32] = encoded.indices.fill_null(len(meaning)).to_numpy(zero_copy_only=False)
     return np.array([*meaning, 0], np.int8)[codes]
 
 
 def meant(cell: object, otherwise: int) -> int:
     """+1, -1 or 0, or else what is said for a cell that is none of `SPELLINGS`."""
-    word = cell.lower() if isinstance(cell, str) else ""
-    return WORDS.get(word, MEANING.get(cell, otherwise))
+    if isinstance(cell, str):
+        cell = cell.strip()
+        return WORDS.get(cell.lower(), MEANING.get(cell, otherwise))
+    return MEANING.get(cell, otherwise)
 
 
 def text(column: Any, name: str, path: Path) -> Any:

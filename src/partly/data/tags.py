@@ -14,6 +14,7 @@ import pyarrow as pa
 from partly.data.headers import TAGS, is_tags
 from partly.data.long import coded
 from partly.data.meaning import Meaning, labels_of, tell_lost
+from partly.data.table_view import view
 from partly.data.tables import SUFFIXES, Faults, is_table, open_table, text, write_table
 from partly.labels import Labels
 
@@ -27,7 +28,7 @@ def recognises(path: Path) -> bool:
 
 
 def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
-    table = open_table(path)
+    table = view(open_table(path), meaning.id_column)
     items: dict[str, int] = {}
     labels: dict[str, int] = {}
     parts = [np.empty((2, 0), np.int32)]

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from partly.data.dataset import Dataset, unlabelled
 from partly.data.item_columns import TEXT, cells_of, holds
+from partly.data.meaning import Meaning
 from partly.data.paths import plain_file
-from partly.data.tables import SUFFIXES, Faults, open_table
+from partly.data.tables import READABLE, SUFFIXES, Faults, open_table
 from partly.data.wide import refuse_bad_ids
 from partly.items import spooled
 
@@ -22,14 +23,14 @@ def recognises(path: Path) -> bool:
     return holds(path) == TEXT
 
 
-def read(path: Path) -> Dataset:
+def read(path: Path, meaning: Meaning = Meaning()) -> Dataset:  # noqa: B008 (it is frozen)
     """The texts go from the table to a file of their own, block after block: only their ids are held."""
-    table = open_table(plain_file(path, SUFFIXES))
+    table = open_table(plain_file(path, READABLE))
     ids: list[str] = []
     blank = Faults(table, "texts that are blank or hold a NUL")
 
     def blocks() -> Iterator[list[str]]:
-        for its, words in cells_of(table, TEXT):
+        for its, words in cells_of(table, TEXT, id_column=meaning.id_column):
             bad = [i for i, word in enumerate(words) if not word.strip() or "\0" in word]
             blank.add([len(ids) + i for i in bad], (f"item {its[i]!r}" for i in bad))
             ids.extend(its)

@@ -11,15 +11,15 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from partly.data.headers import ID, LONG, is_chexpert, is_long, is_open_images, is_tags
+from partly.data.headers import ID, LONG, is_chexpert, is_long, is_open_images, is_tag_lists, is_tags
 from partly.data.matching import arranged
 from partly.data.meaning import Meaning, how_to_say
 from partly.data.paths import naming
 from partly.data.splits import COLUMN as SPLIT
 from partly.data.splits import has_split
+from partly.data.table_view import matching_columns, view
 from partly.data.tables import (
     GROUP_CELLS,
-    SPELLINGS,
     SUFFIXES,
     UNSURE,
     WRONG,
@@ -34,6 +34,7 @@ from partly.data.tables import (
 )
 from partly.errors import DataError
 from partly.labels import Labels
+from partly.labels.spellings import SPELLINGS
 
 HOLDS = "labels"
 __all__ = ["HOLDS", "SUFFIXES", "label_columns", "read", "read_cells", "recognises", "refuse_bad_ids", "write"]
@@ -48,12 +49,16 @@ def recognises(path: Path) -> bool:
         return False
     table = open_table(path)
     header = table.header
-    return not (is_long(header) or is_tags(table) or is_open_images(header) or is_chexpert(header))
+    others = is_long(header) or is_tags(table) or is_tag_lists(table) or is_open_images(header) or is_chexpert(header)
+    return not others
 
 
 def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
-    table = open_table(path)
-    labels = [name for name in label_columns(table) if not (name == SPLIT and has_split(table))]
+    table = view(open_table(path), meaning.id_column)
+    if meaning.label_columns:
+        labels = matching_columns(table.header, meaning.label_columns, table.place(-1))
+    else:
+        labels = [name for name in table.header if name != ID and not (name == SPLIT and has_split(table))]
     return read_cells(table, ID, labels, names, meaning)
 
 
@@ -68,7 +73,7 @@ def read_cells(
     for batch in table.batches([called, *labels]):
         z = np.zeros((batch.num_rows, len(labels)), np.int8)
         for j, column in enumerate(batch.columns[1:]):
-            z[:, j] = ternary(column, lambda cell: str(cell) in MINUS)
+            z[:, j] = ternary(column, lambda cell: str(cell) in MINUS, meaning.missing)
         for faults, code in ((wrong, WRONG), *([(open_ones, UNSURE)] if meaning.uncertain is None else [])):
             places = np.argwhere(z == code).tolist()
             cells = (f"label {labels[j]!r}: {batch.column(j + 1)[i].as_py()!r}" for i, j in places)
@@ -77,18 +82,32 @@ def read_cells(
         blocks.append(_smaller(meaning.settled(z)))
         table.budget.hold_rows(len(z))
         table.budget.hold(COPIES * (blocks[-1].nbytes if isinstance(blocks[-1], np.ndarray) else 5 * blocks[-1].nnz))
-    names_inside = (
-        " Names of labels have a row each, in a table of two columns: item,label." if len(labels) == 1 else ""
-    )
-    wrong.refuse(
-        "Write 1, 0 or nothing; for other encodings make Labels in Python (see Labels.from_ternary and others)."
-        + names_inside
-    )
+    wrong.refuse(_remedy(table, labels))
     open_ones.refuse(how_to_say("uncertain"))
+    if not ids and getattr(table, "by_position", False):
+        raise DataError(
+            f"{table.place(-1)}: there are no rows, and no column {ID!r} with ids; columns: {_some(table.header)}."
+        )
     refuse_bad_ids(table, ids)
     with naming(table.path):
         result = Labels.from_ternary(_joined(blocks, len(labels)), names=labels, ids=ids)
         return result if names is None else meaning.filled(arranged(result, names, table.place(-1)), table.path)
+
+
+def _remedy(table: Table, labels: Sequence[str]) -> str:
+    """What to do about cells that are no labels."""
+    told = "Another spelling of unknown: --missing VALUE (missing=). Other encodings: Labels.from_ternary and others."
+    if getattr(table, "by_position", False):
+        told += f" If a column holds the ids of the items: --id-column NAME (id_column=); there is: {_some(labels)}."
+    if len(labels) == 1:
+        told += " Names of labels have a row each, in a table of two columns: item,label; or are a column 'tags'."
+    else:
+        told += " If some columns are no labels: --label-columns a,b (label_columns=) names those that are."
+    return told
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
 def write(labels: Labels, path: Path) -> None:

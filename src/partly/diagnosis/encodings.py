@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from partly.data.tables import WORDS, open_table
-from partly.data.wide import label_columns
+from partly.data.headers import ID
+from partly.data.table_view import view
+from partly.data.tables import open_table
 from partly.diagnosis.finding import Finding
+from partly.labels.spellings import WORDS
 
 PLAIN = {"0", "1", "0.0", "1.0", "", "nan", "None"}
 MOST = 20  # different values that are told
@@ -25,9 +27,9 @@ MEANINGS = {
 
 def of_table(path: Path) -> Counter[str]:
     """How often which cell occurs in a wide table, but for the words that are read as they are."""
-    table = open_table(path)
+    table = view(open_table(path))
     found: Counter[str] = Counter()
-    for batch in table.batches(label_columns(table)):
+    for batch in table.batches([name for name in table.header if name != ID]):
         for column in batch.columns:
             found.update(cell for cell in map(str, column.to_pylist()) if cell.lower() not in WORDS)
     return found

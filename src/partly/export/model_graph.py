@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from partly.errors import SettingError
 from partly.export.calibrated_logits import Calibrated
-from partly.items import Conditioning, conditioning_of, origin_of
+from partly.items import Conditioning, Encoding, conditioning_of, encoding_of, origin_of
 from partly.method import Method
 from partly.networks import Standardise
 from partly.networks.backbones import Backbone
@@ -38,7 +38,7 @@ class Graph(nn.Module):
 
 
 class Conditioned(nn.Module):
-    """Features [B, D] in float64, conditioned and cast to float32."""
+    """Features [B, D] in float64, conditioned."""
 
     def __init__(self, conditioning: Conditioning, width: int) -> None:
         super().__init__()
@@ -52,11 +52,53 @@ class Conditioned(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         centered = (x - self.get_buffer("shift")) * self.get_buffer("factor")
         limit = self.get_buffer("limit")
-        return torch.maximum(torch.minimum(centered, limit), -limit).float()
+        return torch.maximum(torch.minimum(centered, limit), -limit)
 
     def undone(self, x: Tensor) -> Tensor:
         """Features that would become x, as far as nothing is clipped."""
         return x.double() / self.get_buffer("factor") + self.get_buffer("shift")
+
+
+class EncodedColumns(nn.Module):
+    """Columns of numbers [B, K] in float64, NaN where missing, as features [B, D]: filled in, and where they were."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        super().__init__()
+        columns = encoding.columns
+        order: list[int] = []  # of each feature, its place among all values and then all gaps
+        for k, column in enumerate(columns):
+            order += [k, len(columns) + k] if column.missing else [k]
+        self.register_buffer("fill", torch.tensor([column.fill for column in columns], dtype=torch.float64))
+        self.register_buffer("start", torch.tensor([column.start for column in columns], dtype=torch.float64))
+        self.register_buffer("order", torch.tensor(order))
+
+    def forward(self, x: Tensor) -> Tensor:
+        gaps = x.isnan()
+        values = torch.where(gaps, self.get_buffer("fill"), x) - self.get_buffer("start")
+        return torch.cat([values, gaps.double()], dim=1).index_select(1, self.get_buffer("order"))
+
+    def undone(self, x: Tensor) -> Tensor:
+        """Columns that would become such features; of every other item, those with gaps in training are missing."""
+        order, count = self.get_buffer("order"), len(self.get_buffer("start"))
+        values = x.double()[:, order < count] + self.get_buffer("start")
+        values[::2, order[order >= count] - count] = torch.nan
+        return values
+
+
+class Prepared(nn.Sequential):
+    """What is done in float64 before the method takes features in float32: encoding, then conditioning."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for part in self:
+            x = part(x)
+        return x.float()
+
+    def undone(self, x: Tensor) -> Tensor:
+        """Input that would become such features."""
+        for part in reversed(list(self)):
+            assert isinstance(part, EncodedColumns | Conditioned)
+            x = part.undone(x)
+        return x
 
 
 @dataclass(frozen=True)
@@ -69,7 +111,7 @@ class Entrance:
     mean: Tensor | None = None  # of features, and what they are divided by: examples look like them
     scale: Tensor | None = None
     tokens: int = 0  # how many different ones there are, of texts
-    body: Conditioned | None = None  # takes features in float64, where float32 cannot hold them as they are
+    body: Prepared | None = None  # takes columns in float64, where they are encoded or conditioned
 
     @property
     def dynamic(self) -> dict[int, Any]:
@@ -102,9 +144,7 @@ def graph_of(fitted: Fitted) -> tuple[Graph, Entrance]:
             "graph. Train with another method: 'bce' with head 'linear' is logistic regression too."
         )
     last = None if fitted.calibration is None else Calibrated(fitted.calibration)
-    conditioning, body = conditioning_of(fitted.method.task.items), copy.deepcopy(fitted.body)
-    if conditioning is not None:
-        body = Conditioned(conditioning, fitted.method.task.items.shape[0])
+    body = _preparation(fitted) or copy.deepcopy(fitted.body)
     graph = Graph(copy.deepcopy(fitted.method), body, last).cpu()
     graph.eval()  # for good: it is a copy
     for part in [part for part in graph.modules() if isinstance(part, Forest)]:
@@ -117,14 +157,36 @@ def graph_of(fitted: Fitted) -> tuple[Graph, Entrance]:
     return graph, make(graph, fitted, first.shape)
 
 
+def _preparation(fitted: Fitted) -> Prepared | None:
+    """What comes before the method in float64; None where it takes features as they are."""
+    given = fitted.method.task.items
+    encoding, conditioning = encoding_of(given), conditioning_of(given)
+    if encoding is None and conditioning is None:
+        return None
+    words = [column.name for column in encoding.columns if column.kind == "category"] if encoding else []
+    if words:
+        raise SettingError(
+            f"Columns of categories have no place in a graph that takes numbers: {', '.join(map(repr, words))}. Encode "
+            f"them before training and before the graph: pandas.get_dummies(X, columns={words}, dtype=float)."
+        )
+    parts: list[nn.Module] = [] if encoding is None else [EncodedColumns(encoding)]
+    parts += [] if conditioning is None else [Conditioned(conditioning, given.shape[0])]
+    return Prepared(*parts)
+
+
 def _of_features(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
     first = next((part for part in graph.modules() if isinstance(part, Standardise)), None)
-    body = graph.body if isinstance(graph.body, Conditioned) else None
-    dtype = "float32" if body is None else "float64"
+    body = graph.body if isinstance(graph.body, Prepared) else None
+    encoding, dtype = encoding_of(fitted.method.task.items), "float32" if body is None else "float64"
     words = {
         "input": f"{dtype} [items, features], raw: they are standardised inside",
         "features": fitted.description["features"],
     }
+    if encoding is not None:
+        words["input"] = (
+            f"{dtype} [items, columns], NaN where missing; true is 1, dates are days since 1970-01-01, durations days"
+        )
+        words["features"] = list(encoding.column_names)
     if first is None or first.mean.shape != shape:  # somebody's own network
         return Entrance("features", shape, words, body=body)
     inverse = first.inverse_scale

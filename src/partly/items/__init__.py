@@ -14,19 +14,24 @@ import torch
 from torch import Tensor
 
 from partly.items.arrays import Arrays, features, pictures
-from partly.items.columns import in_order, table_in_order, words_in
+from partly.items.columns import as_frame, in_order, is_frame, is_mixed, table_in_order, words_in
 from partly.items.conditioning import Conditioning
 from partly.items.contract import Absent, Items, Kind, Statistics, absent, as_they_are, is_decoded, is_items, streamed
+from partly.items.encoding import Encoding
 from partly.items.made_features import MadeFeatures, Origin, made_of, origin_of
 from partly.items.mapped_files import map_npy
 from partly.items.picture_files import PictureFiles, Source
 from partly.items.sparse_rows import SparseRows, sparse_features
+from partly.items.table_rows import TableRows, encoded_as, frame_rows, matrix_rows
 from partly.items.text_rows import TextRows, spooled, texts, texts_of
+from partly.labels.names import Names
 
 __all__ = [
+    "NUMBERS_ONLY",
     "Absent",
     "Arrays",
     "Conditioning",
+    "Encoding",
     "Items",
     "Kind",
     "MadeFeatures",
@@ -35,24 +40,33 @@ __all__ = [
     "Source",
     "SparseRows",
     "Statistics",
+    "TableRows",
     "TextRows",
     "absent",
     "are_pictures",
     "are_texts",
+    "as_frame",
     "as_items",
     "as_matrix",
     "as_they_are",
     "as_trained",
     "at_once",
+    "columns_in",
     "conditioned",
     "conditioned_like",
     "conditioning_of",
+    "encoded_like",
+    "encoding_of",
     "features",
+    "frame_rows",
     "in_order",
     "is_decoded",
+    "is_frame",
     "is_items",
+    "is_mixed",
     "made_of",
     "map_npy",
+    "matrix_rows",
     "origin_of",
     "pictures",
     "shown_as",
@@ -68,6 +82,9 @@ __all__ = [
 ]
 
 PIXELS = 1 << 22  # of pictures that are scored at a time
+NUMBERS_ONLY = (
+    "The model was trained on numbers, none of them missing. Give such, or train it on a table like this one."
+)
 BLOCK = 1 << 12  # items standardised at a time, where nobody says otherwise
 
 
@@ -103,13 +120,40 @@ def shown_as(items: Items, other: Items) -> Items:
 
 
 def conditioned(items: Items) -> Items:
-    """These items as a model is trained on them: see `conditioning`."""
+    """These items as a model is trained on them: see `encoding` and `conditioning`."""
+    items = items.fitted() if isinstance(items, TableRows) else items
     return items.conditioned if isinstance(items, Arrays) else items
 
 
 def conditioning_of(items: Items) -> Conditioning | None:
     """The conditioning of the items that a model is trained on, or was; None where they are taken as they are."""
     return getattr(items, "conditioning", None) or None
+
+
+def encoding_of(items: Items) -> Encoding | None:
+    """How the features that a model is trained on, or was, were made of the columns of a table; None where they are
+    numbers."""
+    return getattr(items, "encoding", None)
+
+
+def columns_in(items: Items) -> tuple[Names | None, tuple[int, ...]]:
+    """Names and shape of an item as it is given, before columns of a table are encoded."""
+    if isinstance(items, TableRows):
+        return items.column_names, (items.width,)
+    encoding = encoding_of(items)
+    if encoding is not None:
+        return encoding.column_names if encoding.named else None, (len(encoding.columns),)
+    return items.names, items.shape
+
+
+def encoded_like(items: Items, trained: Items) -> Items:
+    """These items with the columns of a table encoded as those of training were."""
+    encoding = encoding_of(trained)
+    if encoding is not None and isinstance(items, Arrays | TableRows):
+        return encoded_as(items, encoding)
+    if isinstance(items, TableRows):
+        items.refuse(NUMBERS_ONLY)
+    return items
 
 
 def conditioned_like(items: Items, trained: Items) -> Items:
@@ -121,7 +165,7 @@ def conditioned_like(items: Items, trained: Items) -> Items:
 
 def as_trained(items: Items, trained: Items) -> Items:
     """These items as a model takes them that was trained on others. Features that are conditioned already stay so."""
-    items = shown_as(items, trained)
+    items = encoded_like(shown_as(items, trained), trained)
     return items if getattr(items, "conditioning", None) is not None else conditioned_like(items, trained)
 
 

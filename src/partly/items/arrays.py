@@ -16,12 +16,14 @@ from torch import Tensor
 from partly.errors import DataError, listing
 from partly.items.conditioning import UNCONDITIONED, Conditioning, choose_conditioning, warn_of_conditioning
 from partly.items.contract import Index, Kind, Positions, Statistics, narrowed
+from partly.items.encoding import Encoding
 from partly.labels.names import Names
 
 BLOCK = 1 << 22  # numbers worked on at a time: sums are in float64
 MAX_SAMPLE_ITEMS = 1 << 12  # looked at to tell extreme items from others
 LARGEST = 1e37  # so that float32 also holds how far two features are apart, and one over that
 REFUSED = f"are missing (NaN), infinite or too large (beyond {LARGEST:.0e})"
+INFINITE = f"are infinite or too large (beyond {LARGEST:.0e})"
 WAY_OUT = "Fill them in (sklearn.impute) or leave these items out."
 Place = Callable[[int, int], str]
 
@@ -38,6 +40,7 @@ class Arrays:
     file_digest: str | None = None  # where the array is that of a file that carries its own
     where: str = "X"  # what to call them where something is wrong
     conditioning: Conditioning | None = None  # applied before numbers become float32; None: not yet chosen
+    encoding: Encoding | None = None  # how these features were made of the columns of a table
     in_memory: bool = False  # may be copied as a whole, and its digest is that of its numbers in float32
 
     def __len__(self) -> int:
@@ -142,6 +145,8 @@ class Arrays:
         return np.arange(start, start + count) if self.rows is None else self.rows[start : start + count]
 
     def digest(self) -> str:
+        if self.encoding is not None:
+            return hashlib.sha256(f"{self.encoding.digest()}{self._content_digest}".encode()).hexdigest()
         if self.file_digest is None:
             return self._content_digest
         if self.rows is None or np.array_equal(self.rows, np.arange(len(self.array))):
@@ -225,6 +230,14 @@ def usable(x: npt.NDArray[Any]) -> bool:
     return not x.size or (float(x.min()) >= -LARGEST and float(x.max()) <= LARGEST)  # a NaN is both, and neither
 
 
+def refuse_infinite(x: npt.NDArray[Any], where: str, names: Names | None = None, place: Place | None = None) -> None:
+    """Refuse numbers that are infinite or too large; those that are missing may be."""
+    if x.size and not (np.fmin.reduce(x, axis=None) >= -LARGEST and np.fmax.reduce(x, axis=None) <= LARGEST):
+        present = np.where(np.isnan(x), 0.0, x)
+        if not usable(present):
+            _refuse(present, where, names, place, what=INFINITE)
+
+
 def unusable(x: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Which are not."""
     with np.errstate(over="ignore"):
@@ -246,13 +259,14 @@ def _refuse(
     names: Names | None,
     place: Place | None = None,
     items: npt.NDArray[Any] | None = None,
+    what: str = REFUSED,
 ) -> None:
     """items: the positions of these among all."""
     bad = np.argwhere(unusable(x))
     at = range(len(x)) if items is None else items
     place = place or (lambda i, j: f"item {at[i]}, feature {names[j] if names else j}")
     raise DataError(
-        f"{where}: {len(bad)} of {x.size} features {REFUSED}"
+        f"{where}: {len(bad)} of {x.size} features {what}"
         + listing((f"{place(i, j)}: {x[i, j]:g}" for i, j in bad.tolist()), len(bad))
         + f"\n{WAY_OUT}"
     )

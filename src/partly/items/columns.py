@@ -21,14 +21,13 @@ OF_WORDS = "Leave them out, or make numbers of them (pandas.get_dummies, scikit-
 def in_order(items: Items, names: Names | None) -> Items:
     """These items with their features in the order of `names`; as they are where either side has none, since then
     position counts."""
-    if names is None or items.names is None or items.names == names:
-        return items
-    order = _places(names, items.names)
+    if names is None or items.names is None or items.names == names or not isinstance(items, Arrays | SparseRows):
+        return items  # rows of a table are put in order when they are encoded
+    order = places(names, items.names)
     if isinstance(items, SparseRows):
         matrix = items.matrix[:, order]
         matrix.sort_indices()
         return replace(items, matrix=matrix, names=names)
-    assert isinstance(items, Arrays)  # nothing else has names
     return replace(items, array=items.array[:, order], names=names)
 
 
@@ -37,7 +36,7 @@ def table_in_order(table: Any, names: Sequence[str] | None) -> Any:
     there = columns_of(table)
     if names is None or there is None or list(there) == list(names):
         return table
-    order = _places(names, there)
+    order = places(names, there)
     if hasattr(table, "iloc"):
         return table.iloc[:, order]
     return table.select(list(names))
@@ -50,7 +49,7 @@ def columns_of(table: Any) -> Names | None:
     return tuple(words) if len(words) and all(isinstance(word, str) for word in words) else None
 
 
-def _places(names: Sequence[str], there: Sequence[str]) -> Any:
+def places(names: Sequence[str], there: Sequence[str]) -> Any:
     """Where each of these names is among those that are there."""
     at = {name: j for j, name in enumerate(there)}
     missing = [repr(name) for name in names if name not in at]
@@ -65,6 +64,24 @@ def _places(names: Sequence[str], there: Sequence[str]) -> Any:
             + "\nGive all of them, under the same names and in any order, and nothing else."
         )
     return np.array([at[name] for name in names])
+
+
+def as_frame(table: Any) -> Any:
+    """A polars frame or an Arrow table as a pandas frame; anything else as it is."""
+    return table.to_pandas() if columns_of(table) is not None and hasattr(table, "to_pandas") else table
+
+
+def is_frame(table: Any) -> bool:
+    """Tell whether this is a pandas frame."""
+    return hasattr(table, "iloc") and getattr(table, "ndim", 0) == 2
+
+
+def is_mixed(table: Any) -> bool:
+    """Tell whether a pandas frame has columns that are not plain numbers, or missing values."""
+    if not is_frame(table):
+        return False
+    plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in table.dtypes)
+    return not plain or bool(table.isna().any(axis=None))
 
 
 def words_in(table: Any) -> str:

@@ -106,6 +106,7 @@ class Absent:
     count: int
     names: Names | None = None
     origin: Any = None  # `made_features.Origin`, where they were features that a backbone made
+    encoding: Any = None  # `encoding.Encoding`, where they were made of the columns of a table
     conditioning: Any = None  # `conditioning.Conditioning`, where float32 cannot hold them as they are
 
     def __len__(self) -> int:
@@ -136,8 +137,8 @@ def is_items(x: object) -> TypeGuard[Items]:
 
 def absent(items: Items) -> Absent:
     """What a model remembers of its training items."""
-    origin, conditioning = (getattr(items, name, None) for name in ("origin", "conditioning"))
-    return Absent(items.kind, items.shape, len(items), items.names, origin, conditioning)
+    more = {name: getattr(items, name, None) for name in ("origin", "encoding", "conditioning")}
+    return Absent(items.kind, items.shape, len(items), items.names, **more)
 
 
 def positions(index: Index, count: int) -> Positions | slice:

@@ -60,18 +60,42 @@ def batches(store: Store, connection: Connection) -> list[Batch]:
 
 
 def structure(store: Store, connection: Connection) -> History:
-    """Only batches that change the vocabulary or take something back, which is all that an appending writer needs to
-    know, and not a million answers. What is there never changes, so he looks at what has come since he last did."""
+    """Return the batches that decide the vocabulary: those that change it, and those that take back such a one. Writers
+    need no more, whatever a million answers and undos say. Batches never change, so only new ones are looked at."""
     table, undos = store.tables["batches"], store.tables["taken_back"]
     seen, history = store.known_structure or (0, replayed([]))
     last = connection.execute(store.sa.select(store.sa.func.max(table.c.number))).scalar() or 0
     if last > seen:
-        some = store.sa.select(undos.c.batch).where(undos.c.batch > seen)
-        counts = (table.c.changes != "") | table.c.number.in_(some)
-        new = _batches(store, connection, store.sa.select(table).where(table.c.number > seen, counts), seen)
-        history = replayed([*history.batches, *new]) if new else history
+        query = store.sa.select(table).where(table.c.number > seen)
+        changing = set(connection.scalars(query.where(table.c.changes != "").with_only_columns(table.c.number)))
+        known = {one.number for one in history.batches} | changing
+        undoing = set()
+        whole = store.sa.select(undos.c.batch, undos.c.taken).where(undos.c.batch > seen, undos.c.item < 0)
+        for batch, taken in connection.execute(whole.order_by(undos.c.batch)):
+            if taken in known:
+                undoing.add(batch)
+                known.add(batch)
+        if changing or undoing:
+            new = _batches(store, connection, query.where((table.c.changes != "") | table.c.number.in_(undoing)), seen)
+            history = replayed([*history.batches, *new])
         store.known_structure = last, history
     return history
+
+
+def undone(store: Store, connection: Connection, after: int = 0) -> tuple[dict[int, int], set[int]]:
+    """Return by which batch others are taken back, and which are taken back in part; by batches after this number."""
+    undos = store.tables["taken_back"]
+    query = store.sa.select(undos.c.batch, undos.c.taken, undos.c.item).where(undos.c.batch > after)
+    whole: dict[int, int] = {}
+    partly = set()
+    for batch, taken, item in connection.execute(query.order_by(undos.c.batch.desc())):
+        if batch in whole:
+            continue  # it is taken back itself
+        if item < 0:
+            whole.setdefault(taken, batch)
+        else:
+            partly.add(taken)
+    return whole, partly
 
 
 def _batches(store: Store, connection: Connection, query: Any, after: int = 0) -> list[Batch]:

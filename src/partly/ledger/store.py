@@ -225,8 +225,11 @@ def _file(sa: Any, place: Place, create: bool) -> Engine:
     try:
         refuse_link(path)
         if create:
+            new = not os.path.lexists(path)
             with closing(sqlite3.connect(sqlite_uri(path, "rwc"), uri=True)):
                 pass  # the file is there now, and empty
+            if new:
+                os.chmod(path, 0o600)  # SQLite gives its journals the same mode
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise OSError("it is no plain file")
     except (OSError, ValueError, sqlite3.Error) as error:

@@ -3,7 +3,7 @@
 The method `per-label` and the face `partly.PerLabel` are both made of these parts.
 """
 
-from partly.one_label.archive import TRUSTED, pack, unpack, untrusted
+from partly.one_label.archive import UntrustedTypes, pack, unpack, untrusted
 from partly.one_label.binary import Binary, Take, fit_label, log_odds
 from partly.one_label.entries import RULES, Entries, columns, entries_of
 from partly.one_label.given import Told, check_parameters, count_of, numbers_wanted
@@ -11,12 +11,12 @@ from partly.one_label.shelf import Shelf
 
 __all__ = [
     "RULES",
-    "TRUSTED",
     "Binary",
     "Entries",
     "Shelf",
     "Take",
     "Told",
+    "UntrustedTypes",
     "check_parameters",
     "columns",
     "count_of",

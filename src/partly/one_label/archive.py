@@ -16,34 +16,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from partly.errors import CheckpointError
+from partly.one_label.safety import INTERNAL, check_archive, disarm
 
 LARGE = 1 << 16  # bytes from which on an archive is compressed: forests are mostly JSON and shrink to a fraction
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive knows
-
-# What scikit-learn's own classifiers consist of, beyond what skops trusts by itself. None of them runs code that the
-# file brings. But scikit-learn does not check what trees point at: one that was forged can crash the process.
-TRUSTED = (
-    "sklearn.calibration._CalibratedClassifier",
-    "sklearn.calibration._SigmoidCalibration",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
-    "sklearn.gaussian_process.kernels.ConstantKernel",
-    "sklearn.gaussian_process.kernels.Product",
-    "sklearn.gaussian_process.kernels.RBF",
-    "sklearn.gaussian_process.kernels.Sum",
-    "sklearn.gaussian_process.kernels.WhiteKernel",
-    "sklearn.metrics._dist_metrics.EuclideanDistance64",
-    "sklearn.metrics._scorer._PassthroughScorer",
-    "sklearn.model_selection._split.KFold",
-    "sklearn.model_selection._split.StratifiedKFold",
-    "sklearn.neighbors._ball_tree.BallTree",
-    "sklearn.neighbors._kd_tree.KDTree",
-    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
-    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
-    "sklearn.tree._tree.Tree",
-    "sklearn.utils._metadata_requests.MetadataRequest",
-    "sklearn.utils._metadata_requests.MethodMetadataRequest",
-)
 
 
 def pack(thing: Any) -> bytes:
@@ -65,30 +41,41 @@ def pack(thing: Any) -> bytes:
     return buffer.getvalue()
 
 
+class UntrustedTypes(CheckpointError):
+    """Raised when an archive holds types that nobody has said to trust."""
+
+
 def unpack(content: bytes, where: str, trusted: Iterable[str] = (), way_out: str = "") -> Any:
-    """What `pack` made bytes of. `where` and `way_out` (with {} for the types) are for the
+    """What `pack` made bytes of, without caches. `where` and `way_out` (with {} for the types) are for the
     error where it holds types that nobody trusts."""
     import skops.io
-    from skops.io.exceptions import UntrustedTypesFoundException
 
-    try:
-        return skops.io.loads(content, trusted=[*TRUSTED, *trusted])
-    except UntrustedTypesFoundException:
-        strange = untrusted(content, trusted)
-        raise CheckpointError(
+    trusted = list(trusted)
+    strange = untrusted(content, trusted, where)
+    if strange:
+        raise UntrustedTypes(
             f"{where}: holds types that are not trusted: {', '.join(strange)}. Such types can run code when they are "
             f"loaded, so nothing was.{way_out.format(strange)}"
-        ) from None
+        )
+    try:
+        made = skops.io.loads(content, trusted=[*INTERNAL, *trusted])
     except Exception as error:  # whatever a damaged archive makes of itself
         raise CheckpointError(f"{where}: not an estimator that was saved ({error}). Restore it from a copy.") from error
+    disarm(made, where)
+    return made
 
 
-def untrusted(content: bytes, trusted: Iterable[str] = ()) -> list[str]:
-    """Types in an archive that are neither scikit-learn's own nor named in `trusted`."""
+def untrusted(content: bytes, trusted: Iterable[str] = (), where: str = "the estimator") -> list[str]:
+    """Types in an archive that are neither on our list and that of skops, nor named in `trusted`."""
     import skops.io
 
-    allowed = {*TRUSTED, *trusted}
-    return [name for name in skops.io.get_untrusted_types(data=content) if name not in allowed]
+    allowed = {*INTERNAL, *trusted}
+    strange = check_archive(content, where, trusted)
+    try:
+        more = [name for name in skops.io.get_untrusted_types(data=content) if name not in allowed]
+    except Exception as error:
+        raise CheckpointError(f"{where}: not an estimator that was saved ({error}). Restore it from a copy.") from error
+    return sorted({*strange, *more})
 
 
 def _numbered(part: Any, ids: dict[int, int], names: dict[str, str], there: dict[str, bytes]) -> Any:

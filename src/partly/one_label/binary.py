@@ -11,9 +11,10 @@ import numpy.typing as npt
 from scipy.special import expit, logit
 
 from partly.clock import seed_for
-from partly.errors import DataError, SettingError
+from partly.errors import CheckpointError, DataError, SettingError
 from partly.one_label.archive import pack, unpack
 from partly.one_label.entries import Entries, Positions
+from partly.one_label.safety import check_classifier
 
 Floats = npt.NDArray[np.float64]
 Take = Callable[[Positions], Any]  # the items in these rows, as an estimator takes them
@@ -47,9 +48,20 @@ class Binary:
         return pack({"constant": self.constant, "estimators": list(self.estimators)})
 
     @classmethod
-    def unpacked(cls, content: bytes, where: str, trusted: Iterable[str] = (), way_out: str = "") -> Binary:
+    def unpacked(
+        cls, content: bytes, where: str, trusted: Iterable[str] = (), way_out: str = "", width: int | None = None
+    ) -> Binary:
+        """What `packed` gave, from a file of anybody's making; `width`: how many features an item has, where known."""
         made = unpack(content, where, trusted, way_out)
-        return cls(made["constant"], tuple(made["estimators"]))
+        whole = isinstance(made, dict) and set(made) == {"constant", "estimators"}
+        if not whole or not isinstance(made["estimators"], list):
+            raise CheckpointError(f"{where}: not a label that was saved. Restore it from a copy.")
+        constant, estimators = made["constant"], tuple(made["estimators"])
+        if not estimators and not (isinstance(constant, float) and 0 <= constant <= 1):
+            raise CheckpointError(f"{where}: neither a classifier nor a probability. Restore it from a copy.")
+        for estimator in estimators:
+            check_classifier(estimator, width, where)
+        return cls(constant, estimators)
 
 
 def fit_label(estimator: Any, take: Take, entries: Entries, bags: int, seed: int, where: str) -> Binary:

@@ -16,11 +16,11 @@ _OPEN: Any = WeakTensorKeyDictionary()
 
 class Shelf(nn.Module):
     """A place for each label, empty at first. How many bytes lie there is known only when they come, so loading takes
-    the sizes that it is given."""
+    the sizes that it is given. What is loaded is checked at once: it may come from anybody."""
 
-    def __init__(self, labels: int) -> None:
+    def __init__(self, labels: int, width: int) -> None:
         super().__init__()
-        self.labels = labels
+        self.labels, self.width = labels, width
         for label in range(labels):
             self.register_buffer(str(label), torch.empty(0, dtype=torch.uint8))
 
@@ -36,7 +36,8 @@ class Shelf(nn.Module):
         if not len(content):
             return Binary(0.5)
         if content not in _OPEN:
-            _OPEN[content] = Binary.unpacked(content.cpu().numpy().tobytes(), f"label {label}")
+            packed = content.cpu().numpy().tobytes()
+            _OPEN[content] = Binary.unpacked(packed, f"label {label}", width=self.width)
         found: Binary = _OPEN[content]
         return found
 
@@ -46,3 +47,5 @@ class Shelf(nn.Module):
             if isinstance(given, Tensor) and given.ndim == 1:
                 setattr(self, name, torch.empty(len(given), dtype=torch.uint8, device=held.device))
         super()._load_from_state_dict(state_dict, prefix, *more)
+        for label in range(self.labels):
+            self.get(label)

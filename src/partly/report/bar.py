@@ -10,15 +10,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from partly.clock import Clock
+from partly.processes.progress import room_for_bar, visible
 
 Watch = Callable[[Clock, dict[str, float]], None]
 
 
 @contextmanager
 def watcher(method: str, head: str, epochs: int, wanted: bool = True) -> Iterator[Watch | None]:
-    """Yield a callback for `run.fit(watch=...)` that draws a progress bar; None where there is no terminal for it."""
-    console = Console(stderr=True)
-    if not wanted or not console.is_terminal:
+    """Something to give to `run.fit(watch=...)`; None where nobody wants to see it."""
+    if not wanted or not visible():
         yield None
         return
     columns = (
@@ -28,13 +28,12 @@ def watcher(method: str, head: str, epochs: int, wanted: bool = True) -> Iterato
         TextColumn("epoch {task.fields[epoch]}/{task.total:.0f}{task.fields[loss]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with room_for_bar(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(f"{method}, {head}", total=epochs, epoch=1, loss="")
 
         def watch(clock: Clock, logs: dict[str, float]) -> None:
-            done = clock.progress * clock.epochs
-            loss = logs.get("loss", math.nan)
-            told = f"  loss {loss:.4f}" if math.isfinite(loss) else ""
-            bar.update(task, completed=done, epoch=min(clock.epoch + 1, epochs), loss=told)
+            done, loss = clock.progress * clock.epochs, logs.get("loss", math.nan)
+            words = f"  loss {loss:.4f}" if math.isfinite(loss) else ""
+            bar.update(task, completed=done, epoch=clock.epoch + 1, loss=words)
 
         yield watch

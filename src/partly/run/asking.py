@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from partly import auto, calling
-from partly.errors import LabelError
-from partly.items import Items, conditioned, conditioned_like
+from partly.errors import LabelError, SettingError
+from partly.items import Items, TableRows, conditioned, conditioned_like, encoding_of
 from partly.labels import Hierarchy, Labels
 from partly.labels.hierarchy import as_hierarchy
 from partly.labels.weights import Weights
@@ -42,6 +42,7 @@ class Asked:
     device: str = "auto"
     run_dir: str | Path | None = None
     progress: bool = True
+    encode: bool = True
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
@@ -64,9 +65,15 @@ class Asked:
         """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
         return made_once(x, auto.backbone(self.recipe, x), device_of(self.device))
 
+    def encoded(self, x: Items) -> Items:
+        """Features, encoded where they are rows of a table and that is wanted; see `items.encoding`."""
+        if isinstance(x, TableRows) and not self.encode:
+            x.refuse()
+        return conditioned(x)
+
     def complete(self, x: Items, labels: Labels) -> tuple[Items, Labels, Recipe, str]:
         """What would be trained on, and how: a recipe with nothing left open, and why it is that method."""
-        x, labels = self.first_stage(x), self.deduced(labels)
+        x, labels = self.encoded(self.first_stage(x)), self.deduced(labels)
         if not labels.known_per_item().any():
             raise LabelError(
                 f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from."
@@ -77,7 +84,7 @@ class Asked:
         calling.check(self.calibrate, self.thresholds)
         if self._parts is not None:
             check_folds(self._parts, *labels.shape)
-        return conditioned(recipe.shown(x)), labels, recipe, reason
+        return recipe.shown(x), labels, recipe, reason
 
     def train(
         self,
@@ -92,12 +99,17 @@ class Asked:
     ) -> Fitted:
         """Train on what `complete` has given. start_from, heirs: see `Classifier.fit`."""
         folder = None if self.run_dir is None else Path(self.run_dir)
-        with watcher(recipe.method, recipe.head, recipe.epochs, self.progress and launched().first) as watch:
+        with watcher(recipe.method, recipe.head, recipe.epochs, self.progress) as watch:
             how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
             how |= {"weights": weights}
             start = None
             if start_from is not None:
                 before = load(Path(start_from))
+                if encoding_of(x) != encoding_of(before.method.task.items):
+                    raise SettingError(
+                        f"start_from: {start_from} encodes the columns of its table otherwise than these items. "
+                        "Encode them before (pandas.get_dummies), in both cases alike, or train anew."
+                    )
                 x = conditioned_like(x, before.method.task.items)  # its first layer comes along
                 sources = sources_of(labels.names, before.names, heirs, self.hierarchy)
                 start = warm_start(before, recipe, x, labels, sources)

@@ -20,7 +20,19 @@ from partly.calling.sigmoid import sigmoid
 from partly.checkpoint import IDS
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError
-from partly.items import Absent, Conditioning, Items, Origin, as_trained, conditioned, in_order, origin_of, shown_as
+from partly.items import (
+    Absent,
+    Conditioning,
+    Encoding,
+    Items,
+    Origin,
+    as_trained,
+    conditioned,
+    encoded_like,
+    in_order,
+    origin_of,
+    shown_as,
+)
 from partly.labels import Labels, scored
 from partly.labels.weights import Weights
 from partly.method import Method
@@ -115,6 +127,7 @@ class Fitted:
         origin, items = origin_of(self.method.task.items), self.shown(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
             return Featured(items, self.body, origin, self.method.task.items.shape[0])
+        items = encoded_like(items, self.method.task.items)
         items = in_order(items, self.method.task.items.names)
         self._check_items(items)
         return as_trained(items, self.method.task.items)
@@ -302,7 +315,8 @@ def load(folder: Path, **given: Part) -> Fitted:
         names = None if description["features"] is None else tuple(description["features"])
         origin = Origin.read(data["made_of"]) if "made_of" in data else None
         conditioning = Conditioning.from_json(data["conditioning"]) if "conditioning" in data else None
-        absent = Absent(data["kind"], tuple(shape), count, names, origin, conditioning)
+        encoding = Encoding.from_json(data["encoding"]) if "encoding" in data else None
+        absent = Absent(data["kind"], tuple(shape), count, names, origin, encoding, conditioning)
         labels = tuple(description["labels"])
         method = recipe.build(absent, len(labels), names=labels)
         try:

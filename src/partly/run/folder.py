@@ -25,7 +25,7 @@ from partly import checkpoint, files, methods
 from partly.calling import Calibration
 from partly.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
 from partly.errors import CheckpointError, listing
-from partly.items import Items, conditioning_of, origin_of
+from partly.items import Items, conditioning_of, encoding_of, origin_of
 from partly.labels import Labels
 from partly.labels.weights import Weights
 from partly.networks.own_parts import OWN, source_digest
@@ -68,7 +68,7 @@ def describe(
             "known": known,
             **({} if weights is None else {"weights_sha256": digest(torch.tensor(weights))}),
             **_made_of(items),
-            **_conditioned(items),
+            **_prepared(items),
             "known_by_label": {"yes": yes.tolist(), "no": no.tolist()},
         },
         "validation": held_out,
@@ -82,10 +82,11 @@ def _made_of(items: Items) -> dict[str, Any]:
     return {} if origin is None else {"made_of": asdict(origin)}
 
 
-def _conditioned(items: Items) -> dict[str, Any]:
-    """How features are brought into the range of float32, where they have to be."""
-    conditioning = conditioning_of(items)
-    return {} if conditioning is None else {"conditioning": conditioning.to_json()}
+def _prepared(items: Items) -> dict[str, Any]:
+    """How columns of a table become numbers, and numbers come into the range of float32, where they have to."""
+    conditioning, encoding = conditioning_of(items), encoding_of(items)
+    found: dict[str, Any] = {} if conditioning is None else {"conditioning": conditioning.to_json()}
+    return found | ({} if encoding is None else {"encoding": encoding.to_json()})
 
 
 def _to_be_given(recipe: Recipe) -> dict[str, Any]:

@@ -70,6 +70,14 @@ def read_labels_description(folder: Path) -> dict[str, Any]:
     return description
 
 
+def width_of(description: dict[str, Any]) -> int | None:
+    """How many numbers an estimator of such a run takes, where that is known: scores of other labels come beside."""
+    recipe = description["recipe"]
+    width: int | None = recipe["features_in"]
+    beside = len(description["labels"]) - 1 if recipe["scores_sha256"] is not None else 0
+    return None if width is None else width + beside
+
+
 def write_label(folder: Path, number: int, name: str, content: bytes) -> None:
     path = label_file(folder, number)
     write_whole(path, content)

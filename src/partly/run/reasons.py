@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from partly import items as things
 from partly.errors import SettingError, within
-from partly.items import Items, SparseRows
+from partly.items import Items, SparseRows, as_matrix, encoding_of
 from partly.labels import Labels
 from partly.pool import Pool
 from partly.run.fitting import Fitted
@@ -47,7 +48,8 @@ def reasons(fitted: Fitted, items: Items, labels: Labels, item: int, label: int,
     found["given"] = SAID.get(int(labels.rows(np.array([item]))[0, label]), "unknown")
     if items.kind == "features":
         seen = fitted.seen(items)
-        values = items.take(slice(item, item + 1))[0].tolist()  # as they were given
+        row = as_matrix(seen[np.array([item])])  # as they were given
+        values = (row if isinstance(row, np.ndarray) else row.toarray())[0].tolist()
         found["features"] = _features(fitted, seen, values, item, label, logit, most)
         found["neighbours"] = _neighbours(seen, labels, item, label, most)
     if own is not None:
@@ -84,7 +86,7 @@ def _features(
 
 def _as_seen(x: Tensor, items: Items) -> Items:
     """Rows of features as items that need no further conditioning."""
-    return things.features(x.numpy(), "X", items.names).conditioned_as(None)
+    return replace(things.features(x.numpy(), "X", items.names).conditioned_as(None), encoding=encoding_of(items))
 
 
 def _usual(items: Items) -> Tensor:

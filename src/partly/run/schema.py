@@ -13,6 +13,7 @@ from typing import Any, get_args
 from partly.errors import PartlyError
 from partly.items import Kind
 from partly.items.conditioning import is_conditioning
+from partly.items.encoding import is_encoding
 from partly.labels.names import checked_names
 
 MOST = 1 << 31  # of anything that is counted
@@ -61,6 +62,17 @@ ALIKE: dict[str, Any] = {  # of every kind of run
     },
     "validation": Is("null, or a table", lambda value: value is None or isinstance(value, dict)),
 }
+COUNT = Is("null, or a whole number", lambda value: value is None or (type(value) is int and 0 <= value < MOST))
+NUMBER = Is("null, or a number", lambda value: value is None or (type(value) in (int, float) and 0 <= value < MOST))
+PER_LABEL: dict[str, Any] = {  # of an estimator per label, what it was fitted with
+    "estimator_sha256": DIGEST,
+    "unknown": TEXT,
+    "weight_unknown": NUMBER,
+    "bags": COUNT,
+    "seed": Is("a whole number", lambda value: type(value) is int),
+    "features_in": COUNT,
+    "scores_sha256": Is("null, or a SHA-256", lambda value: value is None or DIGEST.fits(value)),
+}
 MADE_OF: dict[str, Any] = {
     "kind": Is(f"one of {', '.join(get_args(Kind))}", lambda value: value in get_args(Kind)),
     "shape": Is("sizes of an item", _sizes),
@@ -74,8 +86,10 @@ MADE_OF: dict[str, Any] = {
 def problems(description: dict[str, Any]) -> list[str]:
     """What run.json says that cannot be, each with its place."""
     found = list(_differs(description, ALIKE, ""))
-    if found or "kind" in description:  # of an estimator per label, items may be anything that it takes
+    if found:
         return found
+    if "kind" in description:  # of an estimator per label, items may be anything that it takes
+        return list(_differs(description["recipe"], PER_LABEL, "recipe."))
     data = description["data"]
     if data["kind"] not in DIMENSIONS:
         return [f"data.kind = {data['kind']!r:.80} should be one of {', '.join(DIMENSIONS)}"]
@@ -86,6 +100,8 @@ def problems(description: dict[str, Any]) -> list[str]:
         found.append(f"features: {len(names)} names for {data['shape'][-1]} features")
     if "conditioning" in data and not is_conditioning(data["conditioning"], data["shape"][-1]):
         found.append("data.conditioning should be [feature, shift, factor, limit] for each of some features")
+    if "encoding" in data and not is_encoding(data["encoding"], data["shape"][-1]):
+        found.append("data.encoding should say how the columns of a table become these features")
     return found + list(_differs(data["made_of"], MADE_OF, "data.made_of.") if "made_of" in data else ())
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from partly import checkpoint, files
 from partly.checkpoint import IDS
 from partly.errors import CheckpointError, PartlyError, listing
+from partly.one_label import Binary, UntrustedTypes, unpack
 from partly.run import label_files
 from partly.run.fitting import load
 from partly.run.folder import SCORES, read_beliefs, read_description, read_out_of_fold
@@ -35,8 +36,9 @@ def verify(folder: Path) -> list[str]:
     description = read_description(folder)
     whole.append("run.json")
     if description.get("kind") == label_files.KIND:
+        look("the estimator", partial(_estimator, folder, description))
         for number, name in enumerate(description["labels"]):
-            look(f"label {name!r}", partial(_label, folder, number))
+            look(f"label {name!r}", partial(_label, folder, number, description))
     else:
         for path in checkpoint.records(folder):
             look(path.stem, partial(checkpoint.check, path))
@@ -55,6 +57,23 @@ def _model(folder: Path) -> str:
     return f"{fitted.recipe.method}, {len(fitted.names)} labels"
 
 
-def _label(folder: Path, number: int) -> None:
-    if label_files.read_label(folder, number) is None:
-        raise CheckpointError(f"{label_files.label_file(folder, number)}: is not there; fit again to go on.")
+def _estimator(folder: Path, description: dict[str, Any]) -> str | None:
+    path = folder / label_files.ESTIMATOR
+    content = label_files.read_whole(path, description["recipe"]["estimator_sha256"])
+    return _opened(lambda: unpack(content, str(path)))
+
+
+def _label(folder: Path, number: int, description: dict[str, Any]) -> str | None:
+    content, path = label_files.read_label(folder, number), label_files.label_file(folder, number)
+    if content is None:
+        raise CheckpointError(f"{path}: is not there; fit again to go on.")
+    return _opened(lambda: Binary.unpacked(content, str(path), width=label_files.width_of(description)))
+
+
+def _opened(read: Callable[[], Any]) -> str | None:
+    """Its bytes are whole. Types that the caller has yet to trust are not opened, and named."""
+    try:
+        read()
+    except UntrustedTypes as error:
+        return f"not opened ({error})"
+    return None

@@ -58,6 +58,11 @@ for (const button of document.querySelectorAll("button[data-act]")) {
     } catch (wrong) { told.textContent = wrong.message; }
   });
 }
+for (const button of document.querySelectorAll("button[data-link]")) {
+  button.addEventListener("click", async () => {
+    try { await call("/api/revoke", { link: button.dataset.link }); location.reload(); } catch (wrong) { find("#revoked").textContent = wrong.message; }
+  });
+}
 const taken = find("#import");
 if (taken) {
   onSubmit(taken, async (given) => {

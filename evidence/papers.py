@@ -1,4 +1,4 @@
-"""The figures that papers report, as data: to print a paper's value beside ours.
+"""The figures that papers report, as data, and how they are printed beside ours.
 
 They are facts read from the tables of the papers, in the papers' own words and units (per cent, but for P@k).
 """
@@ -9,9 +9,12 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from partly import methods
+from partly.active import queries
+from partly.comparison.blocks import Row
+from partly.comparison.lines import Line
 
 CITATIONS = {
     "Durand et al. 2019": "T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with "
@@ -34,6 +37,8 @@ SCENARIOS |= {f"{left}% labels left": f"positives:{left / 100:g}" for left in (2
 SCENARIOS |= {f"{known}% partial labels; 4 seeds": f"uniform:{known / 100:g}" for known in range(10, 100, 10)}
 SCENARIOS |= {"10% labels; ResNet-101 WELDON": "uniform:0.1"}
 SCENARIOS |= {f"log2(M/(M+N))={power}": f"coarse-only:{2.0**power}" for power in range(-10, -5)}
+CITED = "Papers report these for the same pictures and labels hidden in the same way, but other networks and training: "
+LEARNER = "refine"  # the method with which Hsieh et al. ask questions
 METRICS = ("mAP", "MAP", "P@1", "P@3", "P@5")
 
 
@@ -59,7 +64,7 @@ class Figure:
 @cache
 def figures() -> tuple[Figure, ...]:
     """All of them, paper by paper in the order of the tables."""
-    text = resources.files("partly.comparison").joinpath("papers.csv").read_text("utf-8")
+    text = (Path(__file__).parent / "papers.csv").read_text("utf-8")
     _, *rows = csv.reader(text.splitlines())
     return tuple(
         Figure(paper, table, dataset, setting, method, metric, float(value), float(std) if std else None)
@@ -100,3 +105,31 @@ def beside(data: str, scenario: str, method: str) -> Iterator[Figure]:
         here = DATA.get(one.dataset), SCENARIOS.get(one.setting)
         if one.method in names and one.metric in METRICS and here == (data.partition(":")[0], scenario):
             yield one
+
+
+def column(row: Row) -> str:
+    """Return what papers report for the method of a row, by table; a value without a metric is a mAP."""
+    first = row.lines[0]
+    if (row.kind != "full" and row.name != first["method"]) or first["validation"] != "complete":
+        return ""
+    tables: dict[tuple[str, str], list[str]] = {}
+    for figure in beside(first["data"], first["scenario"], first["method"]):
+        metric = "" if figure.metric in ("mAP", "MAP") else f"{figure.metric} "
+        tables.setdefault((figure.paper, figure.table), []).append(f"{metric}{figure.share:.3f}")
+    return "; ".join(f"{', '.join(values)} ({paper}, {table})" for (paper, table), values in tables.items())
+
+
+def areas(line: Line, score: str) -> dict[str, str]:
+    """Return the area that a paper reports for a query, on the same images and with the same method."""
+    names = getattr(queries.find(line["asks"]["query"]).module, "IN_PAPERS", ())
+    for figure in find(metric=f"AUC-{score}") if line["method"] == LEARNER else []:
+        if DATA.get(figure.dataset) == line["data"].partition(":")[0] and figure.method in names:
+            return {f"{figure.paper}, {figure.table}": f"{figure.share:.3f}"}
+    return {}
+
+
+def citations(page: str) -> str:
+    """Return a paragraph that cites the papers whose values stand on a page; nothing where there are none."""
+    named = {name for name in CITATIONS if f"({name}, " in page or f", {name}, " in page}
+    cited = [f"{name}: {CITATIONS[name]}" for name in sorted(named)]
+    return f"\n{CITED}{' '.join(cited)}\n" if cited else ""
