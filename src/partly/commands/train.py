@@ -6,7 +6,6 @@ is scored on them and chooses the number of epochs; then the final one on all it
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,12 +23,23 @@ from partly.data import Dataset, Meaning, held_out, ledger_db
 from partly.errors import CheckpointError, SettingError
 from partly.items import Items, as_trained, origin_of
 from partly.labels import Labels
+from partly.networks.backbones import weights_of
 from partly.optimising import schedules
 from partly.processes import threads
 from partly.processes.group import here
 from partly.report import page
 from partly.report.words import LOW, learned_from_yes
-from partly.run import Asked, Fitted, Recipe, available, backbones_of, entry_memory, read_description, write_measured
+from partly.run import (
+    Asked,
+    Fitted,
+    Recipe,
+    available,
+    backbones_of,
+    entry_memory,
+    read_description,
+    words_of,
+    write_measured,
+)
 from partly.training import Validation
 
 HOLD_OUT = 0.2
@@ -92,7 +102,7 @@ def train(
         opened = replace(opened, items=asked.first_stage(opened.items))
     origin = origin_of(opened.items)
     if origin is not None:
-        say(f"{'Features':<12}made once by {origin.backbone}")
+        say(words_of(origin))
     if hold_out is None:
         settled = opened.test is not None and asked.complete(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
@@ -100,12 +110,7 @@ def train(
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
     if len(hold):
         say(train_summary.held_out_line(len(hold), len(opened.labels), opened.test is not None))
-    start = None
-    if start_from is not None:
-        from_ledger = labels is not None and ledger_db.recognises(labels)
-        heirs = ledger_db.heirs(labels, read_description(start_from)["labels"]) if labels and from_ledger else None
-        start = {"start_from": start_from, "heirs": heirs}
-    scored, final = _trained(asked, opened, fit, hold, refit, start or {}, tell)
+    scored, final = _trained(asked, opened, fit, hold, refit, _start(start_from, labels), tell)
     if not here().first:
         return {}
     remember(run, data, labels, meaning, scenario, parameters["seed"])
@@ -118,12 +123,29 @@ def train(
     if evidence and not backbones_of(scored):
         say("No evidence is shown: the backbone makes no map of where in a picture something is.")
         evidence = False
-    on_test = opened.test is not None
+    title = f"{data}: {method}"
+    return _reported(title, run, opened, fit, hold, scored, final, evidence, unlisted, tell)
+
+
+def _reported(
+    title: str,
+    run: Path,
+    opened: Dataset,
+    fit: Index,
+    hold: Index,
+    scored: Fitted,
+    final: Fitted,
+    evidence: bool,
+    note: str,
+    tell: Telling,
+) -> Scores:
+    """Write the report and the scores, and print them: of the final model on a test part, else of the scored one."""
+    method, twice, on_test = scored.recipe.method, final is not scored, opened.test is not None
     learned = np.arange(len(opened.labels)) if on_test and twice else fit
     models = {method: final if on_test else scored}
-    made = report(f"{data}: {method}", models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
+    made = report(title, models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
     refitted = train_summary.refit_sentence(len(opened.labels), on_test) if twice else ""
-    made = replace(made, note=" ".join(filter(None, [unlisted, refitted])))
+    made = replace(made, note=" ".join(filter(None, [note, refitted])))
     page.write(made, run / "report.html")
     write_measured(run, measured(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
     for line in train_summary.score_lines(made, opened, hold, scored):
@@ -135,6 +157,16 @@ def train(
     return scores(made)
 
 
+def _start(start_from: Path | None, labels: Path | None) -> dict[str, Any]:
+    """Return what training starts from, with the labels of a ledger whose weights new ones take over."""
+    if start_from is None:
+        return {}
+    heirs = None
+    if labels is not None and ledger_db.recognises(labels):
+        heirs = ledger_db.heirs(labels, read_description(start_from)["labels"])
+    return {"start_from": start_from, "heirs": heirs}
+
+
 def _trained(
     asked: Asked, opened: Dataset, fit: Index, hold: Index, refit: bool, start: dict[str, Any], tell: Telling
 ) -> tuple[Fitted, Fitted]:
@@ -143,6 +175,9 @@ def _trained(
     validation = None
     if len(hold):
         validation = Validation(as_trained(opened.items[hold], items), asked.deduced(opened.labels[hold]))
+    if recipe.backbone is not None:
+        weights = weights_of(recipe.backbone, recipe.backbone_settings)
+        tell.say(f"Network: backbone {recipe.backbone}, {weights}, trained together with the head.")
     tell.detail(_needed(recipe, items, known, validation))
     tell.detail(_threads(opened, fit))
     if refit and validation is not None and schedules.needs_validation(recipe.schedule):
@@ -171,10 +206,9 @@ def _origin_of_scores(scored: Fitted, before_refit: bool) -> dict[str, Any]:
 
 def _threads(opened: Dataset, fit: npt.NDArray[np.int64]) -> str:
     """Choose how many there are, where nobody has, and say so."""
-    shape = opened.items.shape if opened.items.kind == "features" else (math.inf,)  # a backbone has never little to do
-    count, why = threads.choose(len(fit) * shape[0] * opened.labels.shape[1])
+    count, why = threads.choose(threads.size_of(opened.items[fit], opened.labels))
     if count:
-        torch.set_num_threads(count)
+        threads.set_threads(count)
     return f"Computes with {torch.get_num_threads()} thread(s): {why}."
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from partly.errors import DataError, SettingError, did_you_mean
 from partly.ledger.folding import RANKS, Entries, Ints, Statements, consequences, fold
 from partly.ledger.history import Batch, History, Taken, batch_of, replayed
-from partly.ledger.store import BLOBS, Store, digest_of
+from partly.ledger.store import BLOBS, PART, Store, digest_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -149,9 +149,11 @@ def pieces(store: Store, connection: Connection, last: int, low: int, high: int,
 
 
 def _joined(store: Store, some: Sequence[Any]) -> Rows:
-    """Rows of the table as one piece of each column."""
+    """Rows of the table as one piece of each column, which somebody else may have written."""
     sizes = []
     for row in some:
+        if not all(isinstance(getattr(row, name), bytes | memoryview) for name in (*BLOBS, "digest")):
+            raise DataError(f"{store.place.shown}: damaged, batch {row.batch} holds no numbers. Restore a copy.")
         blobs = [bytes(getattr(row, name)) for name in BLOBS]
         count = len(blobs[2])
         whole = len(blobs[0]) == len(blobs[1]) == 4 * count and len(blobs[3]) in (0, 4 * count)
@@ -161,6 +163,12 @@ def _joined(store: Store, some: Sequence[Any]) -> Rows:
             )
         sizes.append(count)
     item, label, z = (np.frombuffer(b"".join(getattr(row, name) for row in some), TYPES[name]) for name in BLOBS[:3])
+    low, high = (np.repeat([getattr(row, name) for row in some], sizes) for name in ("first_item", "last_item"))
+    if not (((z >= -1) & (z <= 1)).all() and (label >= -1).all() and ((item >= low) & (item <= high)).all()):
+        raise DataError(
+            f"{store.place.shown}: damaged, statements of batches {some[0].batch} to {some[-1].batch} cannot be. "
+            "Restore a copy."
+        )
     unsaid = np.float32("nan")
     sure = [
         np.frombuffer(row.confidences, "<f4") if row.confidences else np.full(count, unsaid)
@@ -220,9 +228,15 @@ def folded(
 
 def _blocks(store: Store, connection: Connection, history: History) -> list[tuple[int, int]]:
     """Ranges of items about which as many statements were made as can be folded at a time."""
-    table = store.tables["items"]
-    end = (connection.execute(store.sa.select(store.sa.func.max(table.c.number))).scalar() or 0) + 1
-    passes = max(1, -(-sum(one.count for one in history.batches) // BLOCK))
+    table, parts, sa = store.tables["items"], store.tables["statements"], store.sa
+    first, last, count = connection.execute(
+        sa.select(sa.func.min(table.c.number), sa.func.max(table.c.number), sa.func.count())
+    ).one()
+    told, rows = connection.execute(sa.select(sa.func.max(parts.c.last_item), sa.func.count())).one()
+    if (count and (first, last) != (0, count - 1)) or (told is not None and told >= count):
+        raise DataError(f"{store.place.shown}: damaged, items are missing or have other numbers. Restore a copy.")
+    end = max(1, count)
+    passes = max(1, -(-min(sum(one.count for one in history.batches), rows * PART) // BLOCK))
     step = -(-end // min(passes, end))
     return [(low, min(low + step, end)) for low in range(0, end, step)]
 
@@ -236,8 +250,8 @@ def item_names(store: Store, connection: Connection) -> dict[int, str]:
 def _names(store: Store, connection: Connection, numbers: Ints) -> tuple[str, ...]:
     known = item_names(store, connection)
     lost = [number for number in numbers.tolist() if number not in known]
-    if lost:
-        raise DataError(f"{store.place.shown}: damaged, {len(lost)} items have no name. Restore a copy.")
+    if lost or not set(map(type, known.values())) <= {str}:
+        raise DataError(f"{store.place.shown}: damaged, {len(lost) or 'some'} items have no name. Restore a copy.")
     return tuple(known[number] for number in numbers.tolist())
 
 
