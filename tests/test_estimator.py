@@ -27,11 +27,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from partly import Classifier, Labels, PartlyError, metrics
+from partly import Classifier, Labels, PartlyError, metrics, run
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, Stopped
 from partly.items import as_items
-from partly.run import asking, entry_memory
+from partly.run import asking
 from scikit_learn_checks import EXPECTED_FAILURES, SHAPE
 
 Floats = npt.NDArray[np.float64]
@@ -673,15 +673,15 @@ def test_ctrl_c_saves_and_fitting_again_goes_on(tmp_path: Path, monkeypatch: pyt
     assert resumed.history_ == straight.history_
 
 
-def test_what_a_method_keeps_for_each_entry_is_known_before_the_start() -> None:
+def test_what_a_method_keeps_for_each_entry_is_counted_before_the_start() -> None:
     x, y = np.random.default_rng(0).normal(size=(4096, 2)), np.zeros((4096, 64))
     y[::2] = 1
-    kept = {}
+    needed = {}
     for method in ("bce", "curriculum"):  # the latter keeps a byte per entry
         items, labels, recipe = Classifier(method, head="linear", epochs=1, batch_size=4096).prepare(x, y)
-        kept[method] = entry_memory(recipe, items, labels, copies=1)
-    assert kept["curriculum"] == 3 * 4096 * 64  # and two for its beliefs
-    assert kept["bce"] > 4096 * 64  # solved: the features and every entry, for a while
+        needed[method] = run.entry_memory(recipe, items, labels, copies=1)
+    assert needed["curriculum"] == 3 * 4096 * 64  # and two for its beliefs
+    assert needed["bce"] > 4096 * 64  # solved: the features and every entry, for a while
 
 
 # -------------------------------------------------------------------- more items than scores can be held of
