@@ -211,7 +211,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with allowed(self.progress), step("Training"):
             x, labels, recipe = self.prepare(X, Y)
             weights = checked_weights(sample_weight, labels)
-            held_out = None if validation is None else self._held_out(validation, labels.names)
+            held_out = None if validation is None else self._held_out(validation, labels.names, x)
             return self.take(self._asked().train(x, labels, recipe, self.reason_, held_out, weights, start_from, heirs))
 
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
@@ -308,6 +308,16 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x = self._items(X, reset=False)
         return x, None if known is None else self._asked().deduced(paired(len(x), known, self.label_names_, "known", X))
 
+    def features(self, X: Any) -> npt.NDArray[np.float32]:
+        """Return the features [N, D] that the model learned from: of pictures and texts, those that its backbone makes.
+        `predict_proba` and an exported graph take them too."""
+        x, _ = self._asked_of(X, None)
+        seen = self.fitted_.seen(x)
+        if seen.kind != "features":
+            raise SettingError(f"The network of this model takes {seen.kind} as they are, and makes no features once.")
+        found: npt.NDArray[np.float32] = seen.take(slice(None)).numpy()
+        return found
+
     def predict_proba(self, X: Any, known: Any = None) -> Any:
         """Probability of yes [N, L]; for `known` see `decision_function`."""
         x, said = self._asked_of(X, known)
@@ -396,10 +406,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> Validation:
+    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...], beside: Items) -> Validation:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
-        x = self.first_stage(self._items(validation[0], reset=False))
+        x = self._asked().first_stage(self._items(validation[0], reset=False), beside)
         labels = paired(len(x), validation[1], names, "validation", validation[0])
         return Validation(x, self._asked().deduced(labels))
 

@@ -13,13 +13,15 @@ from torch import Tensor, nn
 
 from partly.clock import Clock
 from partly.errors import PartlyError, SettingError
-from partly.items import Items, Kind, absent, standardised
+from partly.items import Items, Kind, absent, origin_of, standardised
 from partly.method.task import Task
 from partly.networks import Network
 from partly.optimising import optimisers
 from partly.optimising.averaging import Average
 from partly.pool import Batch, Pool
 from partly.processes.group import here
+
+FIRST_STAGE = "first_stage."  # begins the names of tensors that a backbone has fitted
 
 
 class Method(nn.Module):
@@ -205,6 +207,11 @@ class Method(nn.Module):
     def weights(self) -> dict[str, Tensor]:
         """All parameters and buffers: the model."""
         return {f"method.{key}": value for key, value in self.state_dict().items()}
+
+    def first_stage(self) -> dict[str, Tensor]:
+        """What a backbone has measured on the training items to make features of them: saved with the model."""
+        origin = origin_of(self.task.items)
+        return {} if origin is None else {f"{FIRST_STAGE}{name}": value for name, value in origin.fitted.items()}
 
     def entries(self) -> dict[str, Tensor]:
         """What is kept for the training entries."""

@@ -36,6 +36,7 @@ from partly.items import (
 from partly.labels import Labels, scored
 from partly.labels.weights import Weights
 from partly.method import Method
+from partly.method.base import FIRST_STAGE
 from partly.networks import Network
 from partly.networks.featured import Featured, body_of, shown_at
 from partly.networks.own_parts import NotGiven, Part, stands_for
@@ -316,7 +317,7 @@ def load(folder: Path, **given: Part) -> Fitted:
         recipe, data = Recipe(**description["recipe"]), description["data"]
         count, *shape = data["shape"]
         names = None if description["features"] is None else tuple(description["features"])
-        origin = Origin.read(data["made_of"]) if "made_of" in data else None
+        origin = Origin.read(data["made_of"], _fitted_backbone(tensors)) if "made_of" in data else None
         conditioning = Conditioning.from_json(data["conditioning"]) if "conditioning" in data else None
         encoding = Encoding.from_json(data["encoding"]) if "encoding" in data else None
         absent = Absent(data["kind"], tuple(shape), count, names, origin, encoding, conditioning)
@@ -334,6 +335,11 @@ def load(folder: Path, **given: Part) -> Fitted:
     if lost:
         raise CheckpointError(f"{folder}: weights of the model are not finite: {', '.join(lost[:5])}.")
     return Fitted(recipe, method, progress, description, folder, calibration=read_calibration(folder))
+
+
+def _fitted_backbone(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What a backbone had measured on the training items."""
+    return {name.removeprefix(FIRST_STAGE): tensors[name] for name in tensors if name.startswith(FIRST_STAGE)}
 
 
 def calibrate(fitted: Fitted, calibration: Calibration | None) -> None:

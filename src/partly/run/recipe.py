@@ -168,6 +168,7 @@ class Recipe:
 
 def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Recipe, str]:
     """A recipe from what a caller asked for, and why it is that method. What may be left open is None."""
+    asked = auto.backbone(asked, items)
     asked = {name: value for name, value in asked.items() if value is not None or name not in OPEN}
     decay = asked.get("weight_decay")  # before a preset fills it in
     origin = origin_of(items)
@@ -185,7 +186,7 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
         raise SettingError(f"head_settings = {asked['head_settings']!r} are for a head: name one, or leave them out.")
     if "augment" in asked or is_decoded(items):
         asked["augment"] = _augmentation(asked.get("augment", True))
-    recipe = Recipe(**{"backbone": backbones.DEFAULT[items.kind], **asked, "method": method, "head": head})
+    recipe = Recipe(**{"backbone": backbones.UNTRAINED[items.kind], **asked, "method": method, "head": head})
     pretrained = bool(recipe.backbone_settings.get("pretrained"))
     linear = head in LINEAR and bool(labels.counts()[1].any())
     derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"), pretrained, linear)
