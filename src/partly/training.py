@@ -337,6 +337,8 @@ def _resume(folder: Path, method: Method, clock: Clock, group: Group) -> Progres
         warnings.warn(f"{folder}: went on from an older checkpoint: {'; '.join(problems)}", stacklevel=3)
     best = {k.removeprefix("best."): tensors[k].clone() for k in tensors if k.startswith("best.")}
     progress = progress_of(folder, record, best or None)
+    if progress.finished and group.first:
+        checkpoint.add_copies(folder)
     method.load_state(tensors)
     clock.epoch, clock.step = record["epoch"], record["step"]
     return progress
@@ -381,7 +383,7 @@ def save(
     best = {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
     plain = {name: value for name, value in vars(progress).items() if name not in ("best", "last")}
     record = {"epoch": clock.epoch, "step": clock.step, "progress": plain, "beliefs": beliefs}
-    checkpoint.save(folder, tensors | best, record)
+    checkpoint.save(folder, tensors | best | method.first_stage(), record)
 
 
 @contextmanager

@@ -41,7 +41,7 @@ def doctor(
     from partly.data import Meaning
 
     meaning = Meaning(absent, uncertain)
-    found = job(labels, data, method=method, skip_bad=skip_bad, meaning=meaning, seed=seed)
+    found = job(labels, data, method=method, skip_bad=skip_bad, meaning=meaning, seed=seed, say=say)
     if not print_json(found, as_json):
         print(page(found))
 

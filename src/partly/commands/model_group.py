@@ -27,7 +27,7 @@ from partly.commands.options import (
     Uncertain,
     files_in,
 )
-from partly.commands.printing import print_json, print_scores, say
+from partly.commands.printing import print_json, print_scores, say, show
 from partly.errors import SettingError
 
 commands = typer.Typer()
@@ -47,7 +47,9 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
     batch_size: Annotated[int | None, typer.Option()] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    weight_decay: Annotated[float | None, typer.Option()] = None,
+    weight_decay: Annotated[
+        float | None, typer.Option(help="Weight decay; the penalty of a solved head, else found by cross-validation.")
+    ] = None,
     optimizer: Annotated[str | None, typer.Option(help="adamw (if not given), sgd, adam or rmsprop.")] = None,
     recipe: Annotated[
         str | None,
@@ -99,12 +101,21 @@ def train(
         str | None,
         typer.Option(help="Call yes for the best f1, precision:0.9, recall:0.9, or the expected share of yes."),
     ] = None,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit/--no-refit", help="Train the final model on all items, after scoring on the held-out ones."
+        ),
+    ] = True,
     start_from: Annotated[
         Path | None,
         typer.Option(help="A finished run to begin with, though labels were added, split, merged or renamed since."),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print details: memory, threads, how models are weighted.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Train a classifier and write its run folder with a report."""
@@ -150,9 +161,17 @@ def train(
         size=size,
         evidence=evidence,
         start_from=start_from,
+        refit=refit,
         say=say,
+        detail=say if verbose else _ignore,
+        show=_ignore if as_json else show,
     )
-    print_scores(scores, run / "report.html", as_json)
+    say(f"Report: {run / 'report.html'}")
+    print_json({"scores": scores, "report": run / "report.html"}, as_json)
+
+
+def _ignore(text: str) -> None:
+    """Print nothing."""
 
 
 @commands.command()
@@ -251,7 +270,9 @@ def evaluate(
 def features(
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder for the features; the same command goes on where it stopped.")],
-    backbone: Annotated[str | None, typer.Option(help="What makes features; None takes what such items have.")] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="Backbone that makes features; default: a pretrained one.")
+    ] = None,
     backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
     size: Size = None,
     skip_bad: SkipBad = False,
@@ -274,6 +295,7 @@ def features(
         device=device,
         on=on,
         address=address,
+        say=say,
     )
     say(f"{count} items x {width} features: {out}")
     print_json({"items": count, "features": width, "out": out}, as_json)
