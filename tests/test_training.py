@@ -231,12 +231,10 @@ def test_a_watcher_that_draws_random_numbers_and_predicts_changes_no_weight() ->
 
 
 def test_a_progress_bar_changes_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rich.console import Console
+    from partly.report import bar
 
-    from partly.report.bar import watcher
-
-    monkeypatch.setattr(Console, "is_terminal", property(lambda _: True))
-    with watcher("method", "head", EPOCHS, kept=0) as watch:
+    monkeypatch.setattr(bar, "visible", lambda: True)
+    with bar.watcher("method", "head", EPOCHS) as watch:
         assert watch is not None
         shown, _ = trained("partial-bce", watch=watch)
     assert shown == trained("partial-bce")[0]

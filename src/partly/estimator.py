@@ -26,6 +26,7 @@ from partly.labels.pairing import paired
 from partly.labels.scored import in_order
 from partly.labels.weights import checked_weights
 from partly.networks.own_parts import Part
+from partly.processes.progress import allowed, step
 from partly.scikit_learn import NO_PARTIAL_FIT, classes_of, multi_label
 from partly.training import Validation
 
@@ -205,10 +206,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         changed: a label keeps its own, by name; one that is new starts with those of its parent, where there is a
         hierarchy, or of those that `heirs` names: {"cat": ["animal"]}.
         """
-        x, labels, recipe = self.prepare(X, Y)
-        weights = checked_weights(sample_weight, labels)
-        held_out = None if validation is None else self._held_out(validation, labels.names)
-        return self.take(self._asked().train(x, labels, recipe, self.reason_, held_out, weights, start_from, heirs))
+        with allowed(self.progress), step("Training"):
+            x, labels, recipe = self.prepare(X, Y)
+            weights = checked_weights(sample_weight, labels)
+            held_out = None if validation is None else self._held_out(validation, labels.names)
+            return self.take(self._asked().train(x, labels, recipe, self.reason_, held_out, weights, start_from, heirs))
 
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""

@@ -138,7 +138,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit_labels(self, x: Any, labels: Labels, told: Told, home: Home | None) -> list[Binary]:
         z, clock, fitted = one_label.columns(labels), Clock(self.seed, steps=labels.shape[1]), []
-        with watcher("per-label", type(self.estimator).__name__, 1, 0, self.progress) as watch:
+        with watcher("per-label", type(self.estimator).__name__, 1, self.progress) as watch:
             for label, name in enumerate(labels.names):
                 take, entries = told.take(x, label), told.entries(z(label), label, self.unknown)
                 try:

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from partly import Hierarchy, Labels, Ledger
 from partly.errors import LabelError, SettingError
+from partly.ledger import fetching
 from partly.ledger.fetching import structure
+from partly.ledger.history import History
 from partly.ledger.vocabulary import Vocabulary
 
 Place = Callable[[], str]
@@ -215,6 +217,38 @@ steps = st.lists(
     ),
     max_size=8,
 )
+
+
+def test_taking_back_an_answer_does_not_read_all_others(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It happens under the lock of all writers, so its work must not grow with the batches that there are."""
+    numbers = [ledger.append([f"item {i}"], ["cat"], [1], author="anna") for i in range(10)]
+    undone = [ledger.undo(number) for number in numbers[:8:2]]
+    assert [one.number for one in loaded(ledger).batches] == [1]  # the vocabulary alone
+    with monkeypatch.context() as patched:
+        patched.setattr(fetching, "batches", None)  # whoever reads all of them fails
+        again = ledger.undo(undone[0])
+        ledger.undo(numbers[1])
+        for number, by in ((numbers[2], undone[1]), (undone[0], again)):
+            with pytest.raises(SettingError, match=f"Batch {number} is taken back already, by batch {by}"):
+                ledger.undo(number)
+        for number in (0, -1, 1000, True, "1"):
+            with pytest.raises(SettingError, match="There is no batch"):
+                ledger.undo(number)  # type: ignore[arg-type]
+    gone = {numbers[i] for i in (1, 2, 4, 6)}
+    assert {one.number for one in ledger.log() if one.undone_by and one.number in numbers} == gone
+    split = ledger.split("cat", ["kitten"])
+    taken = ledger.undo(split)
+    assert loaded(ledger).vocabulary == ledger.vocabulary()
+    ledger.undo(taken)
+    assert loaded(ledger).vocabulary == ledger.vocabulary()
+    assert ledger.labels().names == (*NAMES, "kitten")
+
+
+def loaded(ledger: Ledger) -> History:
+    """What a writer knows who has seen nothing before."""
+    store = Ledger(ledger.store.place).store
+    with store.reading() as connection:
+        return structure(store, connection)
 
 
 @settings(max_examples=12)

@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import sqlite3
+import stat
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
@@ -263,6 +264,22 @@ def test_nothing_is_written_through_links(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"copy\.db-journal: is a link"):
         Ledger(tmp_path / "copy.db")
     assert not victim.exists()
+
+
+def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    """It may hold what people said, their names, and digests of passwords. What was there keeps its mode."""
+    before = os.umask(0)
+    try:
+        with Ledger.making(tmp_path / "labels.db") as ledger:
+            ledger.add(["cat"])
+            modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {"labels.db": 0o600, "labels.db-journal": 0o600}
+    (tmp_path / "shared.db").touch()
+    (tmp_path / "shared.db").chmod(0o660)
+    Ledger.create(tmp_path / "shared.db")
+    assert stat.S_IMODE((tmp_path / "shared.db").stat().st_mode) == 0o660
 
 
 def test_a_folder_that_is_read_only(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_tables_and_bars_take_names_as_they_are(monkeypatch: pytest.MonkeyPatch,
     assert "[/b]data" in said
     assert "bce[a=1]" in said
     drawn = io.StringIO()
-    monkeypatch.setattr(showing.sys, "stderr", drawn)
+    monkeypatch.setattr("sys.stderr", drawn)
     monkeypatch.setattr(drawn, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=drawn, force_terminal=True, width=99))
     assert len(list(showing.counted(range(300), 300, "[/b]data[red]"))) == 300

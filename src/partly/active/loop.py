@@ -190,8 +190,7 @@ class Loop:
 
     def _fitted(self, folder: Path) -> Fitted:
         recipe = self._recipe()
-        kept = run.entry_memory(recipe, self.items, self.labels, copies=int(not self._fresh))
-        with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.model.progress) as watch:
+        with watcher(recipe.method, recipe.head, recipe.epochs, self.model.progress) as watch:
             return run.fit(
                 recipe,
                 self.items,

@@ -21,10 +21,17 @@ from partly.commands.printing import print_scores, printable, say
 from partly.commands.spelling import respelled
 from partly.errors import PartlyError, SettingError, Stopped
 from partly.processes.launched import launched
+from partly.processes.progress import step
+
+SERVERS = ("annotate",)  # commands that wait for others: nothing is under way
 
 
 def _hush(context: typer.Context, quiet: bool) -> None:
-    """What is said on the way, and progress bars, go to stderr, as nothing else does but errors at the end."""
+    """What is said on the way, and progress, go to stderr, as nothing else does but errors at the end."""
+    if context.resilient_parsing:  # a word is completed, nothing is run
+        return
+    if not quiet and context.info_name not in SERVERS:
+        context.with_resource(step(f"partly {context.info_name}"))
     if quiet:
         nowhere = context.with_resource(open(os.devnull, "w"))  # noqa: SIM115, the context closes it
         context.with_resource(redirect_stderr(nowhere))

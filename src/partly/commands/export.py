@@ -7,6 +7,7 @@ from pathlib import Path
 from partly.commands.opening import Say
 from partly.errors import SettingError
 from partly.export import check_free, model_card, to_onnx
+from partly.processes.progress import step
 from partly.run import load
 
 
@@ -17,7 +18,8 @@ def export(run: Path, onnx: Path | None, card: Path | None, *, overwrite: bool =
         raise SettingError("Say what to write: --onnx model.onnx, --model-card card.md, or both.")
     for path in wanted:
         check_free(path, overwrite)
-    fitted = load(run)
+    with step(f"Loading {run}"):
+        fitted = load(run)
     if onnx is not None:
         apart = to_onnx(fitted, onnx, overwrite=overwrite)
         say(f"{onnx}: {onnx.stat().st_size / 1e6:.1f} MB; differs from torch by at most {apart:.1e}")

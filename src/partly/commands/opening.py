@@ -14,6 +14,7 @@ from partly.commands.printing import say
 from partly.data import Dataset, Meaning
 from partly.errors import DataError
 from partly.labels import Labels
+from partly.processes.progress import step
 
 Say = Callable[[str], None]
 
@@ -32,7 +33,8 @@ def open_data(
             f"{name}: items by themselves need --labels with the observed labels; or --label-columns a,b, where the "
             "table holds them too."
         )
-    opened = data.read(name, labels, hierarchy, skip_bad, size, **vars(meaning))
+    with step(f"Reading {name}"):
+        opened = data.read(name, labels, hierarchy, skip_bad, size, **vars(meaning))
     for note in opened.notes:
         say(note)
     return opened

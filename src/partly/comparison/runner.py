@@ -14,6 +14,7 @@ from partly.comparison.view import Live
 from partly.data import Dataset, Meaning
 from partly.errors import DataError, PartlyError, Stopped, listing
 from partly.files import locked
+from partly.processes.progress import allowed, step
 from partly.workers import Died, Results, placed
 
 How = tuple[str | None, bool, Meaning]  # labels, skip_bad and what files leave open, of an experiment
@@ -43,7 +44,11 @@ def run(
     """Run what is not there yet; returns every line of the experiment. The file is `<out>/<name>.jsonl`. A cell that
     fails is a line with its reason, and is tried again next time; when all others are through, `Incomplete` is
     raised. Where cells run, and how many at a time: `workers.placed`."""
-    results = placed(on, address, workers)
+    with allowed(progress):
+        return _run(experiment, out, placed(on, address, workers), progress)
+
+
+def _run(experiment: Experiment, out: Path, results: Results, progress: bool) -> list[lines.Line]:
     path = out / f"{experiment.name}.jsonl"
     with locked(out):
         there = {lines.key_of(line): line for line in lines.read(path)}
@@ -51,7 +56,8 @@ def run(
         lines.check(list(there.values()))
         lines.check_present(list(there.values()))
         opened = partial(_opened, how=_how(experiment))
-        wanted = {_key(cell, opened(cell.data, size=cell.size)): cell for cell in experiment.cells()}
+        with step("Reading the data"):
+            wanted = {_key(cell, opened(cell.data, size=cell.size)): cell for cell in experiment.cells()}
         todo = [cell for key, cell in wanted.items() if key not in there]
         try:
             with Live(len(wanted), [there[key] for key in wanted if key in there], progress) as live:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from contextlib import ExitStack
 from typing import Any, Self
 
 from rich.console import Console, Group
 from rich.live import Live as RichLive
 from rich.table import Column, Table
 from rich.text import Text
+
+from partly.processes.progress import room_for_bar, visible
 
 Line = dict[str, Any]
 EVERY = 30.0  # seconds between two plain lines where there is no terminal
@@ -21,17 +24,20 @@ class Live:
     def __init__(self, total: int, done: list[Line], wanted: bool) -> None:
         self.total, self.lines, self.wanted = total, list(done), wanted
         self.before, self.begun, self.said = len(done), time.monotonic(), 0.0
-        self.console = Console(stderr=True)
-        self.live = RichLive(console=self.console, auto_refresh=False) if wanted and self.console.is_terminal else None
+        self.console, self._room = Console(stderr=True), ExitStack()
+        self.live = RichLive(console=self.console, auto_refresh=False) if wanted and visible() else None
 
     def __enter__(self) -> Self:
         if self.live:
+            self._room.enter_context(room_for_bar())
             self.live.start()
+            self.live.update(Text(self.status()), refresh=True)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self.live:
             self.live.stop()
+        self._room.close()
 
     def add(self, line: Line) -> None:
         self.lines.append(line)
@@ -43,7 +49,9 @@ class Live:
 
     def status(self) -> str:
         ran = len(self.lines) - self.before
-        left = (time.monotonic() - self.begun) / ran * (self.total - len(self.lines)) if ran else 0.0
+        if not ran:
+            return f"{len(self.lines)} of {self.total} cells"
+        left = (time.monotonic() - self.begun) / ran * (self.total - len(self.lines))
         return f"{len(self.lines)} of {self.total} cells, about {left / 60:.0f} min left"
 
     def table(self) -> Table:

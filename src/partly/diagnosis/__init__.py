@@ -16,6 +16,7 @@ from partly.diagnosis.patient import Patient
 from partly.errors import DataError, LabelError
 from partly.items import as_items
 from partly.labels import Labels, as_labels
+from partly.processes.progress import step
 
 __all__ = ["Finding", "doctor", "examined", "unreadable"]
 
@@ -72,7 +73,8 @@ def examined(patient: Patient) -> dict[str, Any]:
         if why:
             skipped[name] = why
         else:
-            findings += [one.plain(name) for one in info.make(patient)]
+            with step(f"Checking the labels: {name}"):
+                findings += [one.plain(name) for one in info.make(patient)]
     findings.sort(key=lambda one: ORDER.index(one["level"]))
     return {
         "known": patient.labels.summary(),

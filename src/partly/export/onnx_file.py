@@ -20,6 +20,7 @@ from partly import files
 from partly.errors import DataError, SettingError
 from partly.export.model_graph import Entrance, Graph, graph_of
 from partly.export.replacements import Replacing
+from partly.processes.progress import step
 from partly.run import Fitted
 
 LIBRARIES = ("onnx", "onnxscript", "onnxruntime")  # torch.onnx needs the second
@@ -33,13 +34,14 @@ CLOSE = 1e-4  # the most that a probability may differ, or a logit, as a share o
 def write_onnx(fitted: Fitted, path: Path) -> float:
     """Write the model; how much its outputs differ from those of torch, at most. A file that differs more than by
     rounding is not left behind."""
-    onnx, _, onnxruntime = map(_imported, LIBRARIES)
-    graph, entrance = graph_of(fitted)
-    proto = _traced(graph, entrance, fitted.recipe.method)
+    with step("Making an ONNX graph of the model"):
+        onnx, _, onnxruntime = map(_imported, LIBRARIES)
+        graph, entrance = graph_of(fitted)
+        proto = _traced(graph, entrance, fitted.recipe.method)
     onnx.helper.set_model_props(proto, metadata(fitted, entrance))
     if proto.ByteSize() > LARGEST:
         raise DataError(f"{path}: the model takes {proto.ByteSize()} bytes, and an ONNX file holds {LARGEST} at most.")
-    with files.writing(path) as file:
+    with step("Comparing the graph with the model"), files.writing(path) as file:
         file.write(proto.SerializeToString())
         file.flush()
         session = onnxruntime.InferenceSession(file.name, providers=["CPUExecutionProvider"])

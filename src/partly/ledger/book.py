@@ -220,15 +220,27 @@ class Ledger:
         check_source("person", by, "")
         plain_text("by or note", [by, note])
         with self.store.writing() as connection:
-            history = replayed(fetching.batches(self.store, connection))
-            numbers = _meant(history.batches, batch, {"kind": kind, "author": author, "run": run})
-            taken: list[Taken] = [(number, -1, -1) for number in numbers]
+            if batch is not None and item is label is kind is author is run is None:
+                history = fetching.structure(self.store, connection)
+                taken: list[Taken] = [(self._counting(connection, batch), -1, -1)]
+            else:
+                history = replayed(fetching.batches(self.store, connection))
+                numbers = _meant(history.batches, batch, {"kind": kind, "author": author, "run": run})
+                taken = [(number, -1, -1) for number in numbers]
             if item is not None or label is not None:
                 if batch is None or item is None:
                     raise SettingError("A statement is named by its batch, its item and, of several, its label.")
                 taken = fetching.statements_of(self.store, connection, history, batch, item, label)
             said = Draft("person", by, "", note, taken=tuple(taken))
             return recording.write(self.store, connection, history, said)
+
+    def _counting(self, connection: Any, number: int) -> int:
+        """The number of a batch that is not taken back; refused where it is, or where there is none. All batches need
+        not be read for that: a ledger may hold a million."""
+        table = self.store.tables["batches"]
+        last = connection.scalar(self.store.sa.select(self.store.sa.func.max(table.c.number))) or 0
+        _refuse_undone(number, last, lambda: fetching.undone(self.store, connection, number)[0].get(number, 0))
+        return number
 
     # ---------------------------------------------------------------- asking
 
@@ -450,14 +462,16 @@ def _meant(batches: Sequence[Batch], number: int | None, source: Mapping[str, st
         if not found:
             raise SettingError(f"Nothing that counts was said by {', '.join(f'{a} {b!r}' for a, b in asked.items())}.")
         return found
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(batches):
-        raise SettingError(f"There is no batch {number!r}: they go from 1 to {len(batches)}.")
-    there = batches[number - 1]
-    if there.undone_by:
-        raise SettingError(
-            f"Batch {number} is taken back already, by batch {there.undone_by}. To have it again, undo that one."
-        )
+    _refuse_undone(number, len(batches), lambda: batches[number - 1].undone_by)
     return [number]
+
+
+def _refuse_undone(number: int, last: int, undone_by: Callable[[], int]) -> None:
+    """Refuse to take back a batch that is not there, or is taken back already."""
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= last:
+        raise SettingError(f"There is no batch {number!r}: they go from 1 to {last}.")
+    if by := undone_by():
+        raise SettingError(f"Batch {number} is taken back already, by batch {by}. To have it again, undo that one.")
 
 
 def _differences(one: Folded, two: Folded) -> Iterable[Difference]:

@@ -113,7 +113,7 @@ def restore(url: PathLike | Place, path: PathLike) -> Ledger:
             for number, (head, body) in enumerate(_groups(path), 1):
                 _restored(store, connection, number, head, body)
             replayed(fetching.batches(store, connection))  # what cannot be is refused before it is there
-        except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
+        except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise DataError(f"{path}: damaged, or changed by hand ({error}). No ledger was made of it.") from None
     return ledger
 
@@ -152,8 +152,8 @@ def _restored(store: Store, connection: Any, number: int, head: dict[str, Any], 
         np.concatenate([np.empty(0), *(_filled(part.column(one), blank) for part in body)])
         for one, blank in (("label", -1), ("value", 0), ("confidence", np.nan))
     )
-    if not np.isin(z, (-1, 0, 1)).all():
-        raise ValueError(f"batch {number} has values that are not 1, -1 or 0")
+    if not np.isin(z, (-1, 0, 1)).all() or not ((label >= -1) & (label < recording.MOST)).all():
+        raise ValueError(f"batch {number} has values that are not 1, -1 or 0, or labels that cannot be")
     taken = [
         (batch, -1 if name is None else recording.item_numbers(store, connection, [name])[0], which)
         for batch, name, which in json.loads(head["takes_back"])

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from partly.errors import DataError, SettingError, did_you_mean
 from partly.ledger.folding import RANKS, Entries, Ints, Statements, consequences, fold
 from partly.ledger.history import Batch, History, Taken, batch_of, replayed
-from partly.ledger.store import BLOBS, Store, digest_of
+from partly.ledger.store import BLOBS, PART, Store, digest_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -60,18 +60,42 @@ def batches(store: Store, connection: Connection) -> list[Batch]:
 
 
 def structure(store: Store, connection: Connection) -> History:
-    """Only batches that change the vocabulary or take something back, which is all that an appending writer needs to
-    know, and not a million answers. What is there never changes, so he looks at what has come since he last did."""
+    """Return the batches that decide the vocabulary: those that change it, and those that take back such a one. Writers
+    need no more, whatever a million answers and undos say. Batches never change, so only new ones are looked at."""
     table, undos = store.tables["batches"], store.tables["taken_back"]
     seen, history = store.known_structure or (0, replayed([]))
     last = connection.execute(store.sa.select(store.sa.func.max(table.c.number))).scalar() or 0
     if last > seen:
-        some = store.sa.select(undos.c.batch).where(undos.c.batch > seen)
-        counts = (table.c.changes != "") | table.c.number.in_(some)
-        new = _batches(store, connection, store.sa.select(table).where(table.c.number > seen, counts), seen)
-        history = replayed([*history.batches, *new]) if new else history
+        query = store.sa.select(table).where(table.c.number > seen)
+        changing = set(connection.scalars(query.where(table.c.changes != "").with_only_columns(table.c.number)))
+        known = {one.number for one in history.batches} | changing
+        undoing = set()
+        whole = store.sa.select(undos.c.batch, undos.c.taken).where(undos.c.batch > seen, undos.c.item < 0)
+        for batch, taken in connection.execute(whole.order_by(undos.c.batch)):
+            if taken in known:
+                undoing.add(batch)
+                known.add(batch)
+        if changing or undoing:
+            new = _batches(store, connection, query.where((table.c.changes != "") | table.c.number.in_(undoing)), seen)
+            history = replayed([*history.batches, *new])
         store.known_structure = last, history
     return history
+
+
+def undone(store: Store, connection: Connection, after: int = 0) -> tuple[dict[int, int], set[int]]:
+    """Return by which batch others are taken back, and which are taken back in part; by batches after this number."""
+    undos = store.tables["taken_back"]
+    query = store.sa.select(undos.c.batch, undos.c.taken, undos.c.item).where(undos.c.batch > after)
+    whole: dict[int, int] = {}
+    partly = set()
+    for batch, taken, item in connection.execute(query.order_by(undos.c.batch.desc())):
+        if batch in whole:
+            continue  # it is taken back itself
+        if item < 0:
+            whole.setdefault(taken, batch)
+        else:
+            partly.add(taken)
+    return whole, partly
 
 
 def _batches(store: Store, connection: Connection, query: Any, after: int = 0) -> list[Batch]:
@@ -125,9 +149,11 @@ def pieces(store: Store, connection: Connection, last: int, low: int, high: int,
 
 
 def _joined(store: Store, some: Sequence[Any]) -> Rows:
-    """Rows of the table as one piece of each column."""
+    """Rows of the table as one piece of each column, which somebody else may have written."""
     sizes = []
     for row in some:
+        if not all(isinstance(getattr(row, name), bytes | memoryview) for name in (*BLOBS, "digest")):
+            raise DataError(f"{store.place.shown}: damaged, batch {row.batch} holds no numbers. Restore a copy.")
         blobs = [bytes(getattr(row, name)) for name in BLOBS]
         count = len(blobs[2])
         whole = len(blobs[0]) == len(blobs[1]) == 4 * count and len(blobs[3]) in (0, 4 * count)
@@ -137,6 +163,12 @@ def _joined(store: Store, some: Sequence[Any]) -> Rows:
             )
         sizes.append(count)
     item, label, z = (np.frombuffer(b"".join(getattr(row, name) for row in some), TYPES[name]) for name in BLOBS[:3])
+    low, high = (np.repeat([getattr(row, name) for row in some], sizes) for name in ("first_item", "last_item"))
+    if not (((z >= -1) & (z <= 1)).all() and (label >= -1).all() and ((item >= low) & (item <= high)).all()):
+        raise DataError(
+            f"{store.place.shown}: damaged, statements of batches {some[0].batch} to {some[-1].batch} cannot be. "
+            "Restore a copy."
+        )
     unsaid = np.float32("nan")
     sure = [
         np.frombuffer(row.confidences, "<f4") if row.confidences else np.full(count, unsaid)
@@ -196,9 +228,15 @@ def folded(
 
 def _blocks(store: Store, connection: Connection, history: History) -> list[tuple[int, int]]:
     """Ranges of items about which as many statements were made as can be folded at a time."""
-    table = store.tables["items"]
-    end = (connection.execute(store.sa.select(store.sa.func.max(table.c.number))).scalar() or 0) + 1
-    passes = max(1, -(-sum(one.count for one in history.batches) // BLOCK))
+    table, parts, sa = store.tables["items"], store.tables["statements"], store.sa
+    first, last, count = connection.execute(
+        sa.select(sa.func.min(table.c.number), sa.func.max(table.c.number), sa.func.count())
+    ).one()
+    told, rows = connection.execute(sa.select(sa.func.max(parts.c.last_item), sa.func.count())).one()
+    if (count and (first, last) != (0, count - 1)) or (told is not None and told >= count):
+        raise DataError(f"{store.place.shown}: damaged, items are missing or have other numbers. Restore a copy.")
+    end = max(1, count)
+    passes = max(1, -(-min(sum(one.count for one in history.batches), rows * PART) // BLOCK))
     step = -(-end // min(passes, end))
     return [(low, min(low + step, end)) for low in range(0, end, step)]
 
@@ -212,8 +250,8 @@ def item_names(store: Store, connection: Connection) -> dict[int, str]:
 def _names(store: Store, connection: Connection, numbers: Ints) -> tuple[str, ...]:
     known = item_names(store, connection)
     lost = [number for number in numbers.tolist() if number not in known]
-    if lost:
-        raise DataError(f"{store.place.shown}: damaged, {len(lost)} items have no name. Restore a copy.")
+    if lost or not set(map(type, known.values())) <= {str}:
+        raise DataError(f"{store.place.shown}: damaged, {len(lost) or 'some'} items have no name. Restore a copy.")
     return tuple(known[number] for number in numbers.tolist())
 
 

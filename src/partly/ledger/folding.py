@@ -181,7 +181,8 @@ def _follow(block: _Block, vocabulary: Vocabulary, column: dict[int, int]) -> No
 def _steps(vocabulary: Vocabulary, column: dict[int, int]) -> list[tuple[int, int]]:
     """(child, parent), from the top down."""
     pairs = [(one.number, one.parent) for one in vocabulary.labels.values() if one.parent is not None]
-    pairs.sort(key=lambda pair: len(vocabulary.above(pair[0])))
+    depths = vocabulary.depths()
+    pairs.sort(key=lambda pair: depths[pair[0]])
     return [(column[child], column[parent]) for child, parent in pairs]
 
 

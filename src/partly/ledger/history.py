@@ -6,13 +6,16 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from partly.errors import DataError, LabelError, PartlyError, SettingError, listing
+from partly.labels.names import checked_names
 from partly.ledger.folding import RANKS
-from partly.ledger.vocabulary import Change, Vocabulary
+from partly.ledger.vocabulary import Change, Label, Vocabulary, apply
 
 At = int | str | datetime | None
+MOST = 1 << 40  # statements of a batch
 Taken = tuple[int, int, int]  # the batch of a statement, its item and label; -1 both: all of the batch
 
 
@@ -68,19 +71,31 @@ def replayed(batches: Sequence[Batch]) -> History:
                 undone.setdefault(number, batch.number)
             else:
                 taken.add((number, item, label))
+    _refuse_gaps(batches)
     marked = tuple(_undone(one, undone.get(one.number, 0)) for one in batches)
     return History(marked, frozenset(taken), vocabulary_of(one for one in marked if not one.undone_by))
 
 
+def _refuse_gaps(batches: Sequence[Batch]) -> None:
+    """Labels are counted on, so that none has a number beyond their count: arrays are made by these numbers."""
+    given = {number for one in batches for change in one.changes if change.what != "rename" for number, _ in change.new}
+    if given and max(given) >= len(given):
+        raise DataError(f"label {max(given)} of {len(given)}: labels are numbered without gaps, so this is damaged.")
+
+
 def vocabulary_of(batches: Iterable[Batch]) -> Vocabulary:
-    vocabulary = Vocabulary()
+    """The labels after all these batches; names are compared once, at the end."""
+    vocabulary, labels = Vocabulary(), dict[int, Label]()
     for batch in batches:
         if not batch.changes:
             continue
         try:
-            vocabulary = vocabulary.changed(batch.changes, batch.number)
-        except PartlyError as error:
+            for change in batch.changes:
+                apply(labels, change)
+        except (PartlyError, IndexError) as error:
             raise LabelError(f"batch {batch.number}: {error}") from None
+        vocabulary = Vocabulary(MappingProxyType(labels), batch.number)
+    checked_names(vocabulary.names)
     return vocabulary
 
 
@@ -148,7 +163,13 @@ def batch_of(row: Any, taken: dict[int, list[Taken]]) -> Batch:
         moments = [None if one is None else moment(one) for one in (row.time, row.said)]
         if row.kind not in RANKS or moments[0] is None:
             raise ValueError(f"its source is {row.kind!r}")
-    except (ValueError, TypeError, OverflowError, OSError) as error:
+        words = (row.author, row.run, row.note, *([] if row.key is None else [row.key]))
+        numbers = (row.vocabulary, row.size, *(part for one in taken.get(row.number, ()) for part in one))
+        if not all(isinstance(word, str) for word in words) or not all(type(number) is int for number in numbers):
+            raise ValueError("a text or a number is none")
+        if not 0 <= row.size < MOST:
+            raise ValueError(f"it has {row.size} statements")
+    except (ValueError, TypeError, OverflowError, OSError, RecursionError) as error:
         raise DataError(f"batch {row.number}: damaged ({error}). Restore a copy of the ledger.") from None
     return Batch(
         row.number,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.errors import LabelError, PartlyError, SettingError, listing
-from partly.ledger.fetching import TYPES
+from partly.ledger.fetching import TYPES, undone
 from partly.ledger.history import Batch, History, Taken, moment, replayed
 from partly.ledger.store import BLOBS, PART, Store, changes_text, digest_of, now
 from partly.ledger.vocabulary import Change, Vocabulary
@@ -73,8 +73,8 @@ def insert(
         connection.execute(store.tables["statements"].insert(), parts)
     if taken:
         names = ("batch", "taken", "item", "label")
-        undone = [dict(zip(names, (row["number"], *one), strict=True)) for one in taken]
-        connection.execute(store.tables["taken_back"].insert(), undone)
+        rows = [dict(zip(names, (row["number"], *one), strict=True)) for one in taken]
+        connection.execute(store.tables["taken_back"].insert(), rows)
 
 
 def by_key(store: Store, connection: Connection, vocabulary: Vocabulary, draft: Draft) -> int | None:
@@ -99,15 +99,15 @@ def by_key(store: Store, connection: Connection, vocabulary: Vocabulary, draft: 
 
 def repeated(store: Store, connection: Connection, history: History, draft: Draft) -> int | None:
     """Return the batch that says exactly the same by the same source, if it counts and is the last of that source; None
-    where there is none. An import is the same whatever its file is called. `history`: at least what takes something
-    back."""
+    where there is none. An import is the same whatever its file is called."""
     if not len(draft.item) or not set(draft.labels) <= set(history.vocabulary.names):
         return None
     table, parts = store.tables["batches"], store.tables["statements"]
     alike = [table.c.kind == draft.kind, table.c.run == draft.run, table.c.size > 0]
     alike += [table.c.author == draft.author] if draft.kind != "import" else []
     query = store.sa.select(table.c.author, table.c.number, table.c.size).where(*alike).order_by(table.c.number)
-    gone = {number for one in history.batches if not one.undone_by for number, _, _ in one.taken_back}
+    whole, partly = undone(store, connection)
+    gone = partly.union(whole)
     newest = {row.author: row for row in connection.execute(query) if row.number not in gone}
     size = len(np.unique(_flat(draft)[draft.label >= 0]))
     found = [row.number for row in newest.values() if row.size == size]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 PART = 1 << 14  # statements in a row
 WAIT = 120.0  # seconds for which a writer waits for others
 BLOBS = ("items", "labels", "answers", "confidences")
+ACTING = ("ON CONFLICT", "CASCADE", "SET NULL", "SET DEFAULT", "GENERATED", "VIRTUAL")  # in the schema of a table
 NEEDED = "A ledger needs SQLAlchemy, and psycopg for a server: pip install 'partly[ledger]'."
 
 
@@ -140,7 +141,7 @@ class Store:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except (self.sa.exc.SQLAlchemyError, sqlite3.Error, OSError) as error:
+        except (self.sa.exc.SQLAlchemyError, sqlite3.Error, OSError, UnicodeError) as error:
             words = " ".join(str(getattr(error, "orig", None) or error).split())
             raise DataError(f"{self.place.shown}: {_reason(words)}") from None  # its own words may quote parameters
 
@@ -159,10 +160,29 @@ class Store:
                 connection.exec_driver_sql(f"PRAGMA application_id = {int.from_bytes(MARK)}")
             yield connection
 
+    def _refuse_acting(self, connection: Connection) -> None:
+        """Refuse a database of a stranger that does something by itself when others write to it."""
+        if self.place.file is not None:
+            query = "SELECT type, name, sql FROM sqlite_master"
+            found = [(kind, name, str(sql).upper()) for kind, name, sql in connection.exec_driver_sql(query)]
+            acting = [f"the {kind} {name!r}" for kind, name, _ in found if kind not in ("table", "index")]
+            acting += [f"the table {name!r}" for _, name, sql in found if any(word in sql for word in ACTING)]
+        else:
+            query = "SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal"
+            query += " AND relnamespace = current_schema()::regnamespace"
+            acting = [f"the trigger {name!r}" for (name,) in connection.exec_driver_sql(query)]
+            acting += [f"the view {name!r}" for name in self.sa.inspect(connection).get_view_names()]
+        if acting:
+            raise DataError(
+                f"{self.place.shown}: {', '.join(acting[:5])} would act by itself, and partly makes no triggers and no "
+                "views. Nothing was changed. Ask who made the ledger for an export: partly ledger export --statements."
+            )
+
     def _check(self) -> None:
         """Refuse a database that holds something else, or what a newer version wrote."""
         refusal = f"{self.place.shown}: is a database, but no ledger"
         with self.reading() as connection:
+            self._refuse_acting(connection)
             there = set(self.sa.inspect(connection).get_table_names())
             if not there:
                 raise NothingThere(f"{self.place.shown}: is empty. Make a ledger of it: partly ledger init.")
@@ -225,8 +245,11 @@ def _file(sa: Any, place: Place, create: bool) -> Engine:
     try:
         refuse_link(path)
         if create:
+            new = not os.path.lexists(path)
             with closing(sqlite3.connect(sqlite_uri(path, "rwc"), uri=True)):
                 pass  # the file is there now, and empty
+            if new:
+                os.chmod(path, 0o600)  # SQLite gives its journals the same mode
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise OSError("it is no plain file")
     except (OSError, ValueError, sqlite3.Error) as error:

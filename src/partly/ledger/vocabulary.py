@@ -78,12 +78,15 @@ class Vocabulary:
 
     def hierarchy(self) -> Hierarchy | None:
         """Child -> nearest parent that is shown; None where there is none."""
-        pairs = {}
-        for one in self.shown:
+        pairs, nearest = {}, dict[int, int | None]()  # of hidden labels, the nearest one above that is shown
+        depths = self.depths()
+        for one in sorted(self.labels.values(), key=lambda label: depths[label.number]):
             above = one.parent
-            while above is not None and self.labels[above].hidden:
-                above = self.labels[above].parent
-            if above is not None:
+            if above is not None and self.labels[above].hidden:
+                above = nearest[above]
+            nearest[one.number] = above
+        for one in self.shown:
+            if (above := nearest[one.number]) is not None:
                 pairs[one.name] = self.labels[above].name
         return Hierarchy(pairs) if pairs else None
 
@@ -131,19 +134,32 @@ class Vocabulary:
         """After these changes, of one batch; refused where they cannot be."""
         labels = dict(self.labels)
         for change in changes:
-            _apply(labels, change)
+            apply(labels, change)
         after = Vocabulary(MappingProxyType(labels), version)
         checked_names(after.names)
         return after
 
     def above(self, number: int) -> list[int]:
         """All labels above this one, the nearest first."""
-        way: list[int] = []
+        way: dict[int, None] = {}  # a set in the order of its elements
         up = self.labels[number].parent
         while up is not None and up not in way:
-            way.append(up)
+            way[up] = None
             up = self.labels[up].parent
-        return way
+        return list(way)
+
+    def depths(self) -> dict[int, int]:
+        """How many labels are above each."""
+        found: dict[int, int] = {}
+        for number in self.labels:
+            way = [number]
+            while way[-1] not in found and (up := self.labels[way[-1]].parent) is not None:
+                way.append(up)
+                if len(way) > len(self.labels):
+                    raise LabelError(f"label {number} is above itself: damaged.")
+            start = found.get(way[-1], 0)
+            found |= {one: start + step for step, one in enumerate(reversed(way))}
+        return found
 
     def merge(self, parts: Sequence[int], number: int, name: str) -> Change:
         """Refused where one of the parts is above another: it would be below itself."""
@@ -159,7 +175,8 @@ class Vocabulary:
         return Change("merge", tuple(parts), ((number, name),))
 
 
-def _apply(labels: dict[int, Label], change: Change) -> None:
+def apply(labels: dict[int, Label], change: Change) -> None:
+    """Change labels in place; refused where it cannot be."""
     if strange := [number for number in change.of if number not in labels]:
         raise LabelError(f"{change.what}: builds on labels that are not there ({', '.join(map(str, strange))}).")
     if change.what == "rename":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
+
+from partly.processes.progress import room_for_bar, visible
 
 T = TypeVar("T")
 FEW = 200  # so many take no time
@@ -14,14 +15,14 @@ def counted(
     things: Iterable[T], total: int, title: str, wanted: bool = True, weight: Callable[[T], int] = lambda _: 1
 ) -> Iterator[T]:
     """The same things; a bar counts them on a terminal, each for as much as it weighs."""
-    if not wanted or total < FEW or not sys.stderr.isatty():
+    if not wanted or total < FEW or not visible():
         yield from things
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with room_for_bar(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
         for thing in things:
             bar.advance(task, weight(thing))

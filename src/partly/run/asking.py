@@ -22,7 +22,6 @@ from partly.report.bar import watcher
 from partly.run.cross_fitting import check_folds, cross_fit
 from partly.run.feature_cache import made_once
 from partly.run.fitting import Fitted, calibrate, fit, load
-from partly.run.memory import entry_memory
 from partly.run.recipe import OPEN, Recipe, complete, within_budget
 from partly.run.starting import sources_of, warm_start
 from partly.run.training_check import MAX_CHECKED_ITEMS, warn_if_nothing_learned
@@ -113,8 +112,7 @@ class Asked:
     ) -> Fitted:
         """Train on what `complete` has given. start_from, heirs: see `Classifier.fit`."""
         folder = None if self.run_dir is None else Path(self.run_dir)
-        kept = entry_memory(recipe, x, labels, validation, copies=int(folder is None))
-        with watcher(recipe.method, recipe.head, recipe.epochs, kept, self.progress and launched().first) as watch:
+        with watcher(recipe.method, recipe.head, recipe.epochs, self.progress) as watch:
             how: dict[str, Any] = {"folder": folder, "device": device_of(self.device), "watch": watch}
             how |= {"weights": weights}
             start = None

@@ -27,6 +27,7 @@ from partly.networks.featured import BATCH, Featured, featured
 from partly.networks.own_parts import NONE
 from partly.pictures.showing import counted
 from partly.pictures.survey import cache_folder
+from partly.processes.progress import step
 from partly.workers import Died, Results
 
 SAVE_SECONDS = 10.0
@@ -92,7 +93,8 @@ def _make(
     with files.locked(folder):
         _claim(folder, key, ids)
         if not (folder / DIGEST).exists():
-            _compute(made, folder, save_seconds, results)
+            with step(f"Computing features of {len(made):,} items"):
+                _compute(made, folder, save_seconds, results)
 
 
 def _compute(made: Featured, folder: Path, save_seconds: float, results: Results | None) -> None:

@@ -7,7 +7,8 @@ No code that comes with a model is executed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from partly.errors import SettingError
 from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.layers_of import layers_of
 from partly.networks.backbones.text_model import TextModel
+from partly.processes.progress import step
 
 LENGTH = 256  # tokens of a text, where the model allows as many
 Numbers = tuple[float, ...]
@@ -124,12 +126,25 @@ def _transformers() -> Any:
     return transformers
 
 
+@contextmanager
+def _without_bars(library: Any) -> Iterator[None]:
+    """Keep the library's own progress bars off the terminal; afterwards they are as they were."""
+    shown = library.utils.logging.is_progress_bar_enabled()
+    library.utils.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            library.utils.logging.enable_progress_bar()
+
+
 def _asked(kind: str, name: str, call: str = "from_pretrained", **how: Any) -> Any:
     """What one of the classes of transformers reads by a name or from a folder."""
     library = _transformers()
     source = library.image_processing_utils if kind == "ImageProcessingMixin" else library
     try:
-        return getattr(getattr(source, kind), call)(name, **how)
+        with step("Loading the pretrained network"), _without_bars(library):
+            return getattr(getattr(source, kind), call)(name, **how)
     except (OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise SettingError(
