@@ -57,7 +57,7 @@ def _opened(run: Path, data: str | None, labels: Path | None, meaning: Meaning) 
         raise DataError(f"{run}: does not say which data it was trained on. Give --data and --labels.")
     said = files.read_sealed(run / SOURCE)
     if labels is None:
-        meaning = meaning_of(*(said.get(field.name) or field.default for field in fields(Meaning)))
+        meaning = meaning_of(**{one.name: said.get(one.name) for one in fields(Meaning)})
         labels = None if said["labels"] is None else Path(said["labels"])
     opened = open_data(said["data"], labels, meaning=meaning)
     return hidden(opened, said["scenario"], said["seed"])
