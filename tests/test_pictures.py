@@ -16,7 +16,7 @@ from partly.errors import DataError, SettingError
 from partly.items import PictureFiles, features, texts
 from partly.networks import backbones
 from partly.pictures.augmentation import NO_AUGMENTATION, Augmentation
-from partly.run import Recipe
+from partly.run import Recipe, feature_cache
 from pictures.making import encoded, folder_of, noise
 
 COUNT = 24
@@ -73,7 +73,8 @@ def test_a_run_that_goes_on_is_the_unbroken_one(data: Dataset, tmp_path: Path, s
 
 def test_the_best_epoch_is_chosen_without_augmentation(data: Dataset) -> None:
     part = (data.items[:8], data.labels[:8])
-    model = Classifier("bce", "linear", epochs=1, progress=False).fit(data.items[8:], data.labels[8:], validation=part)
+    how: dict[str, Any] = {"epochs": 1, "progress": False, "backbone": "small-conv"}
+    model = Classifier("bce", "linear", **how).fit(data.items[8:], data.labels[8:], validation=part)
     assert "validation_mAP" in model.history_[0]
     first, second = (model.predict_proba(data.items[:8]) for _ in range(2))
     np.testing.assert_array_equal(first, second)
@@ -86,7 +87,7 @@ def test_pictures_are_augmented_unless_somebody_says_no(data: Dataset) -> None:
         (False, vars(NO_AUGMENTATION)),
         ({"flip": 0.0}, vars(Augmentation(flip=0.0))),
     ):
-        x, _, recipe = Classifier("bce", augment=asked).prepare(data.items, data.labels)
+        x, _, recipe = Classifier("bce", backbone="small-conv", augment=asked).prepare(data.items, data.labels)
         assert recipe.augment == expected
         assert isinstance(x, PictureFiles)
         assert x.augmentation == Augmentation(**expected)
@@ -100,7 +101,7 @@ def test_pictures_are_augmented_unless_somebody_says_no(data: Dataset) -> None:
 
 
 def test_a_saved_model_takes_pictures_of_any_size(data: Dataset, tmp_path: Path) -> None:
-    model = Classifier("bce", "linear", epochs=1, progress=False).fit(data.items, data.labels)
+    model = Classifier("bce", "linear", epochs=1, progress=False, backbone="small-conv").fit(data.items, data.labels)
     model.save(tmp_path / "model")
     loaded = Classifier.load(tmp_path / "model")
     other = PictureFiles(data.items.source)  # type: ignore[attr-defined]
@@ -127,7 +128,7 @@ def test_pictures_come_at_the_size_that_a_backbone_wants(data: Dataset, monkeypa
     found = backbones.find("small-conv")
     monkeypatch.setattr(backbones, "find", lambda name: _with(found, lambda shape, **_: Wanting()))
     other = PictureFiles(data.items.source)  # type: ignore[attr-defined]
-    model = Classifier("bce", "linear", epochs=1, progress=False).fit(other, data.labels)
+    model = Classifier("bce", "linear", epochs=1, progress=False, backbone="small-conv").fit(other, data.labels)
     assert model.fitted_.method.task.items.shape == (3, 24, 24)
     assert model.predict_proba(other).shape == (COUNT, 3)
     expected = other.sized(24).take(slice(None)).float().mean(dim=(2, 3))
@@ -142,7 +143,8 @@ def _with(info: Any, make: Any) -> Any:
 
 def test_every_query_asks_about_pictures(data: Dataset) -> None:
     model = Classifier("bce", "linear", epochs=1, progress=False).fit(data.items, data.labels)
-    other = PictureFiles(data.items.source)  # type: ignore[attr-defined]
+    seen = model.fitted_.seen(PictureFiles(data.items.source))  # type: ignore[attr-defined]
+    other = feature_cache.remembered(seen)
     for query in partly.queries():
         from partly.active.queries import choose
         from partly.clock import Clock

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from partly import methods
-from partly.items import Items, is_decoded
+from partly.items import Items
 from partly.labels import Labels
 from partly.method import Task
 from partly.networks import backbones
 from partly.solving import solved
 
+FINE_TUNED = 3  # last stages of a default backbone, trained where pictures are augmented
 PORTFOLIO = "auto"  # the method of this name, which stands for the plain one where it cannot be
 
 
@@ -39,20 +40,14 @@ def choose(
 
 
 def backbone(asked: Mapping[str, Any], items: Items) -> dict[str, Any]:
-    """What is asked for, with the backbone that "auto" takes where nothing is said of how to learn: pictures in files
-    and texts go through pretrained weights, frozen, where these are installed. A network that learns from nothing needs
-    far more labels than people have."""
-    open_parts = (
-        asked["method"] == PORTFOLIO,
-        asked["head"] == "auto",
-        asked["backbone"] is None,
-        asked["recipe"] is None,
-    )
-    left_open = all(open_parts)
-    found = backbones.pretrained(items.kind) if left_open and not asked["augment"] else None
-    if found is None or (items.kind == "pictures" and not is_decoded(items)):
+    """What is asked for, with a backbone for these items where none is named: `backbones.default`, for every command,
+    method and head. It is frozen, so that its features are made once. Where pictures are to be augmented its last
+    stages are trained, and a recipe of a paper says itself what is."""
+    found = backbones.default(items) if asked.get("backbone") is None else None
+    if found is None:
         return dict(asked)
-    return {**asked, "backbone": found, "backbone_settings": {"freeze": "all"} | (asked["backbone_settings"] or {})}
+    freeze = {"freeze": FINE_TUNED if asked.get("augment") else "all"} if asked.get("recipe") is None else {}
+    return {**asked, "backbone": found, "backbone_settings": freeze | (asked.get("backbone_settings") or {})}
 
 
 def plain(labels: Labels) -> tuple[str, str]:

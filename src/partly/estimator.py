@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -42,12 +43,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     head
         "linear", "mlp", "kernel", ...: what comes after the features (or after the backbone of pictures); "auto"
         takes the best that the method can be solved or trained with.
-    epochs, batch_size, lr, weight_decay
+    epochs, batch_size, lr
         None takes what `partly.run.default_recipe` says for these items.
+    weight_decay
+        Of steps, as the optimiser understands it. Where a head is solved, weight_decay / 2 * |w|^2 is added to the mean
+        loss over the items; None chooses that penalty by cross-validation.
     optimizer
         "adamw" (which None is), "sgd" (momentum 0.9), "adam" or "rmsprop".
-    seed
-        Same seed, same data, same settings: same bits.
+    seed, random_state
+        Same seed, same data, same settings: same bits. Two names for one number: give one.
     settings
         The method's own settings, a dictionary.
     device
@@ -153,6 +157,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         calibrate: str | None = None,
         thresholds: str | None = None,
         encode: bool = True,
+        random_state: int | None = None,
         precision: str | None = None,
     ) -> None:
         self.method = method
@@ -184,6 +189,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.calibrate = calibrate
         self.thresholds = thresholds
         self.encode = encode
+        self.random_state = random_state
         self.precision = precision
 
     def fit(
@@ -209,7 +215,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with allowed(self.progress), step("Training"):
             x, labels, recipe = self.prepare(X, Y)
             weights = checked_weights(sample_weight, labels)
-            held_out = None if validation is None else self._held_out(validation, labels.names)
+            held_out = None if validation is None else self._held_out(validation, labels.names, x)
             return self.take(self._asked().train(x, labels, recipe, self.reason_, held_out, weights, start_from, heirs))
 
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, run.Recipe]:
@@ -220,7 +226,19 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return x, labels, recipe
 
     def _asked(self) -> run.Asked:
-        return run.Asked.of(vars(self))
+        return run.Asked.of(vars(self) | {"seed": self._seed()})
+
+    def _seed(self) -> int:
+        """`seed`, or `random_state` where that is given."""
+        if self.random_state is None:
+            return self.seed
+        if self.seed not in (0, self.random_state):
+            raise SettingError(
+                f"seed = {self.seed!r} and random_state = {self.random_state!r} are two names for one number. Give one."
+            )
+        if isinstance(self.random_state, bool) or not isinstance(self.random_state, Integral):
+            raise SettingError(f"random_state = {self.random_state!r} must be a whole number, or None for `seed`.")
+        return int(self.random_state)
 
     def first_stage(self, x: Items) -> Items:
         """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
@@ -294,6 +312,16 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         x = self._items(X, reset=False)
         return x, None if known is None else self._asked().deduced(paired(len(x), known, self.label_names_, "known", X))
 
+    def features(self, X: Any) -> npt.NDArray[np.float32]:
+        """Return the features [N, D] that the model learned from: of pictures and texts, those that its backbone makes.
+        `predict_proba` and an exported graph take them too."""
+        x, _ = self._asked_of(X, None)
+        seen = self.fitted_.seen(x)
+        if seen.kind != "features":
+            raise SettingError(f"The network of this model takes {seen.kind} as they are, and makes no features once.")
+        found: npt.NDArray[np.float32] = seen.take(slice(None)).numpy()
+        return found
+
     def predict_proba(self, X: Any, known: Any = None) -> Any:
         """Probability of yes [N, L]; for `known` see `decision_function`."""
         x, said = self._asked_of(X, known)
@@ -359,6 +387,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted = run.load(Path(path), **given)
         parameters = vars(fitted.recipe) | given  # a recipe's fields are parameters of the same names, but for one
         parameters["dtype"] = parameters.pop("precision")
+        penalty = parameters.pop("penalty")
+        if fitted.method.solves:
+            parameters["weight_decay"] = penalty
         origin = items.origin_of(fitted.method.task.items)
         if origin is not None:
             parameters |= {"backbone": origin.backbone, "backbone_settings": origin.settings}
@@ -380,10 +411,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> Validation:
+    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...], beside: Items) -> Validation:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
-        x = self.first_stage(self._items(validation[0], reset=False))
+        x = self._asked().first_stage(self._items(validation[0], reset=False), beside)
         labels = paired(len(x), validation[1], names, "validation", validation[0])
         return Validation(x, self._asked().deduced(labels))
 

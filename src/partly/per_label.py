@@ -23,6 +23,7 @@ from partly.labels.frames import checked_kind, framed
 from partly.labels.pairing import paired
 from partly.labels.weights import checked_weights
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
+from partly.processes.threads import limited
 from partly.report.bar import watcher
 from partly.run import claim, label_files, making_room
 from partly.run.training_check import warn_if_nothing_learned
@@ -126,7 +127,8 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 claim(folder, self._description)
                 home = Home.of(folder)
                 label_files.write_whole(folder / label_files.ESTIMATOR, packed)
-            fitted = self._fit_labels(x, labels, told, home)
+            with limited(len(labels) * (getattr(self, "n_features_in_", None) or math.inf) * labels.shape[1]):
+                fitted = self._fit_labels(x, labels, told, home)
 
         def predict(rows: npt.NDArray[np.int64]) -> Floats:
             takes = (told.take(x, label) for label in range(len(fitted)))

@@ -381,7 +381,7 @@ def save(
     best = {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
     plain = {name: value for name, value in vars(progress).items() if name not in ("best", "last")}
     record = {"epoch": clock.epoch, "step": clock.step, "progress": plain, "beliefs": beliefs}
-    checkpoint.save(folder, tensors | best, record)
+    checkpoint.save(folder, tensors | best | method.first_stage(), record)
 
 
 @contextmanager

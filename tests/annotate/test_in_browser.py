@@ -18,6 +18,7 @@ from partly.annotate.app import make_app
 from partly.annotate.doors import here
 from partly.errors import DataError
 from partly.items import pictures, texts
+from partly.labels.guidelines import Guideline
 from partly.ledger import Ledger
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -155,6 +156,108 @@ def test_nobody_is_shown_what_the_model_thinks_unless_they_ask(tmp_path: Path, c
         page.context.close()
 
 
+def test_yes_to_all_is_confirmed_and_no_to_all_is_not(tmp_path: Path, chromium: Any) -> None:
+    made = project(tmp_path)
+    pose(made, [(i, BOAT) for i in range(5)])
+    with served(made) as address:
+        page = opened(chromium, made, address)
+        ready(page, 5)
+        page.keyboard.press("Y")
+        told(page, "Answer yes to all 5 questions that are left?", "dialog")
+        page.keyboard.press("n")  # goes to nobody behind the dialog
+        page.keyboard.press("Escape")
+        playwright.expect(page.locator("dialog")).to_have_count(0)
+        assert page.locator(".question[data-value]").count() == 0
+        page.keyboard.press("n")
+        saved(page, 1)
+        page.get_by_role("button", name="All others yes").click()
+        page.get_by_role("button", name="Cancel").click()
+        assert page.locator(".question[data-value]").count() == 1
+        page.get_by_role("button", name="All others yes").click()
+        page.get_by_role("button", name="Yes to all 4").click()
+        saved(page, 5)
+        assert sorted(made.known().values()) == [-1, 1, 1, 1, 1]
+        assert page.wrong == []
+        page.context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
+def test_guidelines_and_zoom(tmp_path: Path, chromium: Any, width: int, scheme: str) -> None:
+    rng = np.random.default_rng(0)
+    made = project(tmp_path, items=pictures(rng.integers(0, 255, (12, 80, 80, 3)).astype(np.uint8)))
+    pose(made, [(0, BOAT), (1, BOAT), (0, CAT)])
+    guidelines = {"boat": Guideline(f"Floats. {NASTY}", ("a canoe",), ("a car",))}
+    with served(made, guidelines=guidelines) as address:
+        how = {"viewport": {"width": width, "height": 700}, "color_scheme": scheme}
+        page = opened(chromium, made, address, **how)
+        ready(page, 2)
+        told(page, f"Floats. {NASTY}", "#whole .guideline")
+        told(page, "a canoe", ".guideline")
+        page.keyboard.press("z")
+        frame = page.locator("dialog .frame")
+        frame.wait_for()
+        wide = frame.locator("img").bounding_box()["width"]
+        page.keyboard.press("+")
+        page.keyboard.press("y")  # no answer from within
+        told(page, "150 %", "dialog output")
+        assert frame.locator("img").bounding_box()["width"] == pytest.approx(1.5 * wide, rel=0.05)
+        page.get_by_role("button", name="Zoom out").click()
+        told(page, "100 %", "dialog output")
+        page.get_by_role("button", name="Close").click()
+        playwright.expect(page.locator("dialog")).to_have_count(0)
+        page.get_by_role("button", name="Zoom: item 1").click()
+        page.locator("dialog[aria-label='Item item 1']").wait_for()
+        page.keyboard.press("Escape")
+        assert made.known() == {}
+        page.goto(f"{address}/item")
+        ready(page, 2)
+        assert [one.count() for one in (page.locator(".guideline"), page.locator("h2"))] == [1, 2]
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert "ran" not in page.title()
+        assert page.wrong == []
+        page.context.close()
+
+
+def test_an_admin_assigns_labels_and_decides(tmp_path: Path, chromium: Any) -> None:
+    made = project(tmp_path, items=texts([f"text {i}" for i in range(12)]))
+    made.desk.votes = 2
+    pose(made, [(0, BOAT), (1, BOAT), (0, CAT)])
+    for name, value in (("bela", "yes"), ("carl", "no")):
+        for one in made.desk.lease(made.person(name), "label", 2):
+            made.desk.answer(made.person(name), one.id, value, 1.0, "label")
+    with served(made, accounts=True, guidelines={"boat": Guideline("Floats.")}) as address:
+        page = opened(chromium, made, address)
+        page.get_by_role("link", name="Disagreements").click()
+        told(page, "Disagreements left: 2", "#left")
+        ready(page, 2)
+        first = page.locator(".question").first
+        for words in ("text 0", "Floats.", "bela", "carl", "yes", "no"):
+            assert words in first.inner_text()
+        first.get_by_role("button", name="No: boat, item 0", exact=True).click()
+        told(page, "Decided: boat is no for item 0.")
+        told(page, "Disagreements left: 1", "#left")
+        assert made.known()["item 0", "boat"] == -1
+        page.get_by_role("button", name="Undo last decision").click()
+        told(page, "Disagreements left: 2", "#left")
+        page.get_by_role("button", name="Yes: boat, item 0", exact=True).click()
+        page.get_by_role("button", name="Cannot tell: boat, item 1", exact=True).click()
+        told(page, "No disagreements.", "#left")
+        assert made.known() == {("item 0", "boat"): 1}
+        page.get_by_role("link", name="People").click()
+        section = page.locator("details").filter(has_text="bela")
+        section.get_by_text("bela: all labels").click()
+        section.get_by_label("Labels: bela").fill("boat\ncta")
+        section.get_by_role("button", name="Assign").click()
+        told(page, "There is no label 'cta'. Did you mean 'cat'?", ".error:not(:empty)")
+        section.get_by_label("Labels: bela").fill("boat\n\n dog ")
+        section.get_by_role("button", name="Assign").click()
+        section.get_by_text("bela: 2 of 4 labels").wait_for()
+        assert made.desk.lease(made.person("bela"), "label", 5) == []  # cat is left
+        assert [one.label for one in made.desk.lease(made.person("anna"), "label", 5)] == ["cat"]
+        assert [one for one in page.wrong if "422" not in one] == []
+        page.context.close()
+
+
 def test_no_markup_of_the_data_runs(tmp_path: Path, chromium: Any) -> None:
     made = project(tmp_path, names=("boat", NASTY), ids=[NASTY, "b"], items=texts([NASTY, "plain"]))
     pose(made, [(0, 1), (1, 1)])
@@ -185,6 +288,7 @@ def test_three_people_at_once(tmp_path: Path, chromium: Any) -> None:
                 page.keyboard.press(key)
         for page in pages.values():
             page.keyboard.press("Y")
+            page.get_by_role("button", name="Yes to all 8").click()
             saved(page, 12)
             assert page.wrong == []
             page.context.close()
@@ -206,7 +310,7 @@ def test_axe_finds_nothing_serious(tmp_path: Path, chromium: Any, scheme: str) -
         saved(page, 3)
         page.locator("summary").click()
         found = [("/label", axe.run(page))]
-        for path in ("/item", "/overview", "/people"):
+        for path in ("/item", "/overview", "/people", "/disagreements"):
             page.goto(address + path)
             page.wait_for_load_state("networkidle")
             found.append((path, axe.run(page)))

@@ -23,7 +23,7 @@ PATIENCE = 300  # seconds; the machine may be busy, and the trainer stands back
 
 
 def round_on(page: Any) -> int:
-    found = re.search(r"round (\d+)", page.locator("#standing").inner_text())
+    found = re.search(r"Round (\d+)", page.locator("#standing").inner_text())
     return 0 if found is None else int(found[1])
 
 

@@ -107,7 +107,7 @@ def test_without_a_validation_part_there_is_no_plateau(rows: str, tmp_path: Path
 def test_a_backbone_learns_as_far_as_it_is_asked_to(pictures: str, tmp_path: Path, freeze: str, learning: int) -> None:
     """End to end, or the last of its four stages."""
     words = f"--labels {tmp_path / 'labels.csv'} --method bce --head linear --epochs 1 --batch-size 8 --hold-out 0"
-    trained(pictures, tmp_path / "run", f"{words} --size 16 {freeze}")
+    trained(pictures, tmp_path / "run", f"{words} --size 16 --backbone small-conv {freeze}")
     fitted = Classifier.load(tmp_path / "run").fitted_
     fresh = fitted.recipe.build(fitted.method.task.items, 2)
     before, after = (_stages(method.network) for method in (fresh, fitted.method))

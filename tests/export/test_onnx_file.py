@@ -196,7 +196,8 @@ def reader_padding(reader: Any) -> int:
 
 
 def test_hashed_words(tmp_path: Path) -> None:
-    model = Classifier("em", "linear", epochs=1, progress=False, backbone_settings={"places": 50, "width": 6})
+    how: dict[str, Any] = {"backbone": "hashed-words", "backbone_settings": {"places": 50, "width": 6}}
+    model = Classifier("em", "linear", epochs=1, progress=False, **how)
     said = agree_on_texts(model.fit(items.texts(TEXTS), y_of(20)), tmp_path / "model.onnx")
     assert (said["places"], said["padding"]) == (50, 0)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.preprocessing import StandardScaler
 
-from partly import Dataset, Labels, data
+from partly import Classifier, Dataset, Labels, data
 from partly.clock import Clock
 from partly.errors import DataError
 from partly.items import SparseRows, as_items, sparse_features, sparse_rows
@@ -178,3 +178,29 @@ def test_what_is_not_finite_is_refused_with_its_place() -> None:
 def test_what_is_no_matrix_of_numbers(bad: Any) -> None:
     with pytest.raises(DataError, match="X: features must be a matrix of numbers; got a sparse one"):
         as_items(bad)
+
+
+def test_weights_keep_their_relative_size() -> None:
+    """One scale for all columns; that of a constant is 0. Whole numbers: the geometric mean of it and their own."""
+    weighted = np.array([[0.5, 0.0, 1.0], [0.0, 0.25, 1.0], [0.5, 0.0, 1.0], [0.0, 0.0, 1.0]])
+    own = weighted.std(axis=0)
+    common = np.sqrt((own[:2] ** 2).mean())
+    found = as_items(sp.csr_array(weighted)).statistics
+    np.testing.assert_allclose(found.scale, own, atol=1e-9)
+    np.testing.assert_allclose(found.keeping_size.scale, [common, common, 0.0], rtol=1e-9)
+    found = as_items(sp.csr_array(4 * weighted)).statistics
+    np.testing.assert_allclose(
+        found.keeping_size.scale, 4 * np.sqrt([common * own[0], common * own[1], 0.0]), rtol=1e-9
+    )
+
+
+def test_a_linear_head_keeps_the_weights_of_tf_idf() -> None:
+    """Two large features say all; scaled to unit variance, 300 small ones of noise would count as much."""
+    rng = np.random.default_rng(0)
+    truth = rng.random((200, 2)) < 0.3
+    noise = 0.01 * sp.random_array((200, 300), density=0.05, rng=rng)
+    x = sp.csr_array(sp.hstack([sp.csr_array(truth * 0.7), noise]))
+    model = Classifier("bce", head="linear", progress=False).fit(x[:100], truth[:100].astype(int))
+    first = model.fitted_.method.network.get_submodule("features.0").get_buffer("inverse_scale")
+    assert first[first > 0].unique().numel() == 1
+    assert model.score(x[100:], truth[100:].astype(int)) == 1.0

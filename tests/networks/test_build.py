@@ -91,7 +91,7 @@ def test_backbones_are_the_files_that_define_one() -> None:
     assert "small-conv" in there
     settings = networks.backbones.find("small-conv").complete({"widths": [8]})
     assert (settings["widths"], settings["pooling"], settings["rate"]) == ([8], "gap+gmp", 1.0)
-    assert {name for name in networks.backbones.DEFAULT.values() if name is not None} <= set(there)
+    assert {name for name in networks.backbones.UNTRAINED.values() if name is not None} <= set(there)
     with pytest.raises(SettingError, match=r"There is no backbone 'small-con'\. Did you mean 'small-conv'\?"):
         networks.build(as_items(np.zeros((2, 16, 16, 3), np.uint8)), 5, backbone="small-con")
 

@@ -19,6 +19,7 @@ from partly.clock import seed_for
 from partly.data import read
 from partly.errors import CheckpointError, DataError, SettingError
 from partly.items import features, texts
+from partly.networks.backbones import Backbone
 from partly.networks.featured import Featured
 from partly.run import feature_cache, make_features
 from pictures.making import encoded, noise, some_pictures
@@ -70,7 +71,7 @@ def test_what_is_done_is_not_done_again(pictures: Path, tmp_path: Path, monkeypa
 def test_it_goes_on_where_it_was_stopped(
     pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    monkeypatch.setattr(feature_cache, "BATCH", 2)
+    monkeypatch.setattr(Backbone, "at_a_time", 2)
     expected = made(pictures, tmp_path / "whole")
     saves, save = [], feature_cache._save
 
@@ -99,8 +100,9 @@ def test_a_kill_loses_nothing_that_was_saved(tmp_path: Path, monkeypatch: pytest
 from pathlib import Path
 import time
 from partly.data import read
+from partly.networks.backbones import Backbone
 from partly.run import feature_cache
-feature_cache.BATCH = 4
+Backbone.at_a_time = 4
 save, saved = feature_cache._save, []
 def waiting(*what):
     save(*what)
@@ -119,7 +121,7 @@ feature_cache.make_features(data.items, data.labels.ids, Path({str(tmp_path / "o
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert 24 <= _done(tmp_path / "out") < 60
-    monkeypatch.setattr(feature_cache, "BATCH", 4)
+    monkeypatch.setattr(Backbone, "at_a_time", 4)
     data = read(folder, size=16)
     for name in ("out", "whole"):
         make_features(data.items, data.labels.ids, tmp_path / name)

@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
+from partly.annotate import adjudication, assignments
 from partly.annotate.desk import MOST, Question
 from partly.annotate.guards import acts, guarded, is_admin, is_in
 from partly.annotate.importing import take_in
@@ -51,6 +52,16 @@ class One(Strict):
 
 class Undo(Strict):
     answer: Number  # the batch of the ledger that holds it
+
+
+class Chosen(Strict):
+    question: Number
+    value: str
+
+
+class Assignment(Strict):
+    person: Number
+    labels: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=10_000)]
 
 
 class LogIn(Strict):
@@ -199,11 +210,20 @@ def standing(request: Request) -> dict[str, Any]:
 
 @inside.get("/picture/{item}")
 def picture(request: Request, item: Number) -> Response:
-    site = site_of(request)
+    return _picture(site_of(request), item, large=False)
+
+
+@inside.get("/picture/{item}/large")
+def large_picture(request: Request, item: Number) -> Response:
+    """To zoom into."""
+    return _picture(site_of(request), item, large=True)
+
+
+def _picture(site: Site, item: int, large: bool) -> Response:
     if item >= len(site.desk.given):
         raise Refused("There is no such item.", 404)
     try:
-        content, kind = site.seen.picture(item)
+        content, kind = site.seen.picture(item, large)
     except PartlyError:  # its words name the file
         raise Refused("This cannot be shown as a picture.", 422) from None
     return Response(content, media_type=kind, headers=KEPT)
@@ -212,6 +232,7 @@ def picture(request: Request, item: Number) -> Response:
 def _plain(site: Site, question: Question, suggest: bool) -> dict[str, Any]:
     """What the page is told. Never which arm it is of, nor, unless somebody wants it, what the model thinks."""
     told = {"id": question.id, "label": question.label, "name": question.name} | {"seen": site.seen.of(question.item)}
+    told |= {"guideline": site.guideline(question.label)}
     return told | ({"probability": question.probability} if suggest else {})
 
 
@@ -231,6 +252,34 @@ async def import_(request: Request, force: bool = False) -> dict[str, Any]:
         imported = await site.imports.run(take_in, site.desk, person, path, force)
     await site.imports.run(site.fold)
     return asdict(imported)
+
+
+# ---------------------------------------------------------------- what admins decide
+
+
+@admins.post("/api/disagreements")
+def disagreements(request: Request) -> dict[str, Any]:
+    site = site_of(request)
+    found, left = adjudication.disagreements(site.desk)
+    shown = [asdict(one) | {"seen": site.seen.of(one.item), "guideline": site.guideline(one.label)} for one in found]
+    return {"disagreements": shown, "left": left}
+
+
+@admins.post("/api/decide")
+def decide(request: Request, given: Chosen) -> dict[str, Any]:
+    return asdict(adjudication.decide(site_of(request).desk, person_of(request), given.question, given.value))
+
+
+@admins.post("/api/undo-decision")
+def undo_decision(request: Request, which: Undo) -> dict[str, Any]:
+    adjudication.undo_decision(site_of(request).desk, person_of(request), which.answer)
+    return {}
+
+
+@admins.post("/api/assign")
+def assign(request: Request, given: Assignment) -> dict[str, Any]:
+    assignments.assign(site_of(request).desk, given.person, given.labels)
+    return {}
 
 
 ROUTERS = (open_to_all, inside, acting, admins)

@@ -72,6 +72,11 @@ class Desk:
     given: Labels
     hierarchy: Hierarchy | None = None
     now: Callable[[], float] = time.time
+    votes: int = 1  # different people who answer each entry
+
+    def labels(self) -> Labels:
+        """What the ledger says by now: the majority where several people vote, else the latest statement."""
+        return self.ledger.labels(policy="latest" if self.votes == 1 else "majority")
 
     def __post_init__(self) -> None:
         self.rows = {name: row for row, name in enumerate(self.given.ids)}
@@ -81,11 +86,12 @@ class Desk:
 
     def pose(self, found: dict[str, Any], wanted: Sequence[Wanted]) -> int:
         """The questions of a new round; its number. Chosen ones of the rounds before that nobody holds are withdrawn:
-        a newer model knows better. Random ones are not, or the sample would not be fair."""
+        a newer model knows better. Random ones are not, or the sample would not be fair; votes are not either, since
+        people have begun to vote."""
         with commits.writing(self.ledger.store) as connection:
             number = int(connection.scalar(select(func.coalesce(func.max(records.rounds.c.id), 0))) or 0) + 1
             connection.execute(insert(records.rounds).values({"id": number, "made": self.now()} | found))
-            old = and_(table.c.state == "open", table.c.random.is_(False), ~self._held())
+            old = and_(table.c.state == "open", table.c.random.is_(False), table.c.purpose.is_(None), ~self._held())
             connection.execute(update(table).where(old).values(state="withdrawn"))
             rows = [self._row(number, place, one) for place, one in enumerate(wanted)]
             if rows:
@@ -167,13 +173,15 @@ class Desk:
         return and_(table.c.until.is_not(None), table.c.until > now, table.c.until < now + 2 * HELD)
 
     def _able(self, person: Person) -> ColumnElement[bool]:
-        """What this person may be asked."""
+        """What this person may be asked. Of an entry that others are to answer too, each person answers once."""
         skip = records.skips
         skipped = exists().where(skip.c.question == table.c.id, skip.c.person == person.id)
         by = select(before.c.person).where(before.c.id == table.c.repeats).scalar_subquery()
-        due = or_(table.c.repeats.is_(None), and_(table.c.own, by == person.id), and_(~table.c.own, by != person.id))
+        same = and_(before.c.item == table.c.item, before.c.label == table.c.label, before.c.id != table.c.id)
+        voted = exists().where(same, before.c.person == person.id, before.c.state.in_(("open", "answered")))
+        due = or_(table.c.repeats.is_(None), and_(table.c.own, by == person.id), and_(~table.c.own, ~voted))
         free = or_(~self._held(), table.c.person == person.id)
-        return and_(table.c.state == "open", free, due, ~skipped)
+        return and_(table.c.state == "open", free, due, ~skipped, assigned(person))
 
     def _question(self, row: Row[Any]) -> Question:
         return Question(row.id, self.rows[row.item], row.item, row.label, row.probability)
@@ -186,16 +194,16 @@ class Desk:
         if value not in VALUES or view not in VIEWS or not seconds >= 0:
             raise Refused(f"An answer is {', '.join(VALUES)}, in a view of {' or '.join(VIEWS)}.", 422)
         with together(self.ledger) as (ledger, connection):
-            row = self._one(connection, question)
+            row = self.one(connection, question)
             if row.state == "answered" and (row.person, row.value) == (person.id, value):
-                implied = self._implied(connection, row, VALUES[value])
+                implied = self.implied(connection, row, VALUES[value])
                 standing = _standing(connection, person)
                 return Answered(question, value, implied, row.probability, standing, row.batch)
             if row.state != "open" or row.person != person.id:
                 raise Refused("This question is somebody else's, or was answered or settled already.", 409)
             if row.label in self._retired(connection):
                 raise Refused(f"The label {row.label!r} was retired meanwhile: it is not asked any more.", 409)
-            implied = self._implied(connection, row, VALUES[value])
+            implied = self.implied(connection, row, VALUES[value])
             batch = ledger.append([row.item], [row.label], [SAID[value]], author=person.name, note=NOTE)
             said = {"state": "answered", "value": value, "answered": self.now(), "until": None, "view": view}
             said |= {"seconds": min(seconds, LONGEST), "batch": batch}
@@ -206,7 +214,19 @@ class Desk:
                 same = and_(table.c.item == row.item, table.c.label == label, table.c.state == "open")
                 settled = {"state": "settled", "settled_by": question, "value": word}
                 connection.execute(update(table).where(same, table.c.repeats.is_(None)).values(settled))
+            if not row.own:
+                self._ask_for_votes(connection, row)
             return Answered(question, value, implied, row.probability, _standing(connection, person), batch)
+
+    def _ask_for_votes(self, connection: Connection, row: Row[Any]) -> None:
+        """Ask somebody else the same, until enough people have answered."""
+        entry = and_(table.c.item == row.item, table.c.label == row.label, table.c.state.in_(("open", "answered")))
+        asked = connection.execute(select(table.c.id, table.c.state, table.c.person, table.c.own).where(entry)).all()
+        votes = {one.person if one.state == "answered" else f"open {one.id}" for one in asked if not one.own}
+        if len(votes) < self.votes:
+            copied = {name: getattr(row, name) for name in ("round", "place", "item", "label", "probability")}
+            copied |= {"random": False, "repeats": row.repeats or row.id, "own": False}
+            connection.execute(insert(table).values(copied | {"purpose": "vote", "state": "open"}))
 
     def take_back(self, person: Person, answer: int) -> Question:
         """Take back one's own answer, named by its batch in the ledger. The question is open again, and held; questions
@@ -215,8 +235,10 @@ class Desk:
         with together(self.ledger) as (ledger, connection):
             mine = and_(table.c.batch == answer, table.c.person == person.id)
             row = connection.execute(select(table).where(mine)).first()
-            if row is None or not self._is_ours(row):
+            if row is None or row.purpose == "decision" or not self._is_ours(row):
                 raise Refused("There is no answer of yours to take back.", 404)
+            if is_decided(connection, row.item, row.label):
+                raise Refused("An admin has decided this entry. Ask them to undo the decision first.", 409)
             if row.state == "open":  # taken back already: an answer keeps its batch until there is another one
                 return self._question(row)
             again: dict[str, Any] = {"state": "open", "until": self.now() + HELD}
@@ -241,7 +263,7 @@ class Desk:
                 raise Refused("This question is not yours to skip.", 409)
             connection.execute(insert(records.skips).values(question=question, person=person.id))
 
-    def _one(self, connection: Connection, question: int) -> Row[Any]:
+    def one(self, connection: Connection, question: int) -> Row[Any]:
         row = connection.execute(select(table).where(table.c.id == question)).first()
         if row is None or not self._is_ours(row):
             raise Refused("There is no such question.", 404)
@@ -258,7 +280,7 @@ class Desk:
                 z[self.columns[label]] = VALUES[value]
         return z
 
-    def _implied(self, connection: Connection, row: Row[Any], z: int) -> dict[str, str]:
+    def implied(self, connection: Connection, row: Row[Any], z: int) -> dict[str, str]:
         """What follows from an answer that did not follow before: label -> yes or no."""
         if self.hierarchy is None or z == 0:
             return {}
@@ -283,16 +305,33 @@ class Desk:
         return np.asarray(found.rows([0])[0])
 
 
+def assigned(person: Person) -> ColumnElement[bool]:
+    """Questions about labels that a person is asked about: those assigned, or all where none are."""
+    some = records.assignments
+    mine = select(some.c.label).where(some.c.person == person.id)
+    return or_(~exists().where(some.c.person == person.id), table.c.label.in_(mine))
+
+
+def is_decided(connection: Connection, item: str, label: str) -> bool:
+    """Tell whether an admin has decided an entry on which people disagreed."""
+    entry = and_(table.c.item == item, table.c.label == label)
+    decision = and_(entry, table.c.purpose == "decision", table.c.state == "answered")
+    return connection.scalar(select(table.c.id).where(decision).limit(1)) is not None
+
+
 def _standing(connection: Connection, person: Person) -> Standing:
     """In one statement, which is built once: everybody asks for it with every answer."""
     return dict(connection.execute(STANDING, {"who": person.id}).one()._mapping)
 
 
+_mine = and_(
+    table.c.state == "answered",
+    table.c.person == bindparam("who"),
+    or_(table.c.purpose.is_(None), table.c.purpose != "decision"),
+)
 STANDING = select(
-    select(func.count()).where(table.c.state == "answered", table.c.person == bindparam("who")).label("answered"),
+    select(func.count()).where(_mine).label("answered"),
     select(func.count()).where(table.c.state == "open").label("open"),
     select(func.coalesce(func.max(records.rounds.c.id), 0)).label("round"),
-    select(func.coalesce(func.max(table.c.batch), 0))
-    .where(table.c.state == "answered", table.c.person == bindparam("who"))
-    .label("last"),
+    select(func.coalesce(func.max(table.c.batch), 0)).where(_mine).label("last"),
 )

@@ -90,7 +90,8 @@ def pace(rows: Sequence[Row[Any]]) -> dict[str, float]:
 def agreement(desk: Desk) -> dict[str, dict[str, Any]]:
     """Of repeated questions: how often the answer was the same as the one before, within a person and between two."""
     asked = select(table.c.value, before.c.value, table.c.own).join(before, before.c.id == table.c.repeats)
-    both = and_(table.c.state == "answered", before.c.state == "answered")
+    decision = and_(table.c.purpose.is_not(None), table.c.purpose == "decision")
+    both = and_(table.c.state == "answered", before.c.state == "answered", ~decision)
     with desk.ledger.store.reading() as connection:
         pairs = connection.execute(asked.where(both)).all()
     return {

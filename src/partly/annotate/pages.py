@@ -12,6 +12,7 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from partly.annotate import dashboard
+from partly.annotate.assignments import assignments
 from partly.annotate.guards import guarded, is_admin, is_in
 from partly.annotate.links import INVITATION_SECONDS, RENEWAL_SECONDS
 from partly.annotate.passwords import LEAST, Refused
@@ -69,7 +70,7 @@ async def start(request: Request, token: str = "") -> Response:
 @open_to_all.get("/log-in")
 async def log_in(request: Request) -> Response:
     need_accounts(site_of(request))
-    return _page(request, "log_in.html", title="Log in")
+    return _page(request, "log_in.html", title="Sign in")
 
 
 @open_to_all.get("/join")
@@ -81,7 +82,7 @@ async def join(request: Request, token: str = "") -> Response:
 @open_to_all.get("/renew")
 async def renew(request: Request, token: str = "") -> Response:
     need_accounts(site_of(request))
-    return _page(request, "renew.html", title="Another password", invitation=token, least=LEAST)
+    return _page(request, "renew.html", title="New password", invitation=token, least=LEAST)
 
 
 @inside.get("/account")
@@ -124,7 +125,15 @@ def people(request: Request) -> Response:
     need_accounts(site_of(request))
     found = dashboard.per_person(site.desk, site.people.everybody())
     links = [(one, dashboard.span(one.expires - site.people.now())) for one in site.people.links()]
-    return _page(request, "people.html", title="People", people=found, roles=ROLES, links=links, hours=HOURS)
+    shown: dict[str, Any] = {"people": found, "roles": ROLES, "links": links, "hours": HOURS}
+    shown |= {"assigned": assignments(site.desk), "labels": site.desk.given.names}
+    return _page(request, "people.html", title="People", **shown)
+
+
+@admins.get("/disagreements")
+def disagreements(request: Request) -> Response:
+    need_accounts(site_of(request))
+    return _page(request, "disagreements.html", title="Disagreements")
 
 
 @admins.get("/export/{name}")

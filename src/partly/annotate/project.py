@@ -20,6 +20,8 @@ from partly.labels.names import Names
 from partly.ledger import Ledger, place_of
 from partly.ledger.store import NothingThere
 
+MAX_VOTES = 9
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -45,11 +47,13 @@ class Plan:
     random: float = 0.1  # the share of the shadow arm
     repeat: float = 0.05  # the share of questions that come again
     audit: float = 0.05  # the share of questions about what models have filled in, where they have
+    votes: int = 1  # different people who answer each entry
     seed: int = 0
 
     def __post_init__(self) -> None:
         find(self.query).complete(dict(self.settings))
         within(1, 100_000, count=self.count, every=self.every)
+        within(1, MAX_VOTES, votes=self.votes)
         within(0, 0.5, random=self.random, repeat=self.repeat, audit=self.audit)
         if self.run is not None and self.method != "auto":
             raise SettingError("Give --run or --method: a run brings its own method along.")
@@ -81,11 +85,11 @@ def open_project(
     names = tuple(name for name in names if name not in gone) or ledger.vocabulary().names
     none = np.empty(0, np.int64)
     wanted = Labels.from_codes(none, none, none, names, found.labels.ids)  # the ledger alone says what is known
-    said = ledger.labels()
-    _refuse_other_items(said.ids, wanted.ids, place_of(plan.ledger).shown, plan.data)
     hierarchy = ledger.hierarchy() or among(found.hierarchy, wanted.names)
+    desk = Desk(ledger, wanted, hierarchy, votes=plan.votes)
+    said = desk.labels()
+    _refuse_other_items(said.ids, wanted.ids, place_of(plan.ledger).shown, plan.data)
     known = beside(said, wanted, place_of(plan.ledger).shown)
-    desk = Desk(ledger, known, hierarchy)
     desk.given = without(known, figures.answers(desk, figures.answered(desk)), hierarchy)
     desk.withdraw_strangers()
     return replace(found, labels=known, hierarchy=hierarchy, truth=None, test=None), desk

@@ -101,6 +101,8 @@ questions = Table(
     Column("view", String(16)),  # label or item: where it was answered
     Column("batch", BigInteger),  # of the ledger
     Column("settled_by", Integer, ForeignKey("annotate_questions.id")),
+    Column("purpose", String(16)),  # of a repeat: vote or decision; none: it measures agreement
+    Column("undos", Text),  # of a decision, JSON: batches of the ledger that take votes back
     Index("annotate_questions_state", "state", "round", "place"),
     Index("annotate_questions_entry", "item", "label"),
     Index("annotate_questions_batch", "batch"),
@@ -112,6 +114,14 @@ skips = Table(
     metadata,
     Column("question", Integer, ForeignKey("annotate_questions.id"), primary_key=True),
     Column("person", Integer, ForeignKey("annotate_people.id"), primary_key=True),
+)
+
+# Labels that a person is asked about; a person without any is asked about all.
+assignments = Table(
+    "annotate_assignments",
+    metadata,
+    Column("person", Integer, ForeignKey("annotate_people.id"), primary_key=True),
+    Column("label", Text, primary_key=True),
 )
 
 
@@ -131,7 +141,20 @@ def _index_batches(connection: Connection) -> None:
     connection.exec_driver_sql("CREATE INDEX annotate_questions_batch ON annotate_questions (batch)")
 
 
-STEPS = (_add_makers_of_links, _index_batches)
+def _add_votes(connection: Connection) -> None:
+    """Votes of several people and decisions about them are questions with a purpose."""
+    add_column(connection, "annotate_questions", Column("purpose", String(16)))
+    add_column(connection, "annotate_questions", Column("undos", Text))
+
+
+def _add_assignments(connection: Connection) -> None:
+    connection.exec_driver_sql(
+        "CREATE TABLE annotate_assignments (person INTEGER NOT NULL REFERENCES annotate_people (id), "
+        "label TEXT NOT NULL, PRIMARY KEY (person, label))"
+    )
+
+
+STEPS = (_add_makers_of_links, _index_batches, _add_votes, _add_assignments)
 SCHEMA = Schema("annotate", "the tables of the annotation server", metadata, STEPS)
 
 

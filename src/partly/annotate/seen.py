@@ -17,6 +17,7 @@ from partly.errors import DataError, listing
 from partly.items import Items, PictureFiles, texts_of
 
 LONGEST = 640  # pixels of a side
+LARGE = 2048  # the same, to zoom into
 TINY = 64  # up to here every pixel counts
 MOST_NUMBERS = 12  # of a row of features: those that are farthest from what is usual
 LETTERS = 4000
@@ -30,7 +31,7 @@ class Seen:
 
     items: Items
     rows: tuple[int, ...] | None = None
-    _kept: Callable[[int], tuple[bytes, str]] = field(init=False, repr=False)
+    _kept: Callable[[int, int], tuple[bytes, str]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_kept", lru_cache(KEPT)(self._encoded))
@@ -53,14 +54,14 @@ class Seen:
         names = self.items.names
         return [[names[j] if names else f"feature {j}", f"{float(values[j]):.4g}"] for j in shown]
 
-    def picture(self, item: int) -> tuple[bytes, str]:
-        """The picture of an item, encoded anew, and its type."""
-        return self._kept(item)
+    def picture(self, item: int, large: bool = False) -> tuple[bytes, str]:
+        """The picture of an item, encoded anew, and its type. Large ones are not kept in memory."""
+        return self._encoded(item, LARGE) if large else self._kept(item, LONGEST)
 
-    def _encoded(self, item: int) -> tuple[bytes, str]:
+    def _encoded(self, item: int, longest: int) -> tuple[bytes, str]:
         if self.items.kind != "pictures":
             raise DataError("These items are no pictures.")
-        pixels = self._pixels(self._at(item))
+        pixels = self._pixels(self._at(item), longest)
         file = io.BytesIO()
         image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
         if max(image.size) <= TINY:
@@ -69,9 +70,9 @@ class Seen:
         image.save(file, "JPEG", quality=88)
         return file.getvalue(), "image/jpeg"
 
-    def _pixels(self, at: int) -> np.ndarray[Any, Any]:
+    def _pixels(self, at: int, longest: int = LONGEST) -> np.ndarray[Any, Any]:
         if isinstance(self.items, PictureFiles):
-            return self.items.whole(at, LONGEST)
+            return self.items.whole(at, longest)
         one = self.items[np.array([at])].take(slice(None))[0]
         return one.to(torch.uint8).permute(1, 2, 0).numpy()
 

@@ -21,6 +21,7 @@ from partly.annotate.project import Plan, open_project
 from partly.annotate.seen import Seen, shown_by
 from partly.annotate.site import Site
 from partly.errors import SettingError
+from partly.labels.guidelines import read_guidelines
 from partly.ledger import place_of
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -43,6 +44,7 @@ class Served:
     public_url: str | None = None
     show: str | None = None  # what people see of the items, where it is not what is learned from
     name: str | None = None  # of who works alone
+    guidelines: str | None = None  # a TOML file with a text per label
     new_password: str | None = None  # the account that chooses another password
 
     @property
@@ -70,6 +72,10 @@ class Served:
 def make_site(plan: Plan, served: Served, say: Callable[[str], None] = lambda _: None) -> Site:
     """The data and the ledger, opened."""
     address = served.address
+    if plan.votes > 1 and not served.accounts:
+        raise SettingError(
+            f"--votes {plan.votes}: several people answer the same. Say --accounts, so that people sign in."
+        )
     author = checked_name(served.name or getpass.getuser())
     opened, desk = open_project(plan, author, say)
     seen = Seen(opened.items)
@@ -77,9 +83,12 @@ def make_site(plan: Plan, served: Served, say: Callable[[str], None] = lambda _:
         shown = data.read(served.show, skip_bad=plan.skip_bad).widened()
         seen = shown_by(shown.items, opened.labels.ids, shown.labels.ids, served.show)
     title = Path(plan.data).name or plan.data
-    return Site(
+    site = Site(
         title, desk, People(desk.ledger.store), seen, address, served.accounts, port=served.port, seed=plan.seed
     )
+    if served.guidelines is not None:
+        site.guidelines = read_guidelines(served.guidelines, opened.labels.names)
+    return site
 
 
 def link(site: Site, served: Served) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from partly.annotate.passwords import Refused
 from partly.annotate.people import People, Person
 from partly.annotate.seen import Seen
 from partly.labels import Labels
+from partly.labels.guidelines import Guideline
 
 
 @dataclass
@@ -37,11 +38,17 @@ class Site:
     sessions: Pool = field(default_factory=lambda: Pool("sessions", threads=8, max_waiting=500, seconds=5))
     imports: Pool = field(default_factory=lambda: Pool("imports", threads=1, max_waiting=2, seconds=120))
     round: int = 0  # when the ledger was last folded
+    guidelines: Mapping[str, Guideline] = field(default_factory=dict)  # by label
+
+    def guideline(self, label: str) -> dict[str, Any] | None:
+        """What a label means, for the page; None where nobody has said."""
+        found = self.guidelines.get(label)
+        return None if found is None else found.to_dict()
 
     def fold(self) -> Labels:
         """What is known by now. What the desk takes for given is made anew along with it."""
         desk = self.desk
-        known = beside(desk.ledger.labels(), desk.given, self.title, retired(desk.ledger))
+        known = beside(desk.labels(), desk.given, self.title, retired(desk.ledger))
         desk.given = without(known, figures.answers(desk, figures.answered(desk)), desk.hierarchy)
         return known
 

@@ -47,7 +47,7 @@ from partly.annotate.chosen import (
     unlike,
 )
 from partly.annotate.desk import VIEWS, Desk
-from partly.annotate.known import beside
+from partly.annotate.known import beside, retired
 from partly.annotate.project import Plan, open_project
 from partly.annotate.worth import LEAST, Learn, Worth, worth
 from partly.clock import Clock, seed_for
@@ -129,7 +129,8 @@ class Trainer:
     def round(self) -> int:
         """Train, measure, pose; how many questions were posed."""
         started, desk = time.monotonic(), self.desk
-        known = coherent(beside(desk.ledger.labels(), self.opened.labels, self.plan.data), self.opened.hierarchy)
+        known = beside(desk.labels(), self.opened.labels, self.plan.data, retired(desk.ledger))
+        known = coherent(known, self.opened.hierarchy)
         answers = figures.answered(desk)
         found: dict[str, Any] = {}
         fitted = self._fitted(known)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from partly import data as files
-from partly.commands.printing import one_line, say
+from partly.commands.opening import Say
+from partly.commands.printing import one_line
 from partly.data.headers import ID
 from partly.data.splits import COLUMN as SPLIT
 from partly.data.table_view import matching_columns, view
@@ -14,6 +15,8 @@ from partly.data.tables import SUFFIXES, is_table, open_table
 from partly.diagnosis import encodings, examined, unreadable
 from partly.diagnosis.patient import Patient
 from partly.errors import PartlyError
+from partly.items import origin_of
+from partly.run import words_of
 
 SIGNS = {"problem": "PROBLEM", "warning": "Warning", "note": "Note", "fine": "Fine"}
 SHOWN = 30  # labels in the table
@@ -27,6 +30,7 @@ def doctor(
     skip_bad: bool = False,
     meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
     seed: int = 0,
+    say: Say = lambda _: None,
 ) -> dict[str, Any]:
     """Findings as plain data. labels: a file of labels, or a data set by itself; data: the items."""
     try:
@@ -42,7 +46,12 @@ def doctor(
             raise
         return unreadable(odd)
     tested = None if opened.test is None else opened.test.items
-    return examined(Patient(opened.labels, opened.items, tested, method, seed))
+    patient = Patient(opened.labels, opened.items, tested, method, seed)
+    if not patient.lacks("features"):
+        origin = origin_of(patient.features)
+        if origin is not None:
+            say(words_of(origin))
+    return examined(patient)
 
 
 def _has_items(path: str, meaning: files.Meaning) -> bool:

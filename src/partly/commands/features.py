@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from partly import data as files
+from partly.commands.opening import Say
 from partly.errors import DataError, SettingError
 from partly.processes.devices import device_of
 from partly.run import make_features
@@ -23,6 +24,7 @@ def features(
     device: str = "auto",
     on: str = "here",
     address: str | None = None,
+    say: Say = print,
 ) -> tuple[int, int]:
     """Features of all items into a folder; how many items, and how many features. What is known of the items is not
     written: every command is given it. On Ray, a core makes a block of them at a time."""
@@ -36,4 +38,4 @@ def features(
         raise DataError(f"{data}: is a data set with a test part; features are made of items by themselves.")
     where = device_of(device) if on == "here" else "cpu"
     elsewhere = None if on == "here" else results
-    return make_features(opened.items, opened.labels.ids, out, backbone, settings, where, results=elsewhere)
+    return make_features(opened.items, opened.labels.ids, out, backbone, settings, where, results=elsewhere, say=say)

@@ -49,7 +49,7 @@ def doctor(
     from partly.data.meaning import meaning_of
 
     meaning = meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator)
-    found = job(labels, data, method=method, skip_bad=skip_bad, meaning=meaning, seed=seed)
+    found = job(labels, data, method=method, skip_bad=skip_bad, meaning=meaning, seed=seed, say=say)
     if not print_json(found, as_json):
         print(page(found))
 

@@ -55,7 +55,9 @@ def train(
     epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
     batch_size: Annotated[int | None, typer.Option()] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    weight_decay: Annotated[float | None, typer.Option()] = None,
+    weight_decay: Annotated[
+        float | None, typer.Option(help="Weight decay; the penalty of a solved head, else found by cross-validation.")
+    ] = None,
     optimizer: Annotated[str | None, typer.Option(help="adamw (if not given), sgd, adam or rmsprop.")] = None,
     recipe: Annotated[
         str | None,
@@ -279,7 +281,9 @@ def evaluate(
 def features(
     data: Data,
     out: Annotated[Path, typer.Option(help="Folder for the features; the same command goes on where it stopped.")],
-    backbone: Annotated[str | None, typer.Option(help="What makes features; None takes what such items have.")] = None,
+    backbone: Annotated[
+        str | None, typer.Option(help="Backbone that makes features; default: a pretrained one.")
+    ] = None,
     backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
     size: Size = None,
     skip_bad: SkipBad = False,
@@ -302,6 +306,7 @@ def features(
         device=device,
         on=on,
         address=address,
+        say=say,
     )
     say(f"{count} items x {width} features: {out}")
     print_json({"items": count, "features": width, "out": out}, as_json)

@@ -163,6 +163,12 @@ def annotate(
     random: Annotated[float, typer.Option(help="Share of random questions, which say what choosing is worth.")] = 0.1,
     repeat: Annotated[float, typer.Option(help="Share of questions that come again, to measure agreement.")] = 0.05,
     audit: Annotated[float, typer.Option(help="Share of questions about what models have filled in.")] = 0.05,
+    votes: Annotated[
+        int, typer.Option(help="Different people who answer each entry; admins decide where they disagree.")
+    ] = 1,
+    guidelines: Annotated[
+        str | None, typer.Option(help="A TOML file with a text per label, shown beside its questions.")
+    ] = None,
     show: Annotated[
         str | None,
         typer.Option(help="What people see of the items, by id, where it is not DATA: a folder of pictures."),
@@ -205,8 +211,10 @@ def annotate(
         "random": random,
         "repeat": repeat,
         "audit": audit,
+        "votes": votes,
         "seed": seed,
     }
     served = {"host": host, "port": port, "accounts": accounts, "public_url": public_url, "show": show, "name": name}
+    served |= {"guidelines": guidelines}
     served["new_password"] = new_password
     job(plan, served, say)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,12 @@ from partly.data import Dataset, Meaning, held_out, ledger_db
 from partly.errors import SettingError
 from partly.items import Items, as_trained, origin_of
 from partly.labels import Labels
+from partly.networks.backbones import weights_of
 from partly.processes import threads
 from partly.processes.group import here
 from partly.report import page
 from partly.report.words import LOW, learned_from_yes
-from partly.run import Asked, Recipe, available, backbones_of, entry_memory, read_description, write_measured
+from partly.run import Asked, Recipe, available, backbones_of, entry_memory, read_description, words_of, write_measured
 from partly.training import Validation
 
 HOLD_OUT = 0.2
@@ -68,7 +68,7 @@ def train(
         opened = replace(opened, items=asked.first_stage(opened.items))
     origin = origin_of(opened.items)
     if origin is not None:
-        say(f"Learned from are features of {origin.backbone}, made once.")
+        say(words_of(origin))
     if hold_out is None:
         settled = opened.test is not None and asked.complete(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
@@ -78,6 +78,9 @@ def train(
     validation = None
     if len(hold):
         validation = Validation(as_trained(opened.items[hold], items), asked.deduced(opened.labels[hold]))
+    if recipe.backbone is not None:
+        weights = weights_of(recipe.backbone, recipe.backbone_settings)
+        say(f"Network: backbone {recipe.backbone}, {weights}, trained together with the head.")
     say(_needed(recipe, items, known, validation))
     say(_threads(opened, fit))
     heirs = None
@@ -105,10 +108,9 @@ def train(
 
 def _threads(opened: Dataset, fit: npt.NDArray[np.int64]) -> str:
     """Choose how many there are, where nobody has, and say so."""
-    shape = opened.items.shape if opened.items.kind == "features" else (math.inf,)  # a backbone has never little to do
-    count, why = threads.choose(len(fit) * shape[0] * opened.labels.shape[1])
+    count, why = threads.choose(threads.size_of(opened.items[fit], opened.labels))
     if count:
-        torch.set_num_threads(count)
+        threads.set_threads(count)
     return f"Computes with {torch.get_num_threads()} thread(s): {why}."
 
 

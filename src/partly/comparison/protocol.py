@@ -146,8 +146,9 @@ def first_stage(cell: Cell, data: Dataset) -> Dataset:
     """What a cell learns from: these data, or the features that its backbone makes of them once, where it is frozen."""
     asked = dict.fromkeys(FIRST_STAGE) | _parameters(cell)
     assert data.test is not None  # `open_data` sees to it
-    parts = [replace(part, items=run.made_once(part.items, asked)) for part in (data, data.test)]
-    return replace(parts[0], test=parts[1])
+    items = run.made_once(data.items, asked)
+    test = replace(data.test, items=run.made_once(data.test.items, asked, beside=items))
+    return replace(data, items=items, test=test)
 
 
 def failed_cell(cell: Cell, data: Dataset, reason: str) -> dict[str, Any]:

@@ -6,15 +6,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file
+from torch import Tensor
 
 from partly.data.dataset import Dataset, unlabelled
 from partly.errors import CheckpointError, DataError
-from partly.files import read_sealed
+from partly.files import read_sealed, sha256_of
 from partly.items import MadeFeatures, Origin, map_npy
 
 HOLDS = "items"
 FORMAT = 2
 KEY, IDS, ARRAY, DONE = "features.json", "ids.json", "features.npy", "done.json"
+FITTED = "fitted.safetensors"
 DIGEST = f"{ARRAY}.sha256"
 
 
@@ -41,7 +46,17 @@ def read(path: Path, meaning: object = None) -> Dataset:
             f"{path}: {len(items)} x {items.shape[0]} features, where {KEY} says {len(ids)} x {key['width']}. "
             "Make them again."
         )
-    return Dataset(MadeFeatures(items, Origin.read(key)), unlabelled(ids))
+    return Dataset(MadeFeatures(items, Origin.read(key, _fitted(path, key))), unlabelled(ids))
+
+
+def _fitted(path: Path, key: dict[str, Any]) -> dict[str, Tensor]:
+    """What the backbone had measured on these items."""
+    if not key.get("fitted_sha256"):
+        return {}
+    file = path / FITTED
+    if not file.is_file() or sha256_of(file) != key["fitted_sha256"]:
+        raise DataError(f"{file}: missing or damaged (its checksum does not match). Make the features again.")
+    return load_file(file)
 
 
 def done(path: Path) -> int:

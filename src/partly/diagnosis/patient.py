@@ -11,9 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.calling.judged import shares
+from partly.errors import SettingError
 from partly.estimator import Classifier
 from partly.items import Items
 from partly.labels import Labels
+from partly.networks import backbones
 
 FEWEST = 50  # items from which on scores are made of them
 BUDGET = "10x"  # of `auto`: enough for all but very large forests
@@ -39,20 +41,35 @@ class Patient:
             return "needs the items: give features"
         if needs == "test" and self.test_items is None:
             return "needs a test part"
-        if needs == "features" and self.items.kind != "features":
-            return f"needs features, and these are {self.items.kind}: make some with `partly features`"
+        if needs == "features" and (reason := self._unlearnable()):
+            return reason
         if needs == "features" and len(self.items) < FEWEST:
             return f"needs {FEWEST} items or more to tell anything"
         if needs == "features" and not self.labels.counts()[0].any():
             return "needs known yes to learn from"
         return ""
 
+    def _unlearnable(self) -> str:
+        """Why no features can be learned from; '' where there are some, or a default backbone makes them."""
+        assert self.items is not None
+        try:
+            made = self.items.kind == "features" or backbones.default(self.items) is not None
+        except SettingError as error:
+            return f"needs features: {error}"
+        return "" if made else f"needs features, and these are {self.items.kind} that no pretrained network is for"
+
+    @cached_property
+    def features(self) -> Items:
+        """What models learn from here: the items, or what the default backbone makes of them, once."""
+        assert self.items is not None
+        return Classifier(self.method, progress=False, seed=self.seed).first_stage(self.items)
+
     @cached_property
     def scores(self) -> npt.NDArray[np.floating]:
         """Logits of every entry by a model that has not seen the item, [N, L]."""
         budget = BUDGET if self.method == "auto" else None
         model = Classifier(self.method, progress=False, budget=budget, folds=FOLDS, seed=self.seed)
-        return model.fit(self.items, self.labels).out_of_fold_
+        return model.fit(self.features, self.labels).out_of_fold_
 
     @cached_property
     def shares(self) -> npt.NDArray[np.floating]:

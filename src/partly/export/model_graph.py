@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from partly.errors import SettingError
 from partly.export.calibrated_logits import Calibrated
-from partly.items import Conditioning, Encoding, conditioning_of, encoding_of, origin_of
+from partly.items import Conditioning, Encoding, Origin, conditioning_of, encoding_of, origin_of
 from partly.method import Method
 from partly.networks import Standardise
 from partly.networks.backbones import Backbone
@@ -152,7 +152,11 @@ def graph_of(fitted: Fitted) -> tuple[Graph, Entrance]:
         del part.depth
         part.depth = depth  # type: ignore[assignment]  # a graph has as many steps, whatever the items
     given = fitted.method.task.items
-    first = origin_of(given) or given  # what features were made of, where a backbone made them
+    origin = origin_of(given)
+    if origin is not None and origin.fitted:  # no graph splits texts into words
+        graph.body = nn.Identity()
+        return graph, _of_made_features(graph, fitted, origin)
+    first = origin or given  # what features were made of, where a backbone made them
     make = {"features": _of_features, "pictures": _of_pictures, "texts": _of_texts}[first.kind]
     return graph, make(graph, fitted, first.shape)
 
@@ -191,6 +195,17 @@ def _of_features(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entran
         return Entrance("features", shape, words, body=body)
     inverse = first.inverse_scale
     return Entrance("features", shape, words, first.mean, torch.where(inverse > 0, 1 / inverse, 0.0), body=body)
+
+
+def _of_made_features(graph: Graph, fitted: Fitted, origin: Origin) -> Entrance:
+    """The graph begins at the features that the backbone makes."""
+    words = {
+        "input": f"float32 [{origin.kind}, features]: those of the backbone {origin.backbone}, which "
+        f"partly.Classifier.load(run).features({origin.kind}) returns",
+        "backbone": origin.backbone,
+        "backbone_sha256": origin.weights,
+    }
+    return replace(_of_features(graph, fitted, fitted.method.task.items.shape), preparation=words)
 
 
 def _of_pictures(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:

@@ -27,11 +27,24 @@ class Statistics:
 
     mean: Tensor
     scale: Tensor
+    shared: Tensor | None = None  # one scale of several features, where their relative size says something
+
+    @property
+    def keeping_size(self) -> Statistics:
+        """With the shared scale where there is one, so that large features stay larger than small ones."""
+        return self if self.shared is None else Statistics(self.mean, self.shared)
 
 
 def as_they_are(channels: int) -> Statistics:
     """Of what is not to be changed."""
     return Statistics(torch.zeros(channels, dtype=torch.float64), torch.ones(channels, dtype=torch.float64))
+
+
+def shared_scale(found: Statistics) -> Statistics:
+    """With one scale for all features that vary, the root mean square of theirs."""
+    varies = found.scale > 0
+    common = found.scale[varies].square().mean().sqrt() if varies.any() else found.scale.new_ones(())
+    return Statistics(found.mean, found.scale, torch.where(varies, common, 0.0))
 
 
 class Items(Protocol):

@@ -4,12 +4,12 @@ takes such items too, and so that they can be shown."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from torch import Tensor
 
-from partly.items.contract import Index, Items, Kind, Statistics
+from partly.items.contract import Index, Items, Kind, Statistics, shared_scale
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,23 @@ class Origin:
     settings: dict[str, Any]
     measured: tuple[list[float], list[float]] | None  # mean and scale of colours, where the backbone knows none itself
     weights: str  # SHA-256
+    shares_scale: bool = False  # whether the relative size of features says something
+    # What the backbone has measured on the training items: tensors, which are saved beside.
+    fitted: Mapping[str, Tensor] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def read(cls, said: Mapping[str, Any]) -> Origin:
+    def read(cls, said: Mapping[str, Any], fitted: Mapping[str, Tensor] | None = None) -> Origin:
         """From JSON, in which there may be more."""
-        found = {field.name: said[field.name] for field in fields(cls)}
-        return cls(**found | {"shape": tuple(found["shape"])})
+        found = {name: said[name] for name in cls._names() if name in said}
+        return cls(**found | {"shape": tuple(found["shape"])}, fitted=fitted or {})
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON: all but the tensors, of which `weights` is a digest."""
+        return {name: getattr(self, name) for name in self._names()}
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [one.name for one in fields(cls) if one.name != "fitted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +60,8 @@ class MadeFeatures:
 
     @property
     def statistics(self) -> Statistics:
-        return self.features.statistics
+        found = self.features.statistics
+        return shared_scale(found) if self.origin.shares_scale else found
 
     def __getitem__(self, index: Index) -> MadeFeatures:
         source = None if self.source is None else self.source[index]

@@ -13,13 +13,15 @@ from torch import Tensor, nn
 
 from partly.clock import Clock
 from partly.errors import PartlyError, SettingError
-from partly.items import Items, Kind, absent, standardised
+from partly.items import Items, Kind, absent, origin_of, standardised
 from partly.method.task import Task
 from partly.networks import Network
 from partly.optimising import optimisers
 from partly.optimising.averaging import Average
 from partly.pool import Batch, Pool
 from partly.processes.group import here
+
+FIRST_STAGE = "first_stage."  # begins the names of tensors that a backbone has fitted
 
 
 class Method(nn.Module):
@@ -31,6 +33,8 @@ class Method(nn.Module):
     working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
     own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
     crosses: ClassVar[bool] = False  # whether it has scores of training entries by who has not seen them: `out_of_fold`
+    solves: ClassVar[bool] = False  # whether weight_decay, where given, is the penalty of what is solved
+    own_penalty: ClassVar[str | None] = None  # a setting of its own in the place of weight_decay
     grown: ClassVar[tuple[str, ...]] = ()  # parts of the model whose size follows that of the data, up to some bound
     spreads: ClassVar[bool] = True  # whether it goes through batches, whose items several processes can share
     kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures", "texts")  # of items that it can learn from
@@ -203,6 +207,11 @@ class Method(nn.Module):
     def weights(self) -> dict[str, Tensor]:
         """All parameters and buffers: the model."""
         return {f"method.{key}": value for key, value in self.state_dict().items()}
+
+    def first_stage(self) -> dict[str, Tensor]:
+        """What a backbone has measured on the training items to make features of them: saved with the model."""
+        origin = origin_of(self.task.items)
+        return {} if origin is None else {f"{FIRST_STAGE}{name}": value for name, value in origin.fitted.items()}
 
     def entries(self) -> dict[str, Tensor]:
         """What is kept for the training entries."""

@@ -46,6 +46,7 @@ class Task:
     average: float | None = None  # how much the weights of a step count in the average, as a share of those after it
     precision: Precision = "auto"  # of networks, while they learn
     compile: bool = False  # networks, while they learn
+    penalty: float | None = None  # of what is solved; None: chosen by folds over the items
     above: tuple[int, ...] = ()  # of each label the position of its parent, or its own; empty: there is no hierarchy
 
     @property

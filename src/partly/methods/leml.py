@@ -53,6 +53,7 @@ ENOUGH = 1e-12  # of the first squared residual, for conjugate gradients
 class Leml(Method):
     kinds = ("features", "pictures")
     spreads = False
+    own_penalty = "ridge"
     loss: Tensor  # the objective before the last solve, a mean over the entries
 
     def __init__(
@@ -74,7 +75,7 @@ class Leml(Method):
         first = nn.utils.skip_init(nn.Linear, width, rank, bias=False)
         last = nn.utils.skip_init(nn.Linear, rank, task.labels)
         self.network = Network(
-            nn.Sequential(Standardise(task.items.statistics, task.items.shape), nn.Flatten(), first), last
+            nn.Sequential(Standardise(task.items.statistics.keeping_size, task.items.shape), nn.Flatten(), first), last
         )
         self.requires_grad_(False)
         generator = torch.Generator().manual_seed(seed_for(task.seed, "weights", "leml"))

@@ -53,6 +53,7 @@ Name = Literal[
 
 class PerLabel(Method):
     own_epochs = 1
+    own_penalty = "c"
     spreads = False
     kinds = ("features", "pictures")
     seeds: Tensor  # of each label's estimator, [L]
@@ -73,7 +74,7 @@ class PerLabel(Method):
         within(0, math.inf, weight_unknown=weight_unknown, bags=bags)
         self.estimator, self.c = estimator, c
         self.unknown, self.weight_unknown, self.bags = unknown, weight_unknown, bags
-        self.standardise = Standardise(task.items.statistics, task.items.shape)
+        self.standardise = Standardise(task.items.statistics.keeping_size, task.items.shape)
         self.shelf = Shelf(task.labels, math.prod(task.items.shape))
         seeds = [seed_for(task.seed, "per-label", label) for label in range(task.labels)]
         self.register_buffer("seeds", torch.tensor(seeds, dtype=torch.int64))

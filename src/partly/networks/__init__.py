@@ -91,25 +91,32 @@ def build(
 ) -> Network:
     """A freshly initialised network for such items; without a backbone, the one that their kind has, if any."""
     chosen = find_head(head)
-    body, width = build_body(items, backbone, backbone_settings, takes_maps(head))
+    taken = inspect.signature(chosen.make).parameters.keys()
+    body, width = build_body(items, backbone, backbone_settings, takes_maps(head), each="scales" in taken)
     offered = {
         "observed": observed,
         "scales": items.statistics.scale if len(body) == 1 else torch.ones(width),
         "examples": partial(_examples, body, items, width),
     }
-    taken = {name: offered[name] for name in offered.keys() & inspect.signature(chosen.make).parameters.keys()}
-    trunk, last = chosen.make(width, labels, **taken, **head_settings or {})
+    given = {name: offered[name] for name in offered.keys() & taken}
+    trunk, last = chosen.make(width, labels, **given, **head_settings or {})
     return Network(nn.Sequential(*body, trunk), last)
 
 
 def build_body(
-    items: Items, backbone: str | None = None, settings: dict[str, Any] | None = None, maps: bool = False
+    items: Items,
+    backbone: str | None = None,
+    settings: dict[str, Any] | None = None,
+    maps: bool = False,
+    each: bool = False,
 ) -> tuple[nn.Sequential, int]:
     """What comes before a head, and the width of what it makes: the first layer, and a backbone where there is one.
-    maps: those of the backbone are left as they are."""
-    made = _backbone(items, backbone or backbones.DEFAULT[items.kind], settings or {})
+    maps: those of the backbone are left as they are. each: every feature at its own scale, also where they share one,
+    for a head that knows the scales."""
+    made = _backbone(items, backbone or backbones.UNTRAINED[items.kind], settings or {})
     if made is None:
-        return nn.Sequential(Standardise(items.statistics, items.shape)), items.shape[0]
+        found = items.statistics if each else items.statistics.keeping_size
+        return nn.Sequential(Standardise(found, items.shape)), items.shape[0]
     if maps:
         made.pooling = None
     # One that knows its own scale is given pixels as they are, and nothing needs to be measured.
@@ -127,7 +134,7 @@ def fitting(items: Items, backbone: str | None, settings: dict[str, Any] | None 
 
 def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> int:
     """How many numbers of an item reach the head, known before anything is made of any."""
-    made = _asked(items, backbone or backbones.DEFAULT[items.kind], settings)
+    made = _asked(items, backbone or backbones.UNTRAINED[items.kind], settings)
     return items.shape[0] if made is None else made.width
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,8 +17,7 @@ from partly.errors import CheckpointError, DataError
 from partly.items import Items, Kind, Origin, Statistics, as_they_are, is_decoded, streamed
 from partly.items.contract import Index
 from partly.networks import Standardise, backbones, fitting, predicting
-
-BATCH = 32  # items at a time
+from partly.networks.backbones import Backbone
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +38,11 @@ class Featured:
     def shape(self) -> tuple[int, ...]:
         return (self.width,)
 
+    @property
+    def at_a_time(self) -> int:
+        """Items of which features are made together."""
+        return max(part.at_a_time for part in self.body.children() if isinstance(part, Backbone))
+
     def __getitem__(self, index: Index) -> Featured:
         return replace(self, source=self.source[index])
 
@@ -49,7 +53,7 @@ class Featured:
         """A batch for each part, whatever their size made a few at a time: a network needs room for what it makes on
         the way. There is nothing to draw: what is made once is the same every time."""
         whole = torch.arange(len(self))
-        few = [[some for some in whole[part].split(BATCH) if len(some)] for part in parts]
+        few = [[some for some in whole[part].split(self.at_a_time) if len(some)] for part in parts]
         device = next(self.body.buffers()).device
         with predicting(self.body), torch.inference_mode():
             made = (self.body(x.to(device)).float().cpu() for x in streamed(self.source, [p for f in few for p in f]))
@@ -62,7 +66,7 @@ class Featured:
 
     def digest(self) -> str:
         """Of what they are made of and by what."""
-        said = json.dumps([self.source.digest(), asdict(self.origin)], sort_keys=True)
+        said = json.dumps([self.source.digest(), self.origin.plain()], sort_keys=True)
         return hashlib.sha256(said.encode()).hexdigest()
 
 
@@ -71,16 +75,19 @@ def featured(items: Items, backbone: str, settings: dict[str, Any], device: str 
     settings = backbones.find(backbone).complete(settings | {"freeze": "all"})
     items = fitting(items, backbone, settings)
     made = _backbone(backbone, items.shape, settings)
+    made.fit(items)
     measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
     body = nn.Sequential(Standardise(measured, items.shape), made)
     kept = None if made.normalises else (measured.mean.tolist(), measured.scale.tolist())
-    origin = Origin(items.kind, items.shape, backbone, settings, kept, _digest(body))
+    origin = Origin(items.kind, items.shape, backbone, settings, kept, _digest(body), made.shares_scale, made.fitted())
     return Featured(items, body.to(device), origin, made.width)
 
 
 def body_of(origin: Origin, device: str = "cpu") -> nn.Module:
     """What made such features: the same backbone, with the same weights."""
     made = _backbone(origin.backbone, origin.shape, origin.settings)
+    if made.fitted():
+        made.load_fitted(dict(origin.fitted))
     measured = as_they_are(origin.shape[0])
     if origin.measured is not None:
         measured = Statistics(*(torch.tensor(numbers, dtype=torch.float64) for numbers in origin.measured))

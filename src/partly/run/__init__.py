@@ -7,7 +7,7 @@ from partly.budget import MEMORY_SHARE, available
 from partly.run.activation import activation, backbones_of
 from partly.run.asking import Asked
 from partly.run.cross_fitting import check_folds, cross_fit
-from partly.run.feature_cache import made_once, make_features
+from partly.run.feature_cache import made_once, make_features, words_of
 from partly.run.fitting import Fitted, calibrate, fit, load, publish, save
 from partly.run.folder import (
     claim,
@@ -65,5 +65,6 @@ __all__ = [
     "warm_start",
     "weight_memory",
     "within_budget",
+    "words_of",
     "write_measured",
 ]

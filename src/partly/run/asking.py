@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from partly import auto, calling
+from partly import calling
 from partly.errors import LabelError, SettingError
 from partly.items import Items, TableRows, conditioned, conditioned_like, encoding_of
 from partly.labels import Hierarchy, Labels
@@ -18,6 +18,7 @@ from partly.labels.hierarchy import as_hierarchy
 from partly.labels.weights import Weights
 from partly.processes.devices import device_of
 from partly.processes.launched import launched
+from partly.processes.threads import limiting, size_of
 from partly.report.bar import watcher
 from partly.run.cross_fitting import check_folds, cross_fit
 from partly.run.feature_cache import made_once
@@ -74,9 +75,10 @@ class Asked:
         """With all that follows from the hierarchy; contradictions are named."""
         return labels if self.hierarchy is None else self.hierarchy.deduce(labels)
 
-    def first_stage(self, x: Items) -> Items:
-        """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
-        return made_once(x, auto.backbone(self.recipe, x), device_of(self.device))
+    def first_stage(self, x: Items, beside: Items | None = None) -> Items:
+        """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen.
+        beside: the training items, where these are others, of which the same backbone makes features."""
+        return made_once(x, self.recipe, device_of(self.device), beside)
 
     def encoded(self, x: Items) -> Items:
         """Features, encoded where they are rows of a table and that is wanted; see `items.encoding`."""
@@ -84,6 +86,7 @@ class Asked:
             x.refuse()
         return conditioned(x)
 
+    @limiting(lambda self, x, labels: size_of(x, labels))
     def complete(self, x: Items, labels: Labels) -> tuple[Items, Labels, Recipe, str]:
         """What would be trained on, and how: a recipe with nothing left open, and why it is that method."""
         x, labels = self.encoded(self.first_stage(x)), self.deduced(labels)
@@ -99,6 +102,7 @@ class Asked:
             check_folds(self._parts, *labels.shape)
         return recipe.shown(x), labels, recipe, reason
 
+    @limiting(lambda self, x, labels, *_, **__: size_of(x, labels))
     def train(
         self,
         x: Items,

@@ -7,23 +7,24 @@ the disk, so that after a kill the same call goes on.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from safetensors.torch import save
 from torch import Tensor
 
-from partly import files
-from partly.data.feature_folder import ARRAY, DIGEST, DONE, FORMAT, IDS, KEY, done
+from partly import auto, files
+from partly.data.feature_folder import ARRAY, DIGEST, DONE, FITTED, FORMAT, IDS, KEY, done
 from partly.errors import CheckpointError, DataError, SettingError, listing
-from partly.items import Items, MadeFeatures, map_npy
+from partly.items import Items, MadeFeatures, Origin, map_npy, origin_of
 from partly.networks import backbones, takes_maps
-from partly.networks.featured import BATCH, Featured, featured
+from partly.networks.featured import Featured, body_of, featured, shown_at
 from partly.networks.own_parts import NONE
 from partly.pictures.showing import counted
 from partly.pictures.survey import cache_folder
@@ -31,7 +32,7 @@ from partly.processes.progress import step
 from partly.workers import Died, Results
 
 SAVE_SECONDS = 10.0
-JOB = 8 * BATCH  # items of one job, where others make features
+BATCHES_PER_JOB = 8  # where others make features
 
 
 def make_features(
@@ -43,28 +44,58 @@ def make_features(
     device: str = "cpu",
     save_seconds: float = SAVE_SECONDS,
     results: Results | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> tuple[int, int]:
     """Compute what is not there yet, in this process or where `results` has jobs run; how many items and how many
-    features there are."""
-    name = backbone or backbones.DEFAULT[items.kind]
-    if name is None or items.kind == "features":
-        raise SettingError("These items are features already: no backbone is needed to learn from them.")
-    made = featured(items, name, settings or {}, device)
+    features there are. `say` is told which backbone makes them."""
+    made = featured(items, _named(items, backbone), settings or {}, device)
+    say(words_of(made.origin))
     _make(made, ids, folder, save_seconds, results)
     return len(made), made.width
 
 
-def made_once(items: Items, asked: Mapping[str, Any], device: str = "cpu") -> Items:
-    """What a backbone makes of items, where somebody asks for one that is frozen as a whole: then it makes the same of
-    an item every time, and what is learned from are features. Else the items themselves: pictures that are to be
-    changed at random, for one, or of which a head wants the maps. A module of the caller's own is not ours to keep, and
-    stays in the network."""
-    backbone, head, settings = asked["backbone"], asked["head"], asked["backbone_settings"] or {}
-    named = isinstance(backbone, str) and items.kind != "features"
+def words_of(origin: Origin) -> str:
+    """Which backbone makes features, and where its weights come from."""
+    weights = backbones.weights_of(origin.backbone, origin.settings)
+    words = f"Features of {origin.kind}: backbone {origin.backbone}, {weights}."
+    return f"Warning: {words} They know nothing of {origin.kind}." if weights == backbones.RANDOM else words
+
+
+def _named(items: Items, backbone: str | None) -> str:
+    """The backbone that makes features of these items, the default one where none is named."""
+    if items.kind == "features":
+        raise SettingError("These items are features already: no backbone is needed to learn from them.")
+    name = backbone or backbones.default(items)
+    if name is None:
+        untrained = backbones.UNTRAINED[items.kind]
+        raise SettingError(
+            "No backbone is named, and pictures of an array have no pretrained one. Name one: backbone="
+            f"'efficientnet-lite0', or '{untrained}' for features of random weights."
+        )
+    return name
+
+
+def made_once(
+    items: Items,
+    asked: Mapping[str, Any],
+    device: str = "cpu",
+    beside: Items | None = None,
+) -> Items:
+    """Return the features that a backbone makes of items, the default one where none is named, if it is frozen as a
+    whole: it then makes the same of an item every time. Else return the items: pictures that are augmented, for one, or
+    of which a head takes the maps. A module of the caller's own stays in the network. beside: training items that were
+    made so, whose backbone makes features of these too."""
+    origin = None if beside is None else origin_of(beside)
+    if beside is not None and origin is not None and items.kind != "features":
+        made = Featured(shown_at(items, origin), body_of(origin, device), origin, beside.shape[0])
+        return remembered(made)
+    asked = auto.backbone(asked, items)
+    backbone, head = asked["backbone"], asked["head"]
     whole = isinstance(head, str) and head != "auto" and (head == NONE or takes_maps(head))
-    if not named or whole or settings.get("freeze") != "all" or asked["augment"]:
+    if not isinstance(backbone, str) or items.kind == "features" or whole or asked["augment"]:
         return items
-    return remembered(featured(items, backbone, settings, device))
+    settings = backbones.find(backbone).complete(asked["backbone_settings"] or {})
+    return remembered(featured(items, backbone, settings, device)) if settings["freeze"] == "all" else items
 
 
 def remembered(made: Featured) -> MadeFeatures:
@@ -81,17 +112,25 @@ def computed_once(items: Items) -> Items:
 
 
 def _make(
-    made: Featured, ids: Sequence[str], folder: Path, save_seconds: float, results: Results | None = None
+    made: Featured,
+    ids: Sequence[str],
+    folder: Path,
+    save_seconds: float,
+    results: Results | None = None,
 ) -> None:
     key = {
         "format": FORMAT,
-        **asdict(made.origin),
+        **made.origin.plain(),
         "items": len(made),
         "data_sha256": made.source.digest(),
         "width": made.width,
     }
+    fitted = save(dict(made.origin.fitted)) if made.origin.fitted else b""
+    key |= {"fitted_sha256": hashlib.sha256(fitted).hexdigest()} if fitted else {}
     with files.locked(folder):
         _claim(folder, key, ids)
+        if fitted and not (folder / FITTED).exists():
+            files.write_file(folder / FITTED, fitted)
         if not (folder / DIGEST).exists():
             with step(f"Computing features of {len(made):,} items"):
                 _compute(made, folder, save_seconds, results)
@@ -99,11 +138,13 @@ def _make(
 
 def _compute(made: Featured, folder: Path, save_seconds: float, results: Results | None) -> None:
     whole, array = done(folder), _mapped(folder, (len(made), made.width))
-    step = BATCH if results is None else JOB
-    parts = [slice(i, min(i + step, len(made))) for i in range(whole, len(made), step)]
+    count = made.at_a_time * (1 if results is None else BATCHES_PER_JOB)
+    parts = [slice(i, min(i + count, len(made))) for i in range(whole, len(made), count)]
     early: dict[int, int] = {}  # of blocks that came before those in front of them: where each begins and ends
     saved = time.monotonic()
-    for rows, x in counted(_blocks(made, parts, results), len(parts), str(folder)):
+    title = f"Features by {made.origin.backbone}"
+    blocks = _blocks(made, parts, results)
+    for rows, x in counted(blocks, len(made) - whole, title, weight=lambda block: len(block[1])):
         array[rows] = x.numpy()
         _refuse_undefined(array[rows], rows.start)
         early[rows.start] = rows.stop

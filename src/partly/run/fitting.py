@@ -36,12 +36,14 @@ from partly.items import (
 from partly.labels import Labels, scored
 from partly.labels.weights import Weights
 from partly.method import Method
+from partly.method.base import FIRST_STAGE
 from partly.networks import Network
 from partly.networks.featured import Featured, body_of, shown_at
 from partly.networks.own_parts import NotGiven, Part, stands_for
 from partly.pool import Pool
 from partly.processes.group import Group, here
 from partly.processes.launched import launched
+from partly.processes.threads import limited, limiting, size_of
 from partly.run.folder import (
     SAVED,
     claim,
@@ -169,8 +171,9 @@ class Fitted:
         way_out = "Take them block after block (predict_proba_blocks, partly predict), or fewer items at a time."
         check_scores(len(items), len(self.names), "Scores", way_out)
         scores = np.empty((len(items), len(self.names)), np.float32)
-        for rows, block in scored.in_order(self.logit_blocks(items, known)):
-            made(block, out=scores[rows])
+        with limited(size_of(items, scores)):
+            for rows, block in scored.in_order(self.logit_blocks(items, known)):
+                made(block, out=scores[rows])
         return scores
 
     def logit_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
@@ -205,6 +208,7 @@ class Fitted:
         return self.seen(items)
 
 
+@limiting(lambda recipe, items, labels, **_: size_of(items, labels))
 def fit(
     recipe: Recipe,
     items: Items,
@@ -313,7 +317,7 @@ def load(folder: Path, **given: Part) -> Fitted:
         recipe, data = Recipe(**description["recipe"]), description["data"]
         count, *shape = data["shape"]
         names = None if description["features"] is None else tuple(description["features"])
-        origin = Origin.read(data["made_of"]) if "made_of" in data else None
+        origin = Origin.read(data["made_of"], _fitted_backbone(tensors)) if "made_of" in data else None
         conditioning = Conditioning.from_json(data["conditioning"]) if "conditioning" in data else None
         encoding = Encoding.from_json(data["encoding"]) if "encoding" in data else None
         absent = Absent(data["kind"], tuple(shape), count, names, origin, encoding, conditioning)
@@ -331,6 +335,11 @@ def load(folder: Path, **given: Part) -> Fitted:
     if lost:
         raise CheckpointError(f"{folder}: weights of the model are not finite: {', '.join(lost[:5])}.")
     return Fitted(recipe, method, progress, description, folder, calibration=read_calibration(folder))
+
+
+def _fitted_backbone(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What a backbone had measured on the training items."""
+    return {name.removeprefix(FIRST_STAGE): tensors[name] for name in tensors if name.startswith(FIRST_STAGE)}
 
 
 def calibrate(fitted: Fitted, calibration: Calibration | None) -> None:

@@ -79,7 +79,7 @@ def describe(
 def _made_of(items: Items) -> dict[str, Any]:
     """What features were made of, where a backbone made them."""
     origin = origin_of(items)
-    return {} if origin is None else {"made_of": asdict(origin)}
+    return {} if origin is None else {"made_of": origin.plain()}
 
 
 def _prepared(items: Items) -> dict[str, Any]:

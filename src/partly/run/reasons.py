@@ -103,7 +103,7 @@ def _without(x: Tensor, usual: Tensor, places: Tensor) -> Tensor:
 
 def _neighbours(items: Items, labels: Labels, item: int, label: int, most: int) -> list[dict[str, Any]]:
     """The nearest items of which the label is known, other than the item itself."""
-    scale = items.statistics.scale.float()
+    scale = items.statistics.keeping_size.scale.float()
     inverse = torch.where(scale > 0, 1 / scale, torch.zeros_like(scale))
     x = items.take(slice(item, item + 1))
     far: list[npt.NDArray[np.float32]] = []

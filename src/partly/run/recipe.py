@@ -66,6 +66,7 @@ class Recipe:
     precision: Precision = "auto"  # of networks, while they learn
     compile: bool = False  # networks, while they learn
     recipe: str | None = None  # the preset that some of this was taken from
+    penalty: float | None = None  # of what is solved: weight_decay, where a caller asked for it; None: by folds
     hierarchy: dict[str, str] | None = None  # child -> parent: no label is scored above its parent
 
     def __post_init__(self) -> None:
@@ -86,6 +87,9 @@ class Recipe:
             if isinstance(self.average, bool) or not isinstance(self.average, Real) or not 0 <= self.average < 1:
                 raise SettingError(f"average = {self.average!r} must be a number from 0 to below 1, such as 0.999.")
             object.__setattr__(self, "average", float(self.average))
+        if self.penalty is not None:
+            within(0, sys.float_info.max, penalty=self.penalty)
+            object.__setattr__(self, "penalty", float(self.penalty))
         check_learning(self.precision, self.compile)
         if self.hierarchy is not None:
             object.__setattr__(self, "hierarchy", dict(as_hierarchy(self.hierarchy).parents))
@@ -157,13 +161,16 @@ class Recipe:
             average=self.average,
             precision=self.precision,
             compile=self.compile,
+            penalty=self.penalty,
             above=() if self.hierarchy is None or names is None else Hierarchy(self.hierarchy).above(names),
         )
 
 
 def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Recipe, str]:
     """A recipe from what a caller asked for, and why it is that method. What may be left open is None."""
+    asked = auto.backbone(asked, items)
     asked = {name: value for name, value in asked.items() if value is not None or name not in OPEN}
+    decay = asked.get("weight_decay")  # before a preset fills it in
     origin = origin_of(items)
     if origin is not None and asked.get("backbone") in (None, origin.backbone):  # it has done its work
         asked = {name: value for name, value in asked.items() if name not in FIRST_STAGE}
@@ -179,12 +186,18 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
         raise SettingError(f"head_settings = {asked['head_settings']!r} are for a head: name one, or leave them out.")
     if "augment" in asked or is_decoded(items):
         asked["augment"] = _augmentation(asked.get("augment", True))
-    recipe = Recipe(**{"backbone": backbones.DEFAULT[items.kind], **asked, "method": method, "head": head})
+    recipe = Recipe(**{"backbone": backbones.UNTRAINED[items.kind], **asked, "method": method, "head": head})
     pretrained = bool(recipe.backbone_settings.get("pretrained"))
     linear = head in LINEAR and bool(labels.counts()[1].any())
     derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"), pretrained, linear)
-    own = methods.find(method).kind_for(recipe.task(items, labels.shape[1])).own_epochs
-    derived |= {} if own is None else {"epochs": own}
+    kind = methods.find(method).kind_for(recipe.task(items, labels.shape[1]))
+    if decay is not None and kind.own_penalty is not None:
+        raise SettingError(
+            f"weight_decay = {decay!r}: {method} takes no steps that it could weaken. Its penalty is a setting of its "
+            f"own: settings={{{kind.own_penalty!r}: ...}}, --setting {kind.own_penalty}=..."
+        )
+    derived |= {} if kind.own_epochs is None else {"epochs": kind.own_epochs}
+    derived |= {"penalty": decay} if kind.solves else {}
     recipe = replace(recipe, **{name: value for name, value in derived.items() if name not in asked})
     return recipe, ", ".join(filter(None, (told, reason)))
 

@@ -19,6 +19,7 @@ from partly.solving.calibration import calibrate
 from partly.solving.logistic import BLOCK, Features, Floats, Turned, path, path_by_label, rows_of_labels, turned
 
 GRID = tuple(0.03 * 3.0**k for k in range(9))  # strengths C, over the total mean square of the features
+MIN_PENALTY = 1e-6  # of the mean loss: without any, labels that can be told apart have no solution
 WORSE = 2  # strengths in a row that must be worse before the path is left
 FEW = 2000  # items: below, five folds, else three
 MANY = 500  # features: from there on, labels with few entries are solved each by itself
@@ -50,10 +51,13 @@ def fold_of(items: int, seed: int) -> Fold:
     return np.random.default_rng(seed).permutation(np.arange(items) % max(1, folds))
 
 
-def solve(x: Features, weights: Floats, targets: Floats, fold: Fold) -> Solved:
-    """The best strength, then one fit to everything."""
+def solve(x: Features, weights: Floats, targets: Floats, fold: Fold, penalty: float | None = None) -> Solved:
+    """The best strength, then one fit to everything. penalty: of the mean loss over items, penalty / 2 * |w|^2, in the
+    place of the best one."""
     fits = _fits(x, weights)
     strengths = [size / max(fits.square, 1e-12) for size in GRID]
+    if penalty is not None:
+        strengths = [1 / (max(penalty, MIN_PENALTY) * max(1, len(fold)))]
     best, held_out, behind = (np.inf, strengths[0]), np.zeros_like(weights), 0
     for strength, scores in zip(strengths, _held_out(fits, weights, targets, strengths, fold), strict=True):
         loss = calibrate(scores, weights, targets).loss

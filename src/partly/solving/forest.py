@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from partly.processes import threads
 from partly.solving.logistic import Floats
 
 LEAF = 3  # items in a leaf, at least
@@ -52,7 +53,7 @@ class Forest(nn.Module):
             trees,
             min_samples_leaf=min(items, max(1, len(x) // 2)),
             max_features="sqrt",
-            n_jobs=torch.get_num_threads(),
+            n_jobs=threads.workers(),
             random_state=seed % 2**32,
         )
         made = (targets / scale[:, None]).T

@@ -78,6 +78,7 @@ class Solved(Method):
     """
 
     own_epochs = 1
+    solves = True
     spreads = False
     crosses = True
     grown: ClassVar[tuple[str, ...]] = (
@@ -129,7 +130,8 @@ class Solved(Method):
         """One kind of features."""
         number = list(self.spans).index(name)
         weights, targets = self.weighted(pool)
-        found = folds.solve(self.features(pool, name), weights, targets, self.fold(pool))
+        penalty = self.task.penalty
+        found = folds.solve(self.features(pool, name), weights, targets, self.fold(pool), penalty)
         self.network.head.get_parameter("weight")[:, self.spans[name]] = torch.from_numpy(found.w)
         self.network.head.get_parameter("bias").copy_(torch.from_numpy(found.b))
         self.losses[number], self.strengths[number] = found.loss, found.strength

@@ -95,7 +95,7 @@ def _predicted(method: Method, pool: Pool) -> Iterator[tuple[Floats, Floats, npt
 
 def scaled(items: Items, rows: Positions) -> Floats:
     """Where items lie: their features, each at its scale, [n, D]."""
-    usual = items.statistics
+    usual = items.statistics.keeping_size
     at, back = np.unique(rows, return_inverse=True)
     x = (items.take(torch.from_numpy(at)).double() - usual.mean) / torch.where(usual.scale > 0, usual.scale, 1.0)
     found: Floats = x.numpy()[back]

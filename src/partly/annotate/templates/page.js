@@ -58,6 +58,13 @@ for (const button of document.querySelectorAll("button[data-act]")) {
     } catch (wrong) { told.textContent = wrong.message; }
   });
 }
+for (const form of document.querySelectorAll("form[data-assign]")) {
+  onSubmit(form, async (given) => {
+    const labels = given.labels.split("\n").map((line) => line.trim()).filter(Boolean);
+    await call("/api/assign", { person: Number(form.dataset.assign), labels });
+    location.reload();
+  });
+}
 for (const button of document.querySelectorAll("button[data-link]")) {
   button.addEventListener("click", async () => {
     try { await call("/api/revoke", { link: button.dataset.link }); location.reload(); } catch (wrong) { find("#revoked").textContent = wrong.message; }
@@ -93,13 +100,91 @@ if (overview) {
 
 // ---------------------------------------------------------------- questions
 
+function crisp(image) { // so that every pixel of a small one is seen
+  image.addEventListener("load", () => image.classList.toggle("tiny", Math.max(image.naturalWidth, image.naturalHeight) <= 64));
+}
+
+function seen(question) { // an item: a picture, a text or numbers
+  const it = question.seen, figure = element("figure", { class: "seen" });
+  if (it.kind === "picture") {
+    const image = element("img", { src: it.source, alt: `Item ${question.name}` });
+    crisp(image);
+    const button = element("button", { type: "button", class: "zoom", "aria-label": `Zoom: ${question.name}`, title: "Zoom (z)" }, image);
+    button.addEventListener("click", () => zoom(question));
+    figure.append(button);
+  } else if (it.kind === "text") {
+    figure.append(element("p", { class: "text", text: it.text, tabindex: "0", role: "region", "aria-label": `Text of ${question.name}` }));
+  } else {
+    const rows = it.numbers.map(([name, value]) => element("tr", {}, element("th", { scope: "row", text: name }), element("td", { class: "number", text: value })));
+    figure.append(element("table", {}, element("tbody", {}, ...rows)));
+  }
+  figure.append(element("figcaption", {}, element("bdi", { text: question.name })));
+  return figure;
+}
+
+function guideline(question) { // what the label means; nothing where nobody has said
+  const it = question.guideline;
+  if (!it) { return []; }
+  const examples = (title, list) => (list.length ? [element("p", {}, element("strong", { text: title }), ...list.flatMap((one) => ["\u00a0· ", element("bdi", { text: one })]))] : []);
+  return [element("div", { class: "guideline", role: "note", "aria-label": `Guideline: ${question.label}` }, ...(it.text ? [element("p", { text: it.text })] : []), ...examples("Yes", it.yes), ...examples("No", it.no))];
+}
+
+// ---------------------------------------------------------------- zoom, and a question before much is answered at once
+
+const STEPS = [1, 1.5, 2, 3, 4, 6, 8];
+
+function zoom(question) {
+  if (question.seen.kind !== "picture") { return; }
+  const image = element("img", { src: `${question.seen.source}/large`, alt: `Item ${question.name}` });
+  crisp(image);
+  const frame = element("div", { class: "frame", tabindex: "0", role: "region", "aria-label": "Enlarged picture" }, image);
+  const size = element("output", {});
+  let step = 0;
+  const scale = (by) => {
+    const [x, y] = [(frame.scrollLeft + frame.clientWidth / 2) / frame.scrollWidth, (frame.scrollTop + frame.clientHeight / 2) / frame.scrollHeight];
+    step = Math.max(0, Math.min(step + by, STEPS.length - 1));
+    image.style.width = image.style.height = `${100 * STEPS[step]}%`;
+    frame.scrollTo(x * frame.scrollWidth - frame.clientWidth / 2, y * frame.scrollHeight - frame.clientHeight / 2);
+    size.textContent = `${100 * STEPS[step]} %`;
+  };
+  const button = (words, job) => { const made = element("button", { type: "button", text: words }); made.addEventListener("click", job); return made; };
+  const box = element("dialog", { class: "zoomed", "aria-label": `Item ${question.name}` });
+  box.append(element("p", { class: "bar" }, button("Zoom in", () => scale(1)), button("Zoom out", () => scale(-1)), size, button("Close", () => box.close())), frame);
+  frame.addEventListener("wheel", (event) => { event.preventDefault(); scale(event.deltaY < 0 ? 1 : -1); }, { passive: false });
+  frame.addEventListener("pointerdown", (event) => { if (event.pointerType === "mouse") { event.preventDefault(); frame.setPointerCapture(event.pointerId); } });
+  frame.addEventListener("pointermove", (event) => { if (frame.hasPointerCapture(event.pointerId)) { frame.scrollBy({ left: -event.movementX, top: -event.movementY, behavior: "instant" }); } });
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "+" || event.key === "=") { scale(1); } else if (event.key === "-") { scale(-1); } else if (event.key === "z") { box.close(); }
+    event.stopPropagation();
+  });
+  popUp(box, frame);
+  scale(0);
+}
+
+function popUp(box, focused) { // a dialog that goes away when it is closed
+  document.body.append(box);
+  box.addEventListener("close", () => box.remove());
+  box.showModal();
+  focused.focus();
+}
+
+function confirmed(question, words) { // whether somebody agrees, as a promise
+  return new Promise((decide) => {
+    const yes = element("button", { type: "submit", value: "yes", class: "main", text: words }), no = element("button", { type: "submit", value: "", text: "Cancel" });
+    const box = element("dialog", { class: "card", "aria-label": question }, element("form", { method: "dialog" }, element("p", { text: question }), element("p", { class: "bar" }, yes, no)));
+    box.addEventListener("close", () => decide(box.returnValue === "yes"));
+    box.addEventListener("keydown", (event) => event.stopPropagation());
+    popUp(box, no);
+  });
+}
+
+const CHOICES = [["yes", "Yes", "y"], ["no", "No", "n"], ["cannot tell", "Cannot tell", "?"]];
 const desk = find("#questions");
 if (desk) { questions(desk.dataset.view, Number(desk.dataset.count)); }
 
 function questions(view, count) {
   const [title, standing, whole, list, said, next] = ["#asked", "#standing", "#whole", "#cards", "#said", "#next"].map((id) => find(id));
   const suggest = find("#suggest");
-  const CHOICES = [["yes", "Yes", "y"], ["no", "No", "n"], ["cannot tell", "Cannot tell", "?"]];
   const KEYS = { y: "yes", n: "no", "?": "cannot tell", "/": "cannot tell", c: "cannot tell" };
   let cards = []; // {question, box, note, value}
   let current = 0, since = performance.now(), chain = Promise.resolve(), timer = null, busy = false;
@@ -109,7 +194,7 @@ function questions(view, count) {
   suggest.addEventListener("change", () => { localStorage.setItem("partly-suggest", suggest.checked ? "yes" : "no"); load(); });
 
   const say = (words, wrong = false) => { said.textContent = words; said.className = wrong ? "error" : ""; };
-  const stand = (told) => { if (told.open !== undefined) { last = told.last; standing.textContent = `${told.answered} answered by you · ${told.open} wait · round ${told.round}`; } };
+  const stand = (told) => { if (told.open !== undefined) { last = told.last; standing.textContent = `Your answers: ${told.answered} · Questions left: ${told.open} · Round ${told.round}`; } };
   const percent = (p) => `${Math.round(100 * p)} %`;
 
   async function load() {
@@ -138,28 +223,12 @@ function questions(view, count) {
     if (asked.length) {
       say("");
       title.replaceChildren(view === "label" ? element("bdi", { text: asked[0].label }) : "Which labels does it have?", view === "label" ? ": yes or no?" : "");
-      if (view === "item") { whole.append(seen(asked[0])); }
+      whole.append(...(view === "item" ? [seen(asked[0])] : guideline(asked[0])));
       cards = asked.map(card);
       list.append(...cards.map((one) => one.box));
       since = performance.now();
       go(0, false);
     }
-  }
-
-  function seen(question) {
-    const it = question.seen, figure = element("figure", { class: "seen" });
-    if (it.kind === "picture") {
-      const image = element("img", { src: it.source, alt: `Item ${question.name}` });
-      image.addEventListener("load", () => image.classList.toggle("tiny", Math.max(image.naturalWidth, image.naturalHeight) <= 64));
-      figure.append(image);
-    } else if (it.kind === "text") {
-      figure.append(element("p", { class: "text", text: it.text, tabindex: "0", role: "region", "aria-label": `Text of ${question.name}` }));
-    } else {
-      const rows = it.numbers.map(([name, value]) => element("tr", {}, element("th", { scope: "row", text: name }), element("td", { class: "number", text: value })));
-      figure.append(element("table", {}, element("tbody", {}, ...rows)));
-    }
-    figure.append(element("figcaption", {}, element("bdi", { text: question.name })));
-    return figure;
   }
 
   function card(question, place) {
@@ -173,7 +242,7 @@ function questions(view, count) {
       button.addEventListener("click", () => { go(cards.indexOf(one), false); if (value === "skipped") { skip(one); } else { answer(one, value); } });
       choices.append(button);
     }
-    box.append(view === "label" ? seen(question) : element("h2", {}, element("bdi", { text: question.label })), note, choices);
+    box.append(...(view === "label" ? [seen(question)] : [element("h2", {}, element("bdi", { text: question.label })), ...guideline(question)]), note, choices);
     if (question.probability !== undefined && question.probability !== null) { note.textContent = `The model: ${percent(question.probability)} yes.`; }
     box.addEventListener("focusin", () => { if (cards[current] !== one) { go(cards.indexOf(one), false, false); } });
     return one;
@@ -278,10 +347,11 @@ function questions(view, count) {
     });
   }
 
-  function all(value) {
-    const open = cards.filter((one) => one.value === null);
-    const each = (performance.now() - since) / 1000 / Math.max(1, open.length);
-    for (const one of open) { answer(one, value, each); }
+  async function all(value) {
+    const left = cards.filter((one) => one.value === null);
+    const each = (performance.now() - since) / 1000 / Math.max(1, left.length);
+    if (value === "yes" && left.length > 1 && !(await confirmed(`Answer yes to all ${left.length} questions that are left?`, `Yes to all ${left.length}`))) { return; }
+    for (const one of left) { if (one.value === null) { answer(one, value, each); } }
   }
 
   const onScreen = () => { // cards in a row, for the arrows up and down
@@ -297,8 +367,62 @@ function questions(view, count) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea, summary")) { return; }
     const moves = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: cards.length ? -onScreen() : 0, ArrowDown: cards.length ? onScreen() : 0 };
-    if (event.key in moves) { go(current + moves[event.key]); } else if (event.key === "Enter" && !event.target.matches("button, a")) { onwards(); } else if (event.key === "u") { undo(); } else if (event.key === "Y") { all("yes"); } else if (event.key === "N") { all("no"); } else if (!cards.length) { return; } else if (event.key === "s") { skip(cards[current]); } else if (event.key in KEYS) { answer(cards[current], KEYS[event.key]); } else { return; }
+    if (event.key in moves) { go(current + moves[event.key]); } else if (event.key === "Enter" && !event.target.matches("button, a")) { onwards(); } else if (event.key === "u") { undo(); } else if (event.key === "Y") { all("yes"); } else if (event.key === "N") { all("no"); } else if (!cards.length) { return; } else if (event.key === "s") { skip(cards[current]); } else if (event.key === "z") { zoom(cards[current].question); } else if (event.key in KEYS) { answer(cards[current], KEYS[event.key]); } else { return; }
     event.preventDefault();
+  });
+  load();
+}
+
+// ---------------------------------------------------------------- disagreements, which an admin decides
+
+if (find("#disagreements")) { disagreements(); }
+
+function disagreements() {
+  const [list, left, said, undo] = ["#cards", "#left", "#said", "#undo"].map((id) => find(id));
+  const made = []; // batches of the decisions of this page
+  const say = (words, wrong = false) => { said.textContent = words; said.className = wrong ? "error" : ""; };
+  const count = (number) => { left.textContent = number ? `Disagreements left: ${number}` : "No disagreements. Votes of people agree, or are still to come."; };
+
+  async function load() {
+    const told = await call("/api/disagreements", {}).catch((wrong) => say(wrong.message, true));
+    if (!told) { return; }
+    count(told.left);
+    list.replaceChildren(...told.disagreements.map(card));
+  }
+
+  function card(one) {
+    const votes = one.votes.map(([name, value]) => element("li", {}, element("bdi", { text: name }), element("strong", { text: value })));
+    const model = one.probability === null ? [] : [element("p", { class: "note", text: `The model: ${Math.round(100 * one.probability)} % yes.` })];
+    const choices = element("div", { class: "choices" }), box = element("li", { class: "question" });
+    for (const [value, words] of CHOICES) {
+      const button = element("button", { type: "button", "data-say": value, "aria-label": `${words}: ${one.label}, ${one.name}`, text: words });
+      button.addEventListener("click", () => decide(one, value, box));
+      choices.append(button);
+    }
+    box.append(element("h2", {}, element("bdi", { text: one.label })), ...guideline(one), seen(one), element("ul", { class: "votes", "aria-label": "Votes" }, ...votes), ...model, choices);
+    return box;
+  }
+
+  async function decide(one, value, box) {
+    try {
+      const told = await call("/api/decide", { question: one.question, value });
+      made.push(told.batch);
+      undo.hidden = false;
+      box.remove();
+      count(told.left);
+      say(`Decided: ${one.label} is ${value} for ${one.name}.`);
+      if (told.left && !list.children.length) { load(); }
+    } catch (wrong) { say(wrong.message, true); }
+  }
+
+  undo.addEventListener("click", async () => {
+    try {
+      await call("/api/undo-decision", { answer: made.at(-1) });
+      made.pop();
+      undo.hidden = !made.length;
+      say("The last decision is undone.");
+      load();
+    } catch (wrong) { say(wrong.message, true); }
   });
   load();
 }

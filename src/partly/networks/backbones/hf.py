@@ -19,6 +19,7 @@ from partly.networks.backbones.layers_of import layers_of
 from partly.networks.backbones.text_model import TextModel
 from partly.processes.progress import step
 
+WEIGHTS = "weights of Hugging Face: {name}"
 LENGTH = 256  # tokens of a text, where the model allows as many
 Numbers = tuple[float, ...]
 

@@ -18,6 +18,7 @@ from partly.errors import SettingError
 from partly.networks import own_parts
 from partly.networks.backbones.contract import Backbone
 
+WEIGHTS = "the weights of the module that was given"
 USUAL: dict[str, Any] = {"rate": 1.0}
 
 

@@ -14,7 +14,7 @@ from partly.items import texts_of
 from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.layers_of import layers_of
 
-AT_A_TIME = 32  # texts embedded at a time
+TEXTS_AT_A_TIME = 128  # sorted by length, of which the model sees `TOGETHER`
 # Texts that the model sees together, of about the same length: of 32 descriptions of packages more than half was
 # padding, and so they took 2.2 times as long.
 TOGETHER = 8
@@ -28,6 +28,7 @@ class TextModel(Backbone):
     """
 
     makes = "vector"
+    at_a_time = TEXTS_AT_A_TIME
 
     def __init__(self, model: nn.Module, tokenizer: Any, length: int, unit: bool = False) -> None:
         super().__init__()
@@ -83,7 +84,9 @@ class TextModel(Backbone):
         """Features of texts, [N, width], as they are for predicting."""
         was, _ = self.training, self.eval()
         try:
-            made = [self.maps(self.tokens(texts[i : i + AT_A_TIME])) for i in range(0, len(texts), AT_A_TIME)]
+            made = [
+                self.maps(self.tokens(texts[i : i + TEXTS_AT_A_TIME])) for i in range(0, len(texts), TEXTS_AT_A_TIME)
+            ]
         finally:
             self.train(was)
         return torch.cat(made) if made else torch.zeros(0, self.width)

@@ -10,6 +10,8 @@ from partly.errors import SettingError
 from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.hf import in_places
 
+WEIGHTS = "weights of timm: {name}"
+
 
 class TimmModel(Backbone):
     """Pictures [B, 3, H, W] -> maps [B, channels, h, w]. Its stages are the children of the model, in their order."""
