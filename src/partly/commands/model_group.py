@@ -31,7 +31,7 @@ from partly.commands.options import (
     Uncertain,
     files_in,
 )
-from partly.commands.printing import print_json, print_scores, say
+from partly.commands.printing import print_json, print_scores, say, show
 from partly.errors import SettingError
 
 commands = typer.Typer()
@@ -109,12 +109,21 @@ def train(
         str | None,
         typer.Option(help="Call yes for the best f1, precision:0.9, recall:0.9, or the expected share of yes."),
     ] = None,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit/--no-refit", help="Train the final model on all items, after scoring on the held-out ones."
+        ),
+    ] = True,
     start_from: Annotated[
         Path | None,
         typer.Option(help="A finished run to begin with, though labels were added, split, merged or renamed since."),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print details: memory, threads, how models are weighted.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Train a classifier and write its run folder with a report."""
@@ -160,9 +169,17 @@ def train(
         size=size,
         evidence=evidence,
         start_from=start_from,
+        refit=refit,
         say=say,
+        detail=say if verbose else _ignore,
+        show=_ignore if as_json else show,
     )
-    print_scores(scores, run / "report.html", as_json)
+    say(f"Report: {run / 'report.html'}")
+    print_json({"scores": scores, "report": run / "report.html"}, as_json)
+
+
+def _ignore(text: str) -> None:
+    """Print nothing."""
 
 
 @commands.command()

@@ -25,7 +25,7 @@ from partly.run.feature_cache import made_once
 from partly.run.fitting import Fitted, calibrate, fit, load
 from partly.run.recipe import OPEN, Recipe, complete, within_budget
 from partly.run.starting import sources_of, warm_start
-from partly.run.training_check import MAX_CHECKED_ITEMS, warn_if_nothing_learned
+from partly.run.training_check import MAX_CHECKED_ITEMS, warn_if_all_called_yes, warn_if_nothing_learned
 from partly.training import Validation
 
 LEFT_OPEN: dict[str, Any] = {**dict.fromkeys(OPEN), "method": "auto", "head": "auto", "hierarchy": None}
@@ -138,11 +138,11 @@ class Asked:
             own = fitted.thresholds if fitted.chooses else None
             found = calling.calibration_of(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
         calibrate(fitted, found)
-        fitted.reason = fitted.method.notes.get("reason", reason)
+        fitted.reason, cuts = fitted.method.notes.get("reason", reason), fitted.thresholds
         if launched().first:
-            warn_if_nothing_learned(
-                recipe.method, labels, lambda rows: fitted.predict(x[rows]), MAX_CHECKED_ITEMS[x.kind]
-            )
+            most = MAX_CHECKED_ITEMS[x.kind]
+            if not warn_if_all_called_yes(recipe.method, labels, lambda rows: fitted.predict(x[rows]), cuts, most):
+                warn_if_nothing_learned(recipe.method, labels, lambda rows: fitted.predict(x[rows]), most)
         return fitted
 
     @property
