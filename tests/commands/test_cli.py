@@ -79,8 +79,8 @@ def test_an_option_means_the_same_in_every_command() -> None:
                 for spelling in said or [f"--{name.replace('_', '-')}"]:
                     types.setdefault(spelling, set()).add(str(kind | None))
                     having.setdefault(spelling, set()).add(command.callback.__name__)
-    # But for two: the precision of numbers and of what is filled in; answers of a round, and all answers so far.
-    assert {name for name, kinds in types.items() if len(kinds) > 1} == {"--precision", "--answers"}
+    # But for one: answers of a round, and all answers so far.
+    assert {name for name, kinds in types.items() if len(kinds) > 1} == {"--answers"}
     assert having["--json"] >= set(COMMANDS) | {"study", "query", "refine", "features", "export"}
     group = typer.main.get_command(cli.app)
     assert all("--quiet" in group.get_command(None, name).params[-1].opts for name in group.list_commands(None))

@@ -3,6 +3,7 @@ and, where asked for, further models for held-out scores, on which probabilities
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,6 +32,17 @@ LEFT_OPEN: dict[str, Any] = {**dict.fromkeys(OPEN), "method": "auto", "head": "a
 FOLDS = 5  # where held-out scores are needed, and nobody says how many
 
 
+def _with_dtype(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters with `dtype` under the name that a recipe, and so run.json, has for it; `precision` is its old
+    name."""
+    old = given.get("precision")
+    if "dtype" not in given:
+        return given
+    if old is not None:
+        warnings.warn("precision is called dtype now; the old name will be removed.", FutureWarning, stacklevel=4)
+    return {**given, "precision": given["dtype"] if old is None else old}
+
+
 @dataclass(frozen=True)
 class Asked:
     """What `Classifier` takes, which says what each of them means; commands take the same."""
@@ -48,6 +60,7 @@ class Asked:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
         """By the names of the parameters; others are no matter of this."""
+        given = _with_dtype(given)
         recipe = LEFT_OPEN | {name: given[name] for name in Recipe.__dataclass_fields__ if name in given}
         return cls(
             recipe, **{name: given[name] for name in cls.__dataclass_fields__ if name in given and name != "recipe"}
