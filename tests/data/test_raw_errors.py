@@ -60,6 +60,10 @@ FILES: dict[str, Callable[[Path], object]] = {
     "count.arff": lambda path: _arff(path, "1,1", f"'x: -C {'9' * 5000}'"),
     "superscript.arff": lambda path: _arff(path, "{² 1}"),
     "quote.arff": lambda path: _arff(path, "'a\n"),
+    "twice.json": lambda path: path.write_text('[{"item": "a", "cat": 1, "cat": 0}]'),
+    "twice-within.json": lambda path: path.write_text(
+        '[{"data": {"item": "a"}, "annotations": [{"result": [{"type": "x", "type": "y", "a": 1, "a": 2}]}]}, 5]'
+    ),
     "half.json": lambda path: path.write_text('[{"data": {"item": "\\ud800"}, "annotations": []}]'),
     "result.json": lambda path: path.write_text('[{"data": {"item": "a"}, "annotations": [{"result": [5]}]}]'),
     "results.json": lambda path: path.write_text('[{"data": {"item": "a"}, "annotations": [{"result": 5}]}]'),
