@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -77,6 +78,9 @@ def test_scores_of_labels_that_are_missing_by_answer(tables: Path) -> None:
         assert "yes and no are each known at random" in text
         assert f"{measured['scores']['mAP']:.3f}" in text
     assert f"the mAP would be {measured['uncorrected']['mAP']:.3f}" in done.stdout
+    guess = re.search(r"Guessing would give ([0-9.]+)\.", Path("run/report.html").read_text("utf-8"))
+    assert guess is not None
+    assert float(guess[1]) == pytest.approx(population()[1].mean(), abs=0.06)  # the share of yes among all entries
 
 
 def test_own_thresholds_are_those_of_all_entries(tables: Path) -> None:

@@ -134,7 +134,7 @@ def sentences(runs: Sequence[Scored], truth: Labels | None) -> list[Markup]:
             why = "no label has both a known yes and a known no among the evaluation items"
         return [Markup("No mAP: {}.").format(why), *words]
     words += [_below(first, run, truth) for run in runs if run.view.privilege]
-    words.append(Markup("Guessing would give {}.").format(number(_guessed(truth))))
+    words.append(Markup("Guessing would give {}.").format(number(_guessed(truth, first.missing))))
     words.append(
         Markup("± is a margin of 95 % for the choice of evaluation items; another training seed adds its own.")
     )
@@ -214,9 +214,11 @@ def _below(first: Scored, bound: Scored, truth: Labels) -> Markup:
     return words.format(_name(bound), seen, number(bound.mean_ap), _name(first), number(abs(gap)), _noise(noise))
 
 
-def _guessed(truth: Labels) -> float:
+def _guessed(truth: Labels, missing: Missingness | None = None) -> float:
     """mAP where all scores are equal: AP is then the share of yes."""
-    yes, no = truth.counts()
+    yes, no = (counts.astype(np.float64) for counts in truth.counts())
+    if missing is not None and missing.weights is not None:
+        yes, no = yes * missing.weights[0], no * missing.weights[1]
     defined = (yes > 0) & (no > 0)
     return float(np.mean(yes[defined] / (yes + no)[defined])) if defined.any() else math.nan
 
