@@ -93,7 +93,7 @@ def test_commands_use_it(both: tuple[Classifier, Path], tmp_path: Path) -> None:
         predict(tmp_path / "run", str(tmp_path / "x.csv"), tmp_path / name, calls=calls)
     np.testing.assert_allclose(read_scores(tmp_path / "p.csv").values, fitted.predict_proba(new), atol=1e-5)
     assert (read_scores(tmp_path / "calls.csv").values == fitted.predict(new)).mean() > 0.999
-    found = evaluate(tmp_path / "p.csv", str(tmp_path / "y.csv"), run=tmp_path / "run")
+    found, _ = evaluate(tmp_path / "p.csv", str(tmp_path / "y.csv"), run=tmp_path / "run")
     assert found["OF1"] == pytest.approx(metrics.evaluate(fitted.predict_proba(new), truth, fitted.thresholds_)["OF1"])
 
 

@@ -180,10 +180,10 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     data.write_labels(labels.with_ids(frame["item"]), tmp_path / "labels.csv")
     pd.DataFrame(PARENTS.items(), columns=["child", "parent"]).to_csv(tmp_path / "parents.csv", index=False)
     words = f"train {tmp_path}/features.csv --labels {tmp_path}/labels.csv --hierarchy {tmp_path}/parents.csv"
-    words += f" --method bce --head mlp --head-setting solve=false --epochs 1 --run {tmp_path}/run"
+    words += f" --method bce --head mlp --head-setting solve=false --epochs 1 --run {tmp_path}/run --verbose"
     done = CliRunner().invoke(cli.app, words.split(), catch_exceptions=False)
     assert done.exit_code == 0
-    assert "With what follows from" in done.output
+    assert "Labels that follow from" in done.output
     assert json.loads((tmp_path / "run" / "run.json").read_text())["recipe"]["hierarchy"] == PARENTS
     words = f"predict {tmp_path}/run {tmp_path}/features.csv --out {tmp_path}/scores.csv"
     assert CliRunner().invoke(cli.app, words.split(), catch_exceptions=False).exit_code == 0

@@ -122,7 +122,7 @@ def test_what_is_held_out_does_not_decide_the_encoding(tmp_path: Path) -> None:
     _, hold = partly.data.held_out(N, 0.2, 0)
     x.loc[hold, "city"] = "Quito"
     x.to_csv(tmp_path / "x.csv", index=False)
-    how = ["--method", "bce", "--head", "linear", "--hold-out", "0.2"]
+    how = ["--method", "bce", "--head", "linear", "--hold-out", "0.2", "--no-refit"]
     run("train", tmp_path / "x.csv", "--labels", tmp_path / "labels.csv", "--run", tmp_path / "run", *how)
     said = json.loads((tmp_path / "run" / "run.json").read_text())
     assert said["data"]["encoding"]["columns"][0]["categories"] == ["Lima", "Oslo", "Rome"]

@@ -41,11 +41,9 @@ def test_the_wheel_holds_what_it_needs_and_no_more(tmp_path: Path) -> None:
     on_disk = {str(p.relative_to(ROOT / "src/partly")) for p in (ROOT / "src/partly").rglob("*.py")}
     assert on_disk <= inside
     assert {"py.typed", "report/templates/report.html", "report/templates/comparison.html"} <= inside
-    assert "comparison/papers.csv" in inside
-    # Code and facts, and nothing that slipped in: no data, no weights, no pictures.
+    # Code and nothing that slipped in: no data, no weights, no pictures, no evidence.
     large = {info.filename for info in zipfile.ZipFile(wheel).infolist() if info.file_size > 30_000}
-    facts = {"partly/comparison/papers.csv", "partly/comparison/claims/claims.toml"}
-    assert {name for name in large if not name.endswith("/RECORD")} == facts  # RECORD: a line a file
+    assert {name for name in large if not name.endswith("/RECORD")} == set()  # RECORD: a line a file
     assert wheel.stat().st_size < 1_000_000
 
 

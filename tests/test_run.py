@@ -159,6 +159,7 @@ def test_a_run_folder_says_what_was_run_on_what(finished: Path) -> None:
         "batch_size": 8,
         "lr": 0.001,
         "weight_decay": RECIPE.weight_decay,
+        "penalty": None,
         "optimizer": "adamw",
         "seed": 0,
         "settings": methods.find("partial-bce").defaults() | {"gamma": 0.5},

@@ -62,7 +62,6 @@ def reading(where: Path) -> dict[str, list[str]]:
         "explain": [model, "0", "a", "--data", x, "--labels", truth],
         "methods": [],
         "doctor": [truth, x, "--method", "bce"],
-        "claims": [],
         "ledger log": [book],
         "ledger show": [book, "0"],
         "ledger diff": [book, "1"],

@@ -127,6 +127,7 @@ def test_a_model_that_was_trained_by_a_recipe_is_saved_and_loaded(tmp_path: Any)
     again = Classifier.load(tmp_path / "model")
     assert (again.recipe, again.optimizer, again.lr) == ("zhou2022", "adam", 0.01)
     assert (again.predict_proba(ROWS) == model.predict_proba(ROWS)).all()
-    asked = {name: getattr(again, name) for name in Recipe.__dataclass_fields__}
+    renamed = {"penalty": None, "precision": again.dtype}  # a caller says weight_decay and dtype
+    asked = {name: renamed.get(name, getattr(again, name, None)) for name in Recipe.__dataclass_fields__}
     items, labels, _ = model.prepare(ROWS, Y)
     assert complete(asked, items, labels)[0] == model.fitted_.recipe
