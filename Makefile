@@ -72,9 +72,10 @@ audit:
 fuzz: setup
 	HYPOTHESIS_PROFILE=random $(BIN)/pytest -n 2 --dist worksteal -m hypothesis
 
-# Hostile input for minutes: mutated files of every format.
+# Hostile input for minutes: mutated files of every format, and clients without a session at a running server.
 attack: setup
 	$(BIN)/python tests/fuzz_readers.py
+	$(BIN)/python tests/annotate/attacking.py
 
 clean:
 	rm -rf demo runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

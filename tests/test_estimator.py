@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from partly import Classifier, Labels, PartlyError, metrics
+from partly import Classifier, Labels, PartlyError, metrics, run
 from partly.clock import Clock
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, Stopped
 from partly.items import as_items
@@ -673,21 +673,15 @@ def test_ctrl_c_saves_and_fitting_again_goes_on(tmp_path: Path, monkeypatch: pyt
     assert resumed.history_ == straight.history_
 
 
-def test_what_a_method_keeps_for_each_entry_is_said_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    titles = []
-
-    @contextmanager
-    def watcher(method: str, head: str, epochs: int, kept: int, *_: object) -> Iterator[None]:
-        titles.append((method, head, kept))
-        yield None
-
-    monkeypatch.setattr(asking, "watcher", watcher)
+def test_what_a_method_keeps_for_each_entry_is_counted_before_the_start() -> None:
     x, y = np.random.default_rng(0).normal(size=(4096, 2)), np.zeros((4096, 64))
     y[::2] = 1
+    needed = {}
     for method in ("bce", "curriculum"):  # the latter keeps a byte per entry
-        Classifier(method, head="linear", epochs=1, batch_size=4096).fit(x, y)
-    assert titles[1] == ("curriculum", "linear", 3 * 4096 * 64)  # and two for its beliefs
-    assert titles[0][2] > 4096 * 64  # solved: the features and every entry, for a while
+        items, labels, recipe = Classifier(method, head="linear", epochs=1, batch_size=4096).prepare(x, y)
+        needed[method] = run.entry_memory(recipe, items, labels, copies=1)
+    assert needed["curriculum"] == 3 * 4096 * 64  # and two for its beliefs
+    assert needed["bce"] > 4096 * 64  # solved: the features and every entry, for a while
 
 
 # -------------------------------------------------------------------- more items than scores can be held of

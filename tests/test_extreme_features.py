@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import partly
-from partly import Classifier, PerLabel, networks
+from partly import Classifier, Labels, PerLabel, networks, run
 from partly.commands.cli import app
 from partly.items import map_npy
 
@@ -165,12 +165,12 @@ def test_files_from_train_to_predict(kind: str, tmp_path: Path) -> None:
     labels = pd.DataFrame(Y, columns=list("xyz"))
     labels.insert(0, "item", ids)
     labels.to_csv(tmp_path / "labels.csv", index=False)
-    run, out = tmp_path / "run", tmp_path / "out.csv"
+    folder, out = tmp_path / "run", tmp_path / "out.csv"
     how = ["--method", "bce", "--head", "linear", "--hold-out", "0.2"]
     for command in (
-        ["train", str(path), "--labels", str(tmp_path / "labels.csv"), "--run", str(run), *how],
-        ["predict", str(run), str(path), "--out", str(out)],
-        ["verify", str(run)],
+        ["train", str(path), "--labels", str(tmp_path / "labels.csv"), "--run", str(folder), *how],
+        ["predict", str(folder), str(path), "--out", str(out)],
+        ["verify", str(folder)],
     ):
         done = CliRunner().invoke(app, command)
         assert done.exit_code == 0, done.output
@@ -194,8 +194,7 @@ def test_a_mapped_file_is_never_held_as_a_whole(tmp_path: Path, monkeypatch: pyt
         return read
 
     monkeypatch.setattr(Arrays, "_part", counted)
-    made = model(method="em", epochs=1, batch_size=16).fit(map_npy(tmp_path / "x.npy"), Y)
-    made.fitted_.method.to("cpu")
+    run.fit(run.Recipe("em", "linear", epochs=1, batch_size=16), map_npy(tmp_path / "x.npy"), Labels.from_nan(Y))
     assert max(most) <= 16
 
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,6 +29,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from partly import checkpoint, metrics, training
 from partly.clock import Clock
 from partly.errors import CheckpointError, PartlyError, Stopped
+from partly.files import sha256_of
 from partly.items import Items, as_items
 from partly.labels import Labels
 from partly.method import Method, Task
@@ -166,6 +168,47 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "adam": {"optimizer": "adam", "schedule": "step", "schedule_settings": {"at": [1]}},
     "rmsprop": {"optimizer": "rmsprop", "accumulate": 4, "average": 0.9},
 }
+
+
+@pytest.mark.usefixtures("quick_disk")
+@pytest.mark.parametrize("how", ["interrupted", "damaged"])
+def test_a_finished_run_that_lacks_its_second_copy_gets_it_when_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Whatever comes between the two copies, and without training anew."""
+    save, saved = checkpoint.save, list[bool]()
+
+    def interrupted(folder: Path, tensors: Any, record: Any) -> None:
+        if record["progress"]["finished"] and how == "interrupted":
+            saved.append(True)
+            if len(saved) == 2:
+                raise KeyboardInterrupt
+        save(folder, tensors, record)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save", interrupted)
+        if how == "interrupted":
+            with pytest.raises(KeyboardInterrupt):
+                trained(folder=tmp_path)
+        else:
+            trained(folder=tmp_path)
+            newest = checkpoint.records(tmp_path)[-1].with_suffix(".safetensors")
+            newest.write_bytes(newest.read_bytes()[:-1])
+    before = digest_of_copies(tmp_path)
+    assert len(before) == (1 if how == "interrupted" else 2)
+    assert len(set(before)) == len(before), "there are no two that are the same"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        _, progress = trained(folder=tmp_path)
+    assert progress.finished
+    copies = digest_of_copies(tmp_path)
+    assert len(copies) == 2
+    assert len(set(copies)) == 1
+    assert set(copies) <= set(before)
+
+
+def digest_of_copies(folder: Path) -> list[str]:
+    return [sha256_of(path.with_suffix(".safetensors")) for path in checkpoint.records(folder)]
 
 
 @pytest.mark.usefixtures("quick_disk")

@@ -94,6 +94,17 @@ def save(folder: Path, tensors: Mapping[str, Tensor], record: dict[str, Any]) ->
             old.with_suffix(".safetensors").unlink(missing_ok=True)
 
 
+def add_copies(folder: Path) -> None:
+    """Copy the newest checkpoint, that of a finished run, until there are KEEP of it: a kill may have come between two
+    copies, or one was damaged. Only for the holder of the lock, after `clean`."""
+    run = run_of(folder)
+    tensors, record = _read(records(folder)[-1], run)
+    alike = [_read(path, run)[1]["tensors_sha256"] == record["tensors_sha256"] for path in records(folder)]
+    said = {name: value for name, value in record.items() if name not in ("format", "run", "tensors_sha256")}
+    for _ in range(KEEP - sum(alike)):
+        save(folder, tensors, said)
+
+
 def load(folder: Path) -> tuple[Tensors, dict[str, Any], list[str]] | None:
     """The newest checkpoint that is whole: tensors, record, what was wrong with newer ones. None where none is."""
     problems: list[str] = []

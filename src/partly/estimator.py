@@ -81,7 +81,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         So many batches make one step of the optimiser.
     average
         Such as 0.999: an exponential average of the weights over the steps is what is judged, and left behind.
-    precision
+    dtype
         Of networks, while they learn: "auto" (bfloat16 on a GPU that can), "float32" or "bfloat16".
     compile
         Compile networks, while they learn; needs a C++ compiler.
@@ -98,6 +98,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     encode
         Encode columns of a table that are not numbers, and fill in missing values; the encoding is fitted to the
         training items and saved with the model (docs/train.md). False refuses such columns by name.
+    precision
+        The old name of `dtype`.
 
     Notes
     -----
@@ -149,13 +151,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         schedule_settings: dict[str, Any] | None = None,
         accumulate: int = 1,
         average: float | None = None,
-        precision: str = "auto",
+        dtype: str = "auto",
         compile: bool = False,
         hierarchy: Hierarchy | Mapping[str, str] | None = None,
         calibrate: str | None = None,
         thresholds: str | None = None,
         encode: bool = True,
         random_state: int | None = None,
+        precision: str | None = None,
     ) -> None:
         self.method = method
         self.head = head
@@ -180,13 +183,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.schedule_settings = schedule_settings
         self.accumulate = accumulate
         self.average = average
-        self.precision = precision
+        self.dtype = dtype
         self.compile = compile
         self.hierarchy = hierarchy
         self.calibrate = calibrate
         self.thresholds = thresholds
         self.encode = encode
         self.random_state = random_state
+        self.precision = precision
 
     def fit(
         self,
@@ -381,7 +385,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         or head of your own, only its weights are there: give it again, with any weights."""
         given = {name: part for name, part in (("backbone", backbone), ("head", head)) if part is not None}
         fitted = run.load(Path(path), **given)
-        parameters = vars(fitted.recipe) | given  # a recipe's fields are parameters of the same names
+        parameters = vars(fitted.recipe) | given  # a recipe's fields are parameters of the same names, but for one
+        parameters["dtype"] = parameters.pop("precision")
         penalty = parameters.pop("penalty")
         if fitted.method.solves:
             parameters["weight_decay"] = penalty

@@ -337,6 +337,8 @@ def _resume(folder: Path, method: Method, clock: Clock, group: Group) -> Progres
         warnings.warn(f"{folder}: went on from an older checkpoint: {'; '.join(problems)}", stacklevel=3)
     best = {k.removeprefix("best."): tensors[k].clone() for k in tensors if k.startswith("best.")}
     progress = progress_of(folder, record, best or None)
+    if progress.finished and group.first:
+        checkpoint.add_copies(folder)
     method.load_state(tensors)
     clock.epoch, clock.step = record["epoch"], record["step"]
     return progress

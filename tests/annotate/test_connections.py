@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -15,11 +16,17 @@ from partly.annotate.connections import LimitedProtocol
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\nbeginning"
+WORK = b"GET /work HTTP/1.1\r\nHost: here\r\n\r\n"  # that takes long
+PERSON = b"GET /person HTTP/1.1\r\nHost: here\r\n\r\n"  # the same, of somebody who is signed in
 LARGE = b"GET /large HTTP/1.1\r\nHost: here\r\n\r\n"
 SIZE = 16 << 20  # more than the buffers of a socket hold
 
 
 async def app(scope, receive, send) -> None:
+    if scope["path"] == "/person":
+        scope["state"]["person"] = "anna"
+    if scope["path"] in ("/person", "/work"):
+        await asyncio.sleep(60)
     if scope["method"] == "POST":
         await receive()
         await receive()
@@ -115,7 +122,7 @@ class Few(LimitedProtocol):
     max_connections = 40
 
 
-@pytest.mark.parametrize("sent", [b"", WHOLE[:-2], POST, LARGE, WHOLE])
+@pytest.mark.parametrize("sent", [b"", WHOLE[:-2], POST, LARGE, WHOLE, WORK])
 def test_many_connections_keep_nobody_out(sent: bytes) -> None:
     """Three times as many as one address may have, that never come to an end, never read, or just stay. Somebody who
     sends a request at once is served, from the same address and from another."""
@@ -135,6 +142,25 @@ def test_many_addresses_keep_nobody_out() -> None:
         for i in range(3 * Few.max_connections):
             stack.enter_context(connected(port, f"127.0.1.{i + 1}"))
         assert served(stack.enter_context(connected(port)))
+        assert len(server.server_state.connections) <= Few.max_connections
+
+
+def test_the_request_of_a_person_is_not_dropped_for_others() -> None:
+    with serving(Few) as (port, server), contextlib.ExitStack() as stack:
+        person = stack.enter_context(connected(port))
+        person.sendall(PERSON)
+        deadline = time.monotonic() + 30
+        while not any("person" in (one.scope or {}).get("state", {}) for one in list(server.server_state.connections)):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        for _ in range(3 * Few.max_per_address):
+            client = stack.enter_context(connected(port))
+            with contextlib.suppress(OSError):
+                client.sendall(WORK)
+        assert served(stack.enter_context(connected(port)))
+        person.setblocking(False)
+        with pytest.raises(BlockingIOError):  # it is still open
+            person.recv(1)
         assert len(server.server_state.connections) <= Few.max_connections
 
 

@@ -16,10 +16,11 @@ from partly.annotate.chosen import Wanted
 from partly.annotate.passwords import Refused
 from partly.annotate.project import Plan
 from partly.annotate.seen import Seen, shown_by
-from partly.annotate.serving import Served, link, listen, make_site, renewal_link
+from partly.annotate.serving import Served, link, listen, make_site, others_can_read, renewal_link
 from partly.commands.cli import app
 from partly.errors import DataError, SettingError
 from partly.items import features, pictures, texts
+from partly.ledger import Ledger
 
 
 @pytest.mark.parametrize(
@@ -90,6 +91,14 @@ def test_the_address_that_is_printed(tmp_path: Path) -> None:
     assert site.people.person(site.people.renew(token, "another password")).name == "Anna"
     with pytest.raises(Refused, match="no account 'Bela'"):
         renewal_link(site, several, "Bela")
+
+
+def test_a_file_that_others_can_read_is_told(tmp_path: Path) -> None:
+    book = tmp_path / "labels.db"
+    Ledger.create(book)
+    assert not others_can_read(str(book))
+    book.chmod(0o644)
+    assert others_can_read(str(book))
 
 
 def test_who_worked_alone_can_go_on_with_accounts(tmp_path: Path) -> None:

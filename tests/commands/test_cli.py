@@ -79,8 +79,8 @@ def test_an_option_means_the_same_in_every_command() -> None:
                 for spelling in said or [f"--{name.replace('_', '-')}"]:
                     types.setdefault(spelling, set()).add(str(kind | None))
                     having.setdefault(spelling, set()).add(command.callback.__name__)
-    # But for two: the precision of numbers and of what is filled in; answers of a round, and all answers so far.
-    assert {name for name, kinds in types.items() if len(kinds) > 1} == {"--precision", "--answers"}
+    # But for one: answers of a round, and all answers so far.
+    assert {name for name, kinds in types.items() if len(kinds) > 1} == {"--answers"}
     assert having["--json"] >= set(COMMANDS) | {"study", "query", "refine", "features", "export"}
     group = typer.main.get_command(cli.app)
     assert all("--quiet" in group.get_command(None, name).params[-1].opts for name in group.list_commands(None))
@@ -139,7 +139,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tables: Path, monkeypatch: py
     child = subprocess.Popen(
         [sys.executable, "-m", "partly", *words], cwd=tables, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    while child.poll() is None and not (tables / "run/run.json").exists():
+    while child.poll() is None and not (tables / "run/held-out/run.json").exists():
         time.sleep(0.05)
     time.sleep(0.2)
     child.send_signal(signal.SIGINT)
@@ -149,7 +149,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tables: Path, monkeypatch: py
     monkeypatch.chdir(tables)
     code, told = run(*words)
     assert code == 0, told
-    assert len(json.loads((tables / "run/history.json").read_text())) == 800
+    assert len(json.loads((tables / "run/held-out/history.json").read_text())) == 800
 
 
 def test_ctrl_c_before_a_command_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,6 +134,9 @@ def test_a_key_spells_the_defaults_and_forgets_the_folder():
 def test_methods_with_settings():
     assert method_and_settings("partial-bce[value=9, gamma=2]") == ("partial-bce", {"value": 9, "gamma": 2})
     assert method_and_settings("bce") == ("bce", {})
+    for text in ("em[alpha=0.1", "em[alpha=0.1]]", "em]", "em]alpha=0.1[", "em[alpha=0.1]x"):
+        with pytest.raises(SettingError, match="brackets do not match"):
+            method_and_settings(text)
     assert parse_settings(["a=1e-3", "b=true", "c=null", "d=wild"]) == {"a": 1e-3, "b": True, "c": None, "d": "wild"}
 
 

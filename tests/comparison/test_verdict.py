@@ -79,7 +79,9 @@ def test_one_race_is_told_by_its_seeds():
 
 def test_one_seed_is_not_enough():
     made = lines({"bce": [0.9], "assume-negative": [0.1]})
-    assert said(made)[0][0].startswith("No winner")
+    ((head, evidence),) = said(made)
+    assert head.startswith("No winner")
+    assert evidence == "bce is on average 0.800 mAP above assume-negative (one seed: not tested)."
     ((one,),) = verdict.verdicts(gather(made))
     assert "One seed" in verdict.method(one)
 

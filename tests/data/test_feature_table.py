@@ -60,6 +60,13 @@ def test_columns_that_are_not_numbers_are_all_named(tmp_path, monkeypatch):
     assert "'clock': cells of the type time32" in refusal(tmp_path / "a.parquet")
 
 
+def test_numbers_with_a_comma_and_gaps_are_numbers(tmp_path):
+    (tmp_path / "a.csv").write_text("item;a;b\nx;1,5;NA\ny;NA;2,25\nz;n.d.;1\n")
+    rows = read(tmp_path / "a.csv", missing=["N.D."]).items
+    assert [column.kind for column in rows.table.columns] == ["number", "number"]
+    assert rows.take(slice(None)).tolist() == [[1.5, 0, 1.625, 1], [1.5, 1, 2.25, 0], [1.5, 1, 1, 0]]
+
+
 def test_ids_are_there_once(tmp_path):
     (tmp_path / "a.csv").write_text("item,a\nx,1\nx,2\n")
     assert "'x', as in" in refusal(tmp_path / "a.csv")

@@ -6,6 +6,7 @@ import contextlib
 import re
 import shlex
 import shutil
+import socket
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator
@@ -37,7 +38,8 @@ def desk(small_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """A folder of one's own with the small files, and pages for people that close as soon as they are open."""
     shutil.copytree(small_files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("uvicorn.Server.run", lambda server: server.config.load())
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: server.config.load())
+    monkeypatch.setattr("partly.annotate.serving.listen", lambda host, _: socket.create_server((host, 0)))
     monkeypatch.setattr("partly.run.recipe.MOST_STEPS", 6)  # where a page does not say how long to train
     return tmp_path
 

@@ -120,6 +120,7 @@ def test_what_is_no_recipe_is_refused() -> None:
         prepared("zhou2023")
 
 
+@pytest.mark.filterwarnings("ignore::partly.errors.LearnedNothingWarning")
 def test_a_model_that_was_trained_by_a_recipe_is_saved_and_loaded(tmp_path: Any) -> None:
     model = Classifier(recipe="zhou2022", lr=0.01, epochs=2, progress=False).fit(ROWS, Y)
     model.save(tmp_path / "model")

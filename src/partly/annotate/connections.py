@@ -2,14 +2,15 @@
 
 uvicorn waits for ever for the end of a request's headers and for a client to read its answer, and refuses everybody
 once there are too many connections. Here a connection has a time for each. Where there are too many connections, of one
-address or in all, the one that has waited longest for its client makes room. A connection whose request is complete is
-not closed for that: who sends a request at once is served, whoever else holds connections.
+address or in all, one makes room: the one that has waited longest for its client, of clients that are not signed in as
+long as there are any. So a browser of somebody who is signed in keeps its connections, and a new client that sends its
+request at once is served, whoever else holds connections.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -31,12 +32,13 @@ class LimitedProtocol(H11Protocol):
 
     _header_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
-    _waits_since = 0.0  # for its client
+    _person = False
+    since = 0.0  # the opening, the beginning of a request, or the end of its answer
 
     # ---------------------------------------------------------------- caps
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._waits_since = self.loop.time()
+        self.since = self.loop.time()
         super().connection_made(transport)
         self._start_header_timer()
         others = [one for one in self.connections if isinstance(one, LimitedProtocol) and one is not self]
@@ -47,14 +49,21 @@ class LimitedProtocol(H11Protocol):
         elif len(others) >= self.max_connections:
             self._make_room(others)
 
-    def _make_room(self, among: Iterable[LimitedProtocol]) -> None:
-        """Close the connection that has waited longest for its client, or this one where all others are at work."""
-        waiting = [one for one in among if one.waits_for_client]
-        min(waiting, key=lambda one: one._waits_since, default=self).transport.abort()
+    def _make_room(self, among: Sequence[LimitedProtocol]) -> None:
+        """Close another connection, or this one where all others are at work for people who are signed in."""
+        rest = [one for one in among if one.waits_for_client or not one.is_signed_in]
+        key = lambda one: (one.is_signed_in, not one.waits_for_client, one.since)  # noqa: E731
+        min(rest, key=key, default=self).transport.abort()
 
     @property
     def address(self) -> str:
         return self.client[0] if self.client else ""
+
+    @property
+    def is_signed_in(self) -> bool:
+        """Tell whether a request on this connection was that of a person whom the guards have let in."""
+        self._person = self._person or (self.scope is not None and "person" in self.scope["state"])
+        return self._person
 
     @property
     def waits_for_client(self) -> bool:
@@ -70,7 +79,7 @@ class LimitedProtocol(H11Protocol):
             self._start_header_timer()
         super().data_received(data)
         if self.cycle is not before:  # a request has begun
-            self._waits_since = self.loop.time()
+            self.since = self.loop.time()
             self._stop_header_timer()
 
     def pause_writing(self) -> None:
@@ -82,8 +91,9 @@ class LimitedProtocol(H11Protocol):
         self._stop_write_timer()
 
     def on_response_complete(self) -> None:
+        self._person = self.is_signed_in  # before there is another request
         super().on_response_complete()
-        self._waits_since = self.loop.time()
+        self.since = self.loop.time()
         if self.transport.get_write_buffer_size():  # what is left may never be read, and a close would wait for it
             self._start_write_timer()
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import os
+import sys
 import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -18,6 +20,7 @@ from partly.annotate.passwords import Refused
 
 WINDOW_SECONDS = 900.0  # for which a failed attempt counts
 MAX_KEYS = 10_000  # of which attempts are remembered
+NICE = 10  # of threads that give way
 BUSY = "The server is busy. Try again in a few seconds."
 
 
@@ -73,10 +76,11 @@ def network_of(address: str) -> str:
 
 
 class Pool:
-    """A few threads of their own for one kind of work, so that it holds up nothing else, and a queue with an end."""
+    """A few threads of their own for one kind of work, so that it holds up nothing else, and a queue with an end.
+    gives_way: other threads are given the processor first."""
 
-    def __init__(self, name: str, threads: int, max_waiting: int, seconds: float) -> None:
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=f"partly-{name}")
+    def __init__(self, name: str, threads: int, max_waiting: int, seconds: float, gives_way: bool = False) -> None:
+        self._threads = ThreadPoolExecutor(threads, f"partly-{name}", _give_way if gives_way else None)
         self._places = threading.Semaphore(threads + max_waiting)
         self._seconds = seconds
 
@@ -90,3 +94,10 @@ class Pool:
             return await asyncio.wait_for(asyncio.wrap_future(future), self._seconds)
         except TimeoutError:
             raise Refused(BUSY, 503) from None
+
+
+def _give_way() -> None:
+    """Lower the priority of this thread, on Linux; elsewhere it would be that of the whole process."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)

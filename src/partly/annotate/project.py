@@ -33,6 +33,10 @@ class Plan:
     hierarchy: str | None = None
     absent: str | None = None
     uncertain: str | None = None
+    missing: tuple[str, ...] = ()
+    label_columns: tuple[str, ...] = ()
+    id_column: str | None = None
+    tag_separator: str | None = None
     skip_bad: bool = False
     run: str | None = None  # a finished run: its model asks first, its recipe trains on
     method: str = "auto"
@@ -64,7 +68,16 @@ def open_project(
     """The data, with what the ledger knows of them, and the desk. A ledger that is not there is made, of what is known
     in the data, and that is said; from one that is there only what it says itself is taken."""
     found = data.read(
-        plan.data, plan.labels, plan.hierarchy, plan.skip_bad, absent=plan.absent, uncertain=plan.uncertain
+        plan.data,
+        plan.labels,
+        plan.hierarchy,
+        plan.skip_bad,
+        absent=plan.absent,
+        uncertain=plan.uncertain,
+        missing=plan.missing,
+        label_columns=plan.label_columns,
+        id_column=plan.id_column,
+        tag_separator=plan.tag_separator,
     ).widened()
     ledger = _ledger(plan.ledger, found, plan.labels or plan.data, author, say)
     records.prepare(ledger.store)

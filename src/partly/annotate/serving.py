@@ -106,6 +106,12 @@ def renewal_link(site: Site, served: Served, name: str) -> str:
     return f"{served.first_origin}/renew?token={site.people.renewal(site.people.named(name).id)}"
 
 
+def others_can_read(ledger: str) -> bool:
+    """Tell whether the mode of a ledger's file lets others in, as that of files of older versions may."""
+    file = place_of(ledger).file
+    return file is not None and bool(file.stat().st_mode & 0o077)
+
+
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens. It is made before anything is read or printed, so that a port in use is an error at
     once, and nobody can take the port meanwhile."""
@@ -140,12 +146,15 @@ def _serve(plan: Plan, served: Served, listening: socket.socket, say: Callable[[
         log_level="warning",
         server_header=False,
         proxy_headers=served.public_url is not None,  # from this machine only: a reverse proxy says who asks
-        timeout_keep_alive=15,
+        timeout_keep_alive=75,  # people look at a question; connections of others make room for them
         timeout_graceful_shutdown=3,
         ws="none",
         lifespan="off",
     )
     say(f"Answers go to {place_of(plan.ledger).shown}. Stop with Ctrl-C; nothing is lost.")
+    if served.accounts and others_can_read(plan.ledger):
+        shown = place_of(plan.ledger).shown
+        say(f"Other users of this machine can read {shown}, with names and password digests. Run: chmod 600 {shown}")
     say(f"Open {link(site, served)}")
     if served.public_url is not None and not site.address.secure:
         say("Without https, passwords and answers can be read on the way: put a reverse proxy with TLS before it.")

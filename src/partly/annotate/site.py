@@ -34,9 +34,9 @@ class Site:
     training: Callable[[], TrainerStatus] = field(default=TrainerStatus)
     port: int = 8765
     seed: int = 0  # of the plan
-    passwords: Pool = field(default_factory=lambda: Pool("passwords", threads=2, max_waiting=30, seconds=30))
-    sessions: Pool = field(default_factory=lambda: Pool("sessions", threads=8, max_waiting=500, seconds=5))
-    imports: Pool = field(default_factory=lambda: Pool("imports", threads=1, max_waiting=2, seconds=120))
+    passwords: Pool = field(default_factory=lambda: Pool("passwords", 2, 30, 30, gives_way=True))
+    sessions: Pool = field(default_factory=lambda: Pool("sessions", 8, 500, 5))
+    imports: Pool = field(default_factory=lambda: Pool("imports", 1, 2, 120))
     round: int = 0  # when the ledger was last folded
     guidelines: Mapping[str, Guideline] = field(default_factory=dict)  # by label
 

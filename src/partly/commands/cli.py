@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import warnings
 from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ import partly
 from partly.commands import comparison_group, label_group, ledger_group, model_group, question_group
 from partly.commands.options import Json, Seed
 from partly.commands.printing import print_scores, printable, say
+from partly.commands.spelling import respelled
 from partly.errors import PartlyError, SettingError, Stopped
 from partly.processes.launched import launched
 from partly.processes.progress import step
@@ -60,6 +62,17 @@ class Commands(TyperGroup):
         if command is not None and QUIET not in command.params:
             command.params.append(QUIET)
         return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Accept other spellings of the options (`spelling`)."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is None or hasattr(command, "commands"):
+            return name, command, rest
+        known = (word for param in command.params for word in (*param.opts, *param.secondary_opts))
+        words, told = respelled(str(name), known, rest)
+        for line in told:
+            say(f"Warning: {line}")
+        return name, command, words
 
 
 app = typer.Typer(
@@ -106,10 +119,16 @@ def demo(
     print_scores(scores, out / "report.html", as_json)
 
 
+def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning is a line on the console, without the source line that raised it."""
+    say(f"Warning: {message}")
+
+
 def main() -> None:
     """The entry point: errors of ours are one message, not a traceback; a signal ends it with the code of its own."""
     gc.set_threshold(10_000)  # what is imported stays: to look for garbage among it takes a tenth of a short command
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    warnings.showwarning = _say_warning
     try:
         if launched().count > 1 and sys.argv[1:2] != ["train"]:
             raise SettingError("Only `partly train` works with several processes. Start other commands by themselves.")

@@ -7,7 +7,22 @@ from typing import Annotated
 
 import typer
 
-from partly.commands.options import Absent, Address, Json, LabelsFile, On, SafeCsv, Seed, Size, SkipBad, Uncertain
+from partly.commands.options import (
+    Absent,
+    Address,
+    IdColumn,
+    Json,
+    LabelColumns,
+    LabelsFile,
+    Missing,
+    On,
+    SafeCsv,
+    Seed,
+    Size,
+    SkipBad,
+    TagSeparator,
+    Uncertain,
+)
 from partly.commands.printing import print_json, say
 from partly.errors import SettingError
 
@@ -28,13 +43,20 @@ def simulate(
     as_json: Json = False,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
 ) -> None:
     """Hide labels as a scenario says, and write what is left."""
     from partly.commands.simulate import simulate as job
-    from partly.data import Meaning, for_spreadsheets
+    from partly.data import for_spreadsheets
+    from partly.data.meaning import meaning_of
 
     with for_spreadsheets(safe_csv):
-        observed = job(data, scenario, out, seed, Meaning(absent, uncertain))
+        observed = job(
+            data, scenario, out, seed, meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator)
+        )
     say(repr(observed))
     print_json(observed.summary() | {"out": out}, as_json)
 
@@ -55,6 +77,10 @@ def compare(
     labels: LabelsFile = None,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     size: Size = None,
     skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines and the report.")] = Path("results"),
@@ -84,6 +110,10 @@ def compare(
             "size": size,
             "absent": absent,
             "uncertain": uncertain,
+            "missing": missing or (),
+            "label_columns": label_columns or (),
+            "id_column": id_column,
+            "tag_separator": tag_separator,
         },
         tables=table or [],
         workers=workers,
@@ -108,6 +138,10 @@ def study(
     labels: LabelsFile = None,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     size: Size = None,
     skip_bad: SkipBad = False,
     out: Annotated[Path, typer.Option(help="Folder for the result lines, the page and the picture.")] = Path("results"),
@@ -119,6 +153,8 @@ def study(
 
     asked = {"shares": _shares(shares), "scenarios": _names(scenarios), "head": head, "seeds": seeds, "labels": labels}
     asked |= {"size": size, "skip_bad": skip_bad, "absent": absent, "uncertain": uncertain}
+    asked |= {"missing": missing or (), "label_columns": label_columns or ()}
+    asked |= {"id_column": id_column, "tag_separator": tag_separator}
     found = job(data, out, asked=asked, workers=workers, say=say if as_json else print)
     say(f"Report: {found['report']}")
     print_json(found, as_json)

@@ -48,8 +48,8 @@ def convert(
 
 def _opened(source: str, labels: Path | None, meaning: files.Meaning) -> files.Dataset:
     if labels is not None or files.is_whole(source):
-        return files.read(source, labels, absent=meaning.absent, uncertain=meaning.uncertain)
-    known = files.read_labels(source, absent=meaning.absent, uncertain=meaning.uncertain)
+        return files.read(source, labels, **vars(meaning))
+    known = files.read_labels(source, **vars(meaning))
     return files.Dataset(Absent("features", (0,), len(known)), known)
 
 

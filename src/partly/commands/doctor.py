@@ -8,7 +8,10 @@ from typing import Any
 from partly import data as files
 from partly.commands.opening import Say
 from partly.commands.printing import one_line
-from partly.data.tables import SUFFIXES
+from partly.data.headers import ID
+from partly.data.splits import COLUMN as SPLIT
+from partly.data.table_view import matching_columns, view
+from partly.data.tables import SUFFIXES, is_table, open_table
 from partly.diagnosis import encodings, examined, unreadable
 from partly.diagnosis.patient import Patient
 from partly.errors import PartlyError
@@ -31,13 +34,15 @@ def doctor(
 ) -> dict[str, Any]:
     """Findings as plain data. labels: a file of labels, or a data set by itself; data: the items."""
     try:
-        if data is None and not files.is_whole(labels):
+        if data is None and not (files.is_whole(labels) or _has_items(labels, meaning)):
             return examined(Patient(files.read_labels(labels, **vars(meaning))))
         items, said = (labels, None) if data is None else (data, labels)
         opened = files.read(items, said, skip_bad=skip_bad, **vars(meaning))
+        for note in opened.notes:
+            say(note)
     except PartlyError:
         odd = encodings.strange(encodings.of_table(Path(labels))) if Path(labels).suffix.lower() in SUFFIXES else None
-        if odd is None:
+        if odd is None or meaning.label_columns or meaning.id_column:
             raise
         return unreadable(odd)
     tested = None if opened.test is None else opened.test.items
@@ -47,6 +52,15 @@ def doctor(
         if origin is not None:
             say(words_of(origin))
     return examined(patient)
+
+
+def _has_items(path: str, meaning: files.Meaning) -> bool:
+    """Whether a table holds other columns than ids and the labels that the caller names."""
+    if not (meaning.label_columns and is_table(Path(path)) and Path(path).is_file()):
+        return False
+    table = view(open_table(Path(path)), meaning.id_column)
+    labels = matching_columns(table.header, meaning.label_columns, table.place(-1))
+    return bool({*table.header} - {ID, SPLIT, *labels})
 
 
 def page(found: dict[str, Any]) -> str:

@@ -47,9 +47,8 @@ def evaluate(
     elif observed is not None:
         raise SettingError(f"--labels is for a run that scores DATA; {scores} holds scores. Give the labels after it.")
     else:
-        absent, uncertain = meaning.absent, meaning.uncertain
-        test = files.read(labels, absent=absent, uncertain=uncertain).test if files.is_whole(labels) else None
-        truth = files.read_labels(labels, absent=absent, uncertain=uncertain) if test is None else test.labels
+        test = files.read(labels, **vars(meaning)).test if files.is_whole(labels) else None
+        truth = files.read_labels(labels, **vars(meaning)) if test is None else test.labels
         entries = EntrySums(truth)
         found = at_known(entries.passing(files.read_score_blocks(scores, truth.ids, truth.names)), truth)
     cuts = threshold if run is None else _thresholds(run, truth.names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from partly import files
 from partly.commands.opening import hidden, open_data
 from partly.commands.printing import one_line
 from partly.data import Dataset, Meaning
+from partly.data.meaning import meaning_of
 from partly.errors import DataError, did_you_mean
 from partly.run import load, reasons
 
@@ -55,7 +57,7 @@ def _opened(run: Path, data: str | None, labels: Path | None, meaning: Meaning) 
         raise DataError(f"{run}: does not say which data it was trained on. Give --data and --labels.")
     said = files.read_sealed(run / SOURCE)
     if labels is None:
-        meaning = Meaning(said["absent"], said["uncertain"])
+        meaning = meaning_of(**{one.name: said.get(one.name) for one in fields(Meaning)})
         labels = None if said["labels"] is None else Path(said["labels"])
     opened = open_data(said["data"], labels, meaning=meaning)
     return hidden(opened, said["scenario"], said["seed"])

@@ -11,12 +11,16 @@ from partly.commands.options import (
     Absent,
     Data,
     HierarchyFile,
+    IdColumn,
     Json,
+    LabelColumns,
     LabelsFile,
     Method,
+    Missing,
     Scenario,
     Seed,
     SkipBad,
+    TagSeparator,
     Uncertain,
 )
 from partly.commands.printing import print_json, say
@@ -31,6 +35,10 @@ def doctor(
     method: Annotated[str, typer.Option(help="What makes out-of-fold scores; see `partly methods`.")] = "auto",
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     skip_bad: SkipBad = False,
     seed: Seed = 0,
     as_json: Json = False,
@@ -38,9 +46,9 @@ def doctor(
     """Say what is known of labels, how it is missing, what is wrong with it, and what to do about it."""
     from partly.commands.doctor import doctor as job
     from partly.commands.doctor import page
-    from partly.data import Meaning
+    from partly.data.meaning import meaning_of
 
-    meaning = Meaning(absent, uncertain)
+    meaning = meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator)
     found = job(labels, data, method=method, skip_bad=skip_bad, meaning=meaning, seed=seed, say=say)
     if not print_json(found, as_json):
         print(page(found))
@@ -54,6 +62,10 @@ def convert(
     labels: LabelsFile = None,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     part: Annotated[str | None, typer.Option(help="Of data with a test part: train or test.")] = None,
     scores: Annotated[
         Path | None, typer.Option(help="Probabilities (`partly predict`), as predictions in Label Studio's tasks.")
@@ -62,9 +74,18 @@ def convert(
 ) -> None:
     """Write labels, or items with labels, in another format."""
     from partly.commands.convert import convert as job
-    from partly.data import Meaning
+    from partly.data.meaning import meaning_of
 
-    job(source, target, form, labels=labels, meaning=Meaning(absent, uncertain), part=part, scores=scores, say=say)
+    job(
+        source,
+        target,
+        form,
+        labels=labels,
+        meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        part=part,
+        scores=scores,
+        say=say,
+    )
     print_json({"out": target}, as_json)
 
 
@@ -79,6 +100,10 @@ def complete(
     hierarchy: HierarchyFile = None,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     form: Annotated[str | None, typer.Option(help="The format of --out, where the ending says too little.")] = None,
     precision: Annotated[float, typer.Option(help="Of what is filled in, at least; of yes and of no.")] = 0.95,
     recall: Annotated[float | None, typer.Option(help="Certify too that so many of the hidden yes are found.")] = None,
@@ -86,8 +111,8 @@ def complete(
     budget_questions: Annotated[
         int, typer.Option(help="Questions to people, at most, where known entries do not speak for unknown ones.")
     ] = 200,
-    missing: Annotated[
-        str, typer.Option(help="Whether entries are known by chance: at-random, not-at-random; auto tests it.")
+    mechanism: Annotated[
+        str, typer.Option(help="Whether entries are missing at random: at-random, not-at-random; auto tests it.")
     ] = "auto",
     questions: Annotated[Path | None, typer.Option(help="A file for questions; else one beside --out.")] = None,
     answers: Annotated[
@@ -112,7 +137,7 @@ def complete(
     from partly.commands.complete import Places
     from partly.commands.complete import complete as job
     from partly.completion import Terms
-    from partly.data import Meaning
+    from partly.data.meaning import meaning_of
 
     how: dict[str, Any] = {"method": method, "head": head, "budget": budget, "run_dir": run}
     found = job(
@@ -123,12 +148,12 @@ def complete(
         labels=labels,
         hierarchy=hierarchy,
         scenario=scenario,
-        missing=missing,
+        missing=mechanism,
         force=force,
         compare=compare,
         folds=folds,
         skip_bad=skip_bad,
-        meaning=Meaning(absent, uncertain),
+        meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
         say=say,
     )
     print_json(found, as_json)

@@ -73,7 +73,7 @@ def take(
         label = [names.get(one, one) for one in label]
         batches = [ledger.append(item, label, value, **source_of, note=note, key=key, **how)]
     else:
-        found = read_labels(source, absent=meaning.absent, uncertain=meaning.uncertain)
+        found = read_labels(source, **vars(meaning))
         say(f"{source}: {found!r}")
         batches = [ledger.append_labels(found, **source_of, note=note or source, key=key, mapping=names, **how)]
     earlier = [number for number in batches if number <= last]

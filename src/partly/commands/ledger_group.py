@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from partly.commands.options import Absent, HierarchyFile, Json, Uncertain
+from partly.commands.options import (
+    Absent,
+    HierarchyFile,
+    IdColumn,
+    Json,
+    LabelColumns,
+    Missing,
+    TagSeparator,
+    Uncertain,
+)
 from partly.commands.printing import print_json, say
 
 ledger = typer.Typer(help="A record of who said what about which entry, that forgets nothing.", no_args_is_help=True)
@@ -51,6 +60,10 @@ def import_(
     add_labels: Annotated[bool, typer.Option("--add-labels", help="Add labels that are not in the ledger.")] = False,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     note: Annotated[str, typer.Option(help="A word about it, for the log.")] = "",
     key: Annotated[str | None, typer.Option(help="A name for this import: the same again imports nothing.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Append it even if the same was imported before.")] = False,
@@ -58,10 +71,21 @@ def import_(
 ) -> None:
     """Append labels, answers or another ledger."""
     from partly.commands import ledger as job
-    from partly.data import Meaning
+    from partly.data.meaning import meaning_of
 
     who = {"person": person, "model": model, "rule": rule}
-    said = job.take(place, source, who, mapping, add_labels, Meaning(absent, uncertain), note, key, say, force)
+    said = job.take(
+        place,
+        source,
+        who,
+        mapping,
+        add_labels,
+        meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        note,
+        key,
+        say,
+        force,
+    )
     print_json(said, as_json)
 
 

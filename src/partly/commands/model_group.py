@@ -15,19 +15,23 @@ from partly.commands.options import (
     Address,
     Data,
     HierarchyFile,
+    IdColumn,
     Json,
+    LabelColumns,
     LabelsFile,
     Method,
+    Missing,
     On,
     SafeCsv,
     Scenario,
     Seed,
     Size,
     SkipBad,
+    TagSeparator,
     Uncertain,
     files_in,
 )
-from partly.commands.printing import print_json, print_scores, say
+from partly.commands.printing import print_json, print_scores, say, show
 from partly.errors import SettingError
 
 commands = typer.Typer()
@@ -41,6 +45,10 @@ def train(
     hierarchy: HierarchyFile = None,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     scenario: Scenario = None,
     method: Method = "auto",
     head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
@@ -63,7 +71,7 @@ def train(
     average: Annotated[
         float | None, typer.Option(help="Keep an exponential average of the weights, and leave it: 0.999, say.")
     ] = None,
-    precision: Annotated[str, typer.Option(help="auto (bfloat16 on a GPU that can), float32 or bfloat16.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="auto (bfloat16 on a GPU that can), float32 or bfloat16.")] = "auto",
     compile: Annotated[bool, typer.Option("--compile", help="Compile networks; needs a C++ compiler.")] = False,
     setting: Annotated[list[str] | None, typer.Option(help="A setting of the method: name=value. Repeatable.")] = None,
     head_setting: Annotated[
@@ -101,24 +109,33 @@ def train(
         str | None,
         typer.Option(help="Call yes for the best f1, precision:0.9, recall:0.9, or the expected share of yes."),
     ] = None,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            "--refit/--no-refit", help="Train the final model on all items, after scoring on the held-out ones."
+        ),
+    ] = True,
     start_from: Annotated[
         Path | None,
         typer.Option(help="A finished run to begin with, though labels were added, split, merged or renamed since."),
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
     seed: Seed = 0,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print details: memory, threads, how models are weighted.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Train a classifier and write its run folder with a report."""
     from partly.commands.train import train as job
-    from partly.data import Meaning
+    from partly.data.meaning import meaning_of
 
     scores = job(
         data,
         run,
         labels=labels,
         hierarchy=hierarchy,
-        meaning=Meaning(absent, uncertain),
+        meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
         scenario=scenario,
         hold_out=hold_out,
         parameters={
@@ -134,7 +151,7 @@ def train(
             "schedule_settings": parse_settings(schedule_setting or []),
             "accumulate": accumulate,
             "average": average,
-            "precision": precision,
+            "dtype": dtype,
             "compile": compile,
             "settings": parse_settings(setting or []),
             "head_settings": parse_settings(head_setting or []),
@@ -152,9 +169,17 @@ def train(
         size=size,
         evidence=evidence,
         start_from=start_from,
+        refit=refit,
         say=say,
+        detail=say if verbose else _ignore,
+        show=_ignore if as_json else show,
     )
-    print_scores(scores, run / "report.html", as_json)
+    say(f"Report: {run / 'report.html'}")
+    print_json({"scores": scores, "report": run / "report.html"}, as_json)
+
+
+def _ignore(text: str) -> None:
+    """Print nothing."""
 
 
 @commands.command()
@@ -170,6 +195,10 @@ def predict(
     skip_bad: SkipBad = False,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     beliefs: Annotated[
         bool, typer.Option("--beliefs", help="Instead: what the method believes of the entries it was trained on.")
     ] = False,
@@ -190,7 +219,8 @@ def predict(
     """Write the probability of every label for every item (of the test part, where DATA has one)."""
     from partly.commands import predict as job
     from partly.commands.predict_files import parquet_files, predict_files
-    from partly.data import Meaning, for_spreadsheets
+    from partly.data import for_spreadsheets
+    from partly.data.meaning import meaning_of
     from partly.workers import placed
 
     if (data is None) != beliefs:
@@ -208,7 +238,11 @@ def predict(
         return
     if on != "here":
         raise SettingError(f"--on {on}: what is scored there is a folder of Parquet files (DATA), without --known.")
-    told |= {"known": known, "skip_bad": skip_bad, "meaning": Meaning(absent, uncertain)}
+    told |= {
+        "known": known,
+        "skip_bad": skip_bad,
+        "meaning": meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+    }
     with for_spreadsheets(safe_csv):
         count = job.beliefs(run, out) if data is None else job.predict(run, data, out, **told)
     say(f"{count} items scored: {out}")
@@ -230,13 +264,24 @@ def evaluate(
     ] = None,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     as_json: Json = False,
 ) -> None:
     """Score probabilities against labels; only known entries count."""
     from partly.commands.evaluate import evaluate as job
-    from partly.data import Meaning
+    from partly.data.meaning import meaning_of
 
-    result, qualified = job(scores, labels, threshold, run, Meaning(absent, uncertain), observed)
+    result, qualified = job(
+        scores,
+        labels,
+        threshold,
+        run,
+        meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        observed,
+    )
     if not print_json(result | {"warnings": qualified}, as_json):
         print_scores({scores.name: result})
         for sentence in qualified:
@@ -321,15 +366,27 @@ def explain(
     labels: LabelsFile = None,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="Reasons of each kind, at most.")] = 5,
     as_json: Json = False,
 ) -> None:
     """Say why a run gives an entry its probability: features, known neighbours, the method's own reasons."""
     from partly.commands.explain import explain as job
     from partly.commands.explain import page
-    from partly.data import Meaning
+    from partly.data.meaning import meaning_of
 
-    found = job(run, item, label, data, labels, Meaning(absent, uncertain), count)
+    found = job(
+        run,
+        item,
+        label,
+        data,
+        labels,
+        meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        count,
+    )
     if not print_json(found, as_json):
         print(page(found))
 

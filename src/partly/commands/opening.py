@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partly import data, methods, scenarios
+from partly.commands.printing import say
 from partly.data import Dataset, Meaning
 from partly.errors import DataError
 from partly.labels import Labels
@@ -27,10 +28,16 @@ def open_data(
     meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
 ) -> Dataset:
     """A data set by name, file or folder, with the labels that a file gives it."""
-    if labels is None and not data.is_whole(name):
-        raise DataError(f"{name}: items by themselves need --labels with the observed labels.")
+    if labels is None and not data.is_whole(name, meaning.label_columns):
+        raise DataError(
+            f"{name}: items by themselves need --labels with the observed labels; or --label-columns a,b, where the "
+            "table holds them too."
+        )
     with step(f"Reading {name}"):
-        return data.read(name, labels, hierarchy, skip_bad, size, meaning.absent, meaning.uncertain)
+        opened = data.read(name, labels, hierarchy, skip_bad, size, **vars(meaning))
+    for note in opened.notes:
+        say(note)
+    return opened
 
 
 def of_use(opened: Dataset, method: str, say: Say) -> tuple[Dataset, str]:

@@ -34,6 +34,19 @@ Absent = Annotated[
 Uncertain = Annotated[
     str | None, typer.Option(help="What entries are that it calls uncertain (-1, fractions): unknown, yes or no.")
 ]
+LabelColumns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label-columns", help="Columns of a table that are labels: a,b or label_* or first..last. Repeatable."
+    ),
+]
+IdColumn = Annotated[str | None, typer.Option("--id-column", help="Column with the ids of the items; else item or id.")]
+Missing = Annotated[
+    list[str] | None, typer.Option("--missing", help="A cell that means unknown, beside blank, NA and ?. Repeatable.")
+]
+TagSeparator = Annotated[
+    str | None, typer.Option("--tag-separator", help="What separates the tags in a cell; else one of ; | and comma.")
+]
 HierarchyFile = Annotated[Path | None, typer.Option("--hierarchy", help="A table with the columns child and parent.")]
 Size = Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without files that are no pictures.")]

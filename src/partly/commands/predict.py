@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from partly.data.tables import SUFFIXES
 from partly.errors import SettingError, within
 from partly.labels import Labels
 from partly.pictures.showing import counted
-from partly.run import load, read_ids
+from partly.run import Fitted, load, read_ids
 
 OWN = "own"  # thresholds
 
@@ -41,7 +42,8 @@ def predict(
     cuts = _cut(above)
     fitted = load(run)
     # Of the items of a data set nothing is asked but what they are, so what its labels leave open does not matter.
-    opened = files.read(data, skip_bad=skip_bad, absent=meaning.absent or "unknown", uncertain="unknown")
+    said = replace(meaning, absent=meaning.absent or "unknown", uncertain="unknown")
+    opened = files.read_items(data, _labels_beside(fitted), skip_bad, said)
     part = opened.test or opened
     count, labels = len(part.items), part.labels
     given = None if known is None else _known(known, data, labels.ids, run, fitted.names, meaning)
@@ -54,6 +56,14 @@ def predict(
     else:
         files.write_strongest(out, blocks, ids, fitted.names, top, fitted.thresholds if above == OWN else cuts)
     return count
+
+
+def _labels_beside(fitted: Fitted) -> list[str]:
+    """Labels that a table of items may hold too, which no feature of the model is called like."""
+    items = fitted.method.task.items
+    encoding = getattr(items, "encoding", None)
+    features = {*(items.names or ()), *(() if encoding is None else encoding.column_names)}
+    return [name for name in fitted.names if name not in features]
 
 
 def _cut(above: str | None) -> float | None:
@@ -83,7 +93,7 @@ def _known(
     known: Path, data: str, ids: Sequence[str], run: Path, names: Sequence[str], meaning: files.Meaning
 ) -> Labels:
     """What a file says of items of `data` and labels of `run`; what it does not name is unknown."""
-    labels = files.read_labels(known, absent=meaning.absent, uncertain=meaning.uncertain)
+    labels = files.read_labels(known, **vars(meaning))
     rows, columns = positions(labels.ids, ids, data, "known item"), positions(labels.names, names, run, "known label")
     row, column, values = labels.entries()
     return Labels.from_codes(rows[row], columns[column], values, names, ids)

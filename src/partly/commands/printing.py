@@ -21,6 +21,12 @@ def say(text: str) -> None:
         print(printable(text), file=sys.stderr)
 
 
+def show(text: str) -> None:
+    """Print a line of the result to stdout."""
+    if launched().first:
+        print(printable(text))
+
+
 def printable(text: str) -> str:
     """Text of anybody's making for a terminal, to which it can say nothing but text: no commands, no other direction of
     reading. Lines stay lines."""

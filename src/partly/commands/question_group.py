@@ -13,14 +13,18 @@ from partly.commands.options import (
     Count,
     Data,
     HierarchyFile,
+    IdColumn,
     Json,
+    LabelColumns,
     LabelsFile,
     Method,
+    Missing,
     Query,
     QuerySetting,
     SafeCsv,
     Seed,
     SkipBad,
+    TagSeparator,
     Uncertain,
 )
 from partly.commands.printing import print_json, say
@@ -36,6 +40,10 @@ def query(
     labels: LabelsFile = None,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     hierarchy: HierarchyFile = None,
     query: Query = "look-ahead",
     count: Count = 100,
@@ -47,7 +55,8 @@ def query(
 ) -> None:
     """Write the unknown entries that are most worth asking people about."""
     from partly.commands.query import query as job
-    from partly.data import Meaning, for_spreadsheets
+    from partly.data import for_spreadsheets
+    from partly.data.meaning import meaning_of
 
     with for_spreadsheets(safe_csv):
         found = job(
@@ -55,7 +64,7 @@ def query(
             data,
             out,
             labels=labels,
-            meaning=Meaning(absent, uncertain),
+            meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
             hierarchy=hierarchy,
             query=query,
             count=count,
@@ -74,6 +83,10 @@ def refine(
     labels: LabelsFile = None,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     hierarchy: HierarchyFile = None,
     scenario: Annotated[
         str | None, typer.Option(help="Simulate: hide labels (coarse-only:0.01, ...), and let the truth answer.")
@@ -103,7 +116,7 @@ def refine(
     """Train, ask about unknown entries, take the answers, train on: simulated, or with people, a call per round."""
     from partly.active import Plan
     from partly.commands.refine import refine as job
-    from partly.data import Meaning
+    from partly.data.meaning import meaning_of
 
     how = {"method": method, "head": head, "epochs": epochs, "lr": lr, "settings": parse_settings(setting or [])}
     how |= {"head_settings": parse_settings(head_setting or [])}
@@ -111,7 +124,7 @@ def refine(
         data,
         run,
         labels=labels,
-        meaning=Meaning(absent, uncertain),
+        meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
         scenario=scenario,
         hierarchy=hierarchy,
         answers=answers,
@@ -136,6 +149,10 @@ def annotate(
     hierarchy: HierarchyFile = None,
     absent: Absent = None,
     uncertain: Uncertain = None,
+    missing: Missing = None,
+    label_columns: LabelColumns = None,
+    id_column: IdColumn = None,
+    tag_separator: TagSeparator = None,
     skip_bad: SkipBad = False,
     run: Annotated[Path | None, typer.Option(help="A finished run: it asks first, and its recipe trains on.")] = None,
     method: Method = "auto",
@@ -180,6 +197,10 @@ def annotate(
         "hierarchy": None if hierarchy is None else str(hierarchy),
         "absent": absent,
         "uncertain": uncertain,
+        "missing": tuple(missing or ()),
+        "label_columns": tuple(label_columns or ()),
+        "id_column": id_column,
+        "tag_separator": tag_separator,
         "skip_bad": skip_bad,
         "run": None if run is None else str(run),
         "method": method,

@@ -33,11 +33,12 @@ def report(
     upper: str = "",
     drawn: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.uint8]] | None = None,
     evidence: bool = False,
+    examples_by: Mapping[str, Fitted] | None = None,
 ) -> page.Report:
     """Scores on the test part, or else on the held-out items (or, without any, on those of training); examples from the
     held-out items. Every item is predicted once, and of that only scores of known entries are kept. upper: the run
     that saw all labels; drawn: how features are shown as pictures, where they can be; evidence: show where in the
-    pictures it is."""
+    pictures it is; examples_by: models that have not seen the held-out items, where `models` have."""
     shown = data[hold if len(hold) else fit]
     evaluated = data.test or shown
     at = spread(len(shown.items), SHOWN)
@@ -49,7 +50,8 @@ def report(
         blocks = entries.passing(in_order(model.predict_blocks(evaluated.items)))
         known = at_known(blocks if data.test is not None else _keeping(blocks, at, passed), evaluated.labels)
         runs.append(_view(name, model, known, name == upper, entries))
-        predicted.append(model.predict(some.items) if data.test is not None else np.concatenate(passed))
+        shows = model if examples_by is None else examples_by[name]
+        predicted.append(shows.predict(some.items) if data.test is not None else np.concatenate(passed))
     items = made_of(some.items) if drawn is None else pictures(drawn(some.items.take(slice(None)).numpy()))
     found = tuple(partial(activation, model) for model in models.values()) if evidence else ()
     among_all = (hold if len(hold) else fit)[at]  # so that who has no id is named by its place in the data

@@ -18,9 +18,8 @@ def simulate(
     form: str | None = None,
 ) -> Labels:
     """Labels of which a scenario has hidden a part, written to a file."""
-    absent, uncertain = meaning.absent, meaning.uncertain
-    whole = files.read(data, absent=absent, uncertain=uncertain) if files.is_whole(data) else None
-    truth = files.read_labels(data, absent=absent, uncertain=uncertain) if whole is None else whole.labels
+    whole = files.read(data, **vars(meaning)) if files.is_whole(data) else None
+    truth = files.read_labels(data, **vars(meaning)) if whole is None else whole.labels
     observed = scenarios.parse(scenario)(truth, seed, None if whole is None else whole.hierarchy)
     files.write_labels(observed, out, form=form)
     return observed

@@ -27,6 +27,10 @@ def compare(
     size: int | None = None,
     absent: str | None = None,
     uncertain: str | None = None,
+    missing: Sequence[str] = (),
+    label_columns: Sequence[str] = (),
+    id_column: str | None = None,
+    tag_separator: str | None = None,
     recipe: dict[str, Any] | None = None,
     name: str = "compare",
     out: str | Path = "results",
@@ -55,7 +59,7 @@ def compare(
         A file of labels.
     skip_bad, size
         For pictures in files, as in `partly.read`.
-    absent, uncertain
+    absent, uncertain, missing, label_columns, id_column, tag_separator
         What files leave open, as in `partly.read`.
     recipe : dict, optional
         Of the training, such as epochs.
@@ -95,6 +99,10 @@ def compare(
         size=size,
         absent=absent,
         uncertain=uncertain,
+        missing=tuple(missing),
+        label_columns=tuple(label_columns),
+        id_column=id_column,
+        tag_separator=tag_separator,
         name=name,
     )
     return runner.run(experiment, Path(out), workers, progress, on, address)

@@ -13,7 +13,7 @@ from typing import Any
 from partly import methods, scenarios
 from partly.active import Plan
 from partly.catalogue import parse_settings
-from partly.data import digits, scenes
+from partly.data import Meaning, digits, scenes
 from partly.errors import SettingError, did_you_mean, within
 
 AUTO = "auto"  # the method, and its head
@@ -75,6 +75,10 @@ class Experiment:
     labels: str | None = None  # where the data is items by themselves: the file with what is known
     absent: str | None = None  # what entries are that it does not mention, and those it calls uncertain (data.Meaning)
     uncertain: str | None = None
+    missing: tuple[str, ...] = ()  # of tables: further spellings of unknown, and which columns hold labels and ids
+    label_columns: tuple[str, ...] = ()
+    id_column: str | None = None
+    tag_separator: str | None = None
     skip_bad: bool = False  # go on without files that are no pictures
     size: int | None = None  # side of pictures in files; None: what the backbone wants
     naive: bool = True  # whether the naive rows run along
@@ -120,6 +124,11 @@ class Experiment:
             raise SettingError("asks says how to ask, queries by what: name queries too, or leave out asks.")
         if not self.data or not self.methods or not self.scenarios or self.seeds < 1 or self.tune < 0:
             raise SettingError("A comparison needs data, methods, scenarios and at least one seed.")
+
+    @property
+    def meaning(self) -> Meaning:
+        """What files leave open."""
+        return Meaning(**{one.name: getattr(self, one.name) for one in fields(Meaning)})
 
     def each(self) -> list[Experiment]:
         """Its parts as experiments of their own; itself, where it has none."""
@@ -227,6 +236,8 @@ def read_experiment(path: Path) -> Experiment:
 def method_and_settings(text: str) -> tuple[str, dict[str, Any]]:
     """'curriculum[strategy=bayesian,theta=0.3]' -> ('curriculum', {'strategy': 'bayesian', 'theta': 0.3})."""
     name, bracket, rest = text.partition("[")
+    if text.count("[") != text.count("]") or (bracket and not rest.endswith("]")) or name.count("]"):
+        raise SettingError(f"{text!r}: the brackets do not match. Write settings of a method as name[a=1,b=2].")
     settings = parse_settings(rest.removesuffix("]").split(",")) if bracket else {}
     info = methods.find(name)
     info.complete(settings)  # refuses what cannot be, before anything is run

@@ -30,7 +30,7 @@ from partly.active import Loop, simulation
 from partly.clock import seed_for
 from partly.comparison import hidden_entries
 from partly.comparison.plan import AUTO, FULL, Cell, cut_of, plan_of
-from partly.data import Dataset, held_out
+from partly.data import Dataset, Meaning, held_out
 from partly.data.dataset import grown
 from partly.errors import DataError, Diverged, PartlyError
 from partly.estimator import Classifier
@@ -57,19 +57,18 @@ def open_data(
     labels: str | None = None,
     skip_bad: bool = False,
     size: int | None = None,
-    absent: str | None = None,
-    uncertain: str | None = None,
+    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
 ) -> Dataset:
     """A data set that has a test part: one that comes with it, or items with a file of labels, of which those that it
     says, else a share, are set aside. 'coco.npz:3000' has so many of the training items, and all of the test part."""
     name, count = cut_of(name)
     if count is not None:
-        return _cut(open_data(name, labels, skip_bad, size, absent, uncertain), count, name)
-    by_itself = data.is_whole(name)
+        return _cut(open_data(name, labels, skip_bad, size, meaning), count, name)
+    by_itself = data.is_whole(name, meaning.label_columns if labels is None else ())
     if labels is None and not by_itself:
         raise DataError(f"{name}: items by themselves need a file with their labels (--labels).")
     of = None if by_itself else labels
-    whole = data.read(name, of, skip_bad=skip_bad, size=size, absent=absent, uncertain=uncertain)
+    whole = data.read(name, of, skip_bad=skip_bad, size=size, **vars(meaning))
     if whole.test is not None:
         return whole
     train, test = held_out(len(whole.labels), TEST_SHARE, 0, "test")

@@ -11,13 +11,13 @@ from partly.comparison import lines
 from partly.comparison.plan import Cell, Experiment
 from partly.comparison.protocol import ProtocolError, blind, failed_cell, open_data, run_cell
 from partly.comparison.view import Live
-from partly.data import Dataset
+from partly.data import Dataset, Meaning
 from partly.errors import DataError, PartlyError, Stopped, listing
 from partly.files import locked
 from partly.processes.progress import allowed, step
 from partly.workers import Died, Results, placed
 
-How = tuple[str | None, bool, str | None, str | None]  # labels, skip_bad, absent and uncertain of an experiment
+How = tuple[str | None, bool, Meaning]  # labels, skip_bad and what files leave open, of an experiment
 
 
 class Incomplete(PartlyError):
@@ -109,7 +109,7 @@ def _finished(todo: list[Cell], experiment: Experiment, results: Results) -> Ite
 
 
 def _how(experiment: Experiment) -> How:
-    return experiment.labels, experiment.skip_bad, experiment.absent, experiment.uncertain
+    return experiment.labels, experiment.skip_bad, experiment.meaning
 
 
 def _work(cell: Cell, how: How) -> lines.Line:
@@ -132,8 +132,8 @@ def _blind(method: str, settings: str) -> None:
 
 @cache
 def _opened(name: str, *, how: How, size: int | None) -> Dataset:
-    labels, skip_bad, absent, uncertain = how
-    return open_data(name, labels, skip_bad, size, absent, uncertain)
+    labels, skip_bad, meaning = how
+    return open_data(name, labels, skip_bad, size, meaning)
 
 
 def _key(cell: Cell, data: Dataset) -> str:

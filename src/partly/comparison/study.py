@@ -113,6 +113,10 @@ def study(
     size: int | None = None,
     absent: str | None = None,
     uncertain: str | None = None,
+    missing: Sequence[str] = (),
+    label_columns: Sequence[str] = (),
+    id_column: str | None = None,
+    tag_separator: str | None = None,
     recipe: dict[str, Any] | None = None,
     name: str = "study",
     out: str | Path = "results",
@@ -138,6 +142,10 @@ def study(
         size=size,
         absent=absent,
         uncertain=uncertain,
+        missing=tuple(missing),
+        label_columns=tuple(label_columns),
+        id_column=id_column,
+        tag_separator=tag_separator,
         naive=False,
         name=name,
     )
@@ -221,7 +229,7 @@ def known_shares(experiment: Experiment) -> dict[str, float]:
 
 def _opened(experiment: Experiment) -> Iterator[tuple[str, Dataset]]:
     """Every data set, read as its cells read it."""
-    how = (experiment.labels, experiment.skip_bad, experiment.size, experiment.absent, experiment.uncertain)
+    how = (experiment.labels, experiment.skip_bad, experiment.size, experiment.meaning)
     return ((name, protocol.open_data(name, *how)) for name in experiment.data)
 
 

@@ -127,6 +127,8 @@ def _chance(verdict: Verdict) -> str:
     ranking = verdict.ranking
     if ranking.friedman is not None and ranking.friedman > 1 - LEVEL:
         return f"Friedman's test over all methods: {probability(ranking.friedman)}"
+    if ranking.over == "seeds" and ranking.seeds < 2:
+        return "one seed: not tested"
     behind = max((p for name, p in ranking.p.items() if name not in ranking.level), default=1.0)
     if verdict.sure == "clear":
         return f"{probability(behind)}{' at most, against each other method' if len(ranking.p) > 1 else ''}"

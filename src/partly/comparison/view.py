@@ -7,7 +7,7 @@ from collections import defaultdict
 from contextlib import ExitStack
 from typing import Any, Self
 
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.live import Live as RichLive
 from rich.table import Column, Table
 from rich.text import Text
@@ -25,13 +25,13 @@ class Live:
         self.total, self.lines, self.wanted = total, list(done), wanted
         self.before, self.begun, self.said = len(done), time.monotonic(), 0.0
         self.console, self._room = Console(stderr=True), ExitStack()
-        self.live = RichLive(console=self.console, auto_refresh=False) if wanted and visible() else None
+        self.live = RichLive(self, console=self.console, refresh_per_second=1) if wanted and visible() else None
+        self.means: Table | None = None
 
     def __enter__(self) -> Self:
         if self.live:
             self._room.enter_context(room_for_bar())
             self.live.start()
-            self.live.update(Text(self.status()), refresh=True)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -42,10 +42,16 @@ class Live:
     def add(self, line: Line) -> None:
         self.lines.append(line)
         if self.live:
-            self.live.update(Group(Text(self.status()), self.table()), refresh=True)
+            self.means = self.table()
+            self.live.refresh()
         elif self.wanted and (time.monotonic() - self.said > EVERY or len(self.lines) == self.total):
             self.said = time.monotonic()
             self.console.print(self.status())
+
+    def __rich__(self) -> RenderableType:
+        """What is drawn every second: the status with the time, so that it is seen to go on, and the means."""
+        status = Text(f"{self.status()} ({time.monotonic() - self.begun:.0f} s)")
+        return status if self.means is None else Group(status, self.means)
 
     def status(self) -> str:
         ran = len(self.lines) - self.before

@@ -4,7 +4,7 @@ a file holds; `form=` overrules that. What a format leaves open the caller says:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -38,6 +38,7 @@ __all__ = [
     "is_whole",
     "read",
     "read_hierarchy",
+    "read_items",
     "read_labels",
     "read_score_blocks",
     "read_scores",
@@ -204,6 +205,18 @@ def _by_position(data: Dataset, known: Labels, path: PathLike, labels: PathLike,
             "position, and there must be equally many. Add a column 'item' with ids to both."
         )
     return (f"Neither {path} nor {labels} has ids: their {len(known):,} rows are matched by position.",)
+
+
+def read_items(path: PathLike, labels: Sequence[str], skip_bad: bool, meaning: Meaning) -> Dataset:
+    """Items of which no label is asked for: columns of a table that are called like `labels`, or that the caller names,
+    are left out, where they are there."""
+    if not ledger_db.recognises(Path(path)) and is_table(Path(path)) and Path(path).is_file():
+        header = open_table(Path(path)).header
+        named = matching_columns(header, meaning.label_columns)
+        meaning = replace(meaning, label_columns=(*named, *(name for name in labels if name in header)))
+    else:
+        meaning = replace(meaning, label_columns=())
+    return sound(_opened(path, None, meaning), path, skip_bad)
 
 
 def is_whole(path: PathLike, label_columns: Iterable[str] = ()) -> bool:

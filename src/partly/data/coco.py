@@ -101,6 +101,8 @@ def _records(path: Path, part: str, keys: Sequence[str]) -> Iterator[dict[str, A
     for number, one in enumerate(elements(path, part)):
         if not isinstance(one, dict) or any(key not in one for key in keys):
             raise DataError(f"{path}: {part}[{number}] has not all of {', '.join(keys)}: {one!r:.80}.")
+        if not all(isinstance(one[key], str | int | float) for key in keys):
+            raise DataError(f"{path}: {part}[{number}]: {', '.join(keys)} must be numbers or texts: {one!r:.80}.")
         yield one
 
 
@@ -124,7 +126,10 @@ class _Entries:
             self.ids.append(str(one.get("file_name") or url.rpartition("/")[2]))
             self.negatives |= NO in one
             for z, key in ((-1, NO), (1, YES)):
-                for category in one.get(key) or ():
+                listed = one.get(key) or []
+                if not isinstance(listed, list) or not all(isinstance(each, str | int | float) for each in listed):
+                    raise DataError(f"{self.path}: images[{number}].{key} is no list of categories: {listed!r:.80}.")
+                for category in listed:
                     self._add(number, category, z, f"images[{number}].{key}")
 
     def add_annotations(self) -> None:

@@ -47,7 +47,7 @@ def read(path: Path, meaning: Meaning = Meaning()) -> Dataset:  # noqa: B008 (it
     table = view(open_table(plain_file(path, READABLE)), meaning.id_column)
     labels = matching_columns(table.header, meaning.label_columns)
     beside = {ID, *labels, *([SPLIT] if has_split(table) else [])}
-    items, ids = read_rows(table, [name for name in table.header if name not in beside])
+    items, ids = read_rows(table, [name for name in table.header if name not in beside], meaning.missing)
     if table.by_position:
         _refuse_ids(items, path)
     return Dataset(items, unlabelled(ids))
@@ -108,8 +108,9 @@ def _columns(blocks: Iterable[npt.NDArray[Any]], width: int, rows: int) -> Itera
         yield np.ascontiguousarray(columns[:, :filled])
 
 
-def read_rows(table: Table, columns: Sequence[str]) -> tuple[Items, tuple[str, ...]]:
-    """Features under the names of the columns, and ids; rows of a table where columns are to be encoded."""
+def read_rows(table: Table, columns: Sequence[str], missing: Sequence[str] = ()) -> tuple[Items, tuple[str, ...]]:
+    """Features under the names of the columns, and ids; rows of a table where columns are to be encoded. missing:
+    further cells of text that say nothing."""
     words = dict[str, str]()
     ids: list[str] = []
     blocks: list[npt.NDArray[np.float64]] = [np.empty((0, len(columns)))]
@@ -125,19 +126,19 @@ def read_rows(table: Table, columns: Sequence[str]) -> tuple[Items, tuple[str, .
     if not words:
         return matrix_rows(x, str(table.path), tuple(columns), place), tuple(ids)
     refuse_infinite(x, str(table.path), tuple(columns), place)
-    typed = {column.name: column for column in _typed(table, list(words))}
+    typed = {column.name: column for column in _typed(table, list(words), missing)}
     number = (Column(name, "number", x[:, j]) for j, name in enumerate(columns))
     return table_rows([typed.get(column.name, column) for column in number], str(table.path)), tuple(ids)
 
 
-def _typed(table: Table, names: Sequence[str]) -> Iterator[Column]:
+def _typed(table: Table, names: Sequence[str], missing: Sequence[str]) -> Iterator[Column]:
     """Columns that are not numbers throughout, each as what its cells are."""
     batches = list(table.batches(names))
     wrong = []
     for j, name in enumerate(names):
         cells = pa.chunked_array([batch.column(j) for batch in batches]).combine_chunks()
         try:
-            yield typed_column(name, cells)
+            yield typed_column(name, cells, missing, table.decimal_comma)
         except DataError as error:
             wrong.append(str(error))
     if wrong:

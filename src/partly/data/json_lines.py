@@ -90,6 +90,8 @@ class JsonTable:
                 found = json.loads(line, object_pairs_hook=_distinct)
             except (ValueError, RecursionError) as error:
                 raise DataError(f"{self.path}:{number}: no JSON object ({error}).") from error
+            if (b"\\u" in line or b"\xed" in line) and not _is_unicode(found):
+                raise DataError(f"{self.path}:{number}: holds half of a letter (\\ud800 to \\udfff), which is no text.")
             if not isinstance(found, dict):
                 raise DataError(f"{self.path}:{number}: every line must be a JSON object; this is {line[:40]!r}.")
             yield number, found
@@ -105,6 +107,14 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
                     yield number, line
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error}).") from error
+
+
+def _is_unicode(found: Any) -> bool:
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -28,17 +28,24 @@ class JsonRecords(JsonTable):
 
         with guarded(self.path, 1) as file:
             for number, found in enumerate(ijson.items(file, "item", use_float=True, map_type=_Distinct), 1):
-                if not isinstance(found, dict):
+                if not isinstance(found, _Distinct):
                     raise DataError(f"{self._where(number)}: every element must be an object; this is {found!r:.40}.")
+                if found.repeated is not None:
+                    raise DataError(
+                        f"{self._where(number)}: holds the name {found.repeated!r:.60} more than once. Leave one."
+                    )
                 yield number, found
 
 
 class _Distinct(dict[str, Any]):
-    """An object that refuses a name that occurs twice."""
+    """An object that remembers a name that occurs twice. It raises nothing: ijson's C code, which fills it, ignores
+    errors."""
+
+    repeated: str | None = None
 
     def __setitem__(self, name: str, value: Any) -> None:
         if name in self:
-            raise DataError(f"An object of the list holds the name {name!r:.60} more than once.")
+            self.repeated = name
         super().__setitem__(name, value)
 
 

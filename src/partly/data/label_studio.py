@@ -125,13 +125,18 @@ def _given(task: Any, place: str) -> list[dict[str, Any]]:
     if not isinstance(task, dict) or not isinstance(task.get("data"), dict):
         raise DataError(f"{place}: has no 'data'. Export as JSON, not as JSON-MIN: {task!r:.80}.")
     there = task.get("annotations", task.get("completions")) or []
+    if not isinstance(there, list):
+        raise DataError(f"{place}: its annotations are no list: {there!r:.80}.")
     return [one for one in there if isinstance(one, dict) and not one.get("was_cancelled")]
 
 
 def _answer(annotation: dict[str, Any], place: str) -> _Answer:
     said: dict[str, set[str]] = {YES: set(), NO: set()}
     controls = set()
-    for one in annotation.get("result") or []:
+    results = annotation.get("result") or []
+    if not isinstance(results, list) or not all(isinstance(one, dict) for one in results):
+        raise DataError(f"{place}: the result of an annotation is no list of answers: {results!r:.80}.")
+    for one in results:
         kind, value = one.get("type"), one.get("value")
         words = value.get(kind) if isinstance(value, dict) else None
         if not isinstance(words, list):

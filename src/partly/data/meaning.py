@@ -79,8 +79,8 @@ def hold_entries(shape: tuple[int, int], path: Path | str) -> None:
 def meaning_of(
     absent: str | None,
     uncertain: str | None,
-    missing: Iterable[str],
-    label_columns: Iterable[str],
+    missing: Iterable[str] | None,
+    label_columns: Iterable[str] | None,
     id_column: str | None,
     tag_separator: str | None,
 ) -> Meaning:

@@ -36,6 +36,7 @@ HOLDS = "dataset"
 SUFFIXES = (".arff",)
 BLOCK = 1 << 10  # items written at a time
 COPIES = 4  # of the entries while they are put together
+MAX_DIGITS = 9  # of a place or a count
 NUMERIC = ("numeric", "real", "integer")
 VALUES = {"1": 1, "0": -1, "1.0": 1, "0.0": -1, "?": 0}
 WORD = re.compile(r"""\s*('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]\S*)\s*(.*)""", re.S)
@@ -146,7 +147,7 @@ def _labels(path: Path, relation: str, names: list[str]) -> tuple[list[str], Hie
     found = next((file for file in (beside, shared) if file.is_file()), None)
     if found is None:
         count = re.search(r"-C\s+(-?\d+)", relation)
-        if count is None:
+        if count is None or len(count[1]) > MAX_DIGITS:
             raise DataError(
                 f"{path}: which attributes are labels? {beside.name} should name them, "
                 "or the relation count them (-C n)."
@@ -247,7 +248,7 @@ def _records(path: Path, begins: int, width: int) -> Iterator[tuple[int, Iterato
             continue
         if text.startswith("{") and text.endswith("}"):
             pairs = [cell.strip().partition(" ") for cell in _cells(text[1:-1])]
-            if any(not place.isdecimal() or int(place) >= width for place, _, _ in pairs):
+            if any(not place.isdecimal() or len(place) > MAX_DIGITS or int(place) >= width for place, _, _ in pairs):
                 raise DataError(
                     f"{path}:{number}: a sparse row is {{place value, ...}}, places below {width}: {text:.60}"
                 )

@@ -24,6 +24,7 @@ from partly.data.meaning import Meaning, labels_of
 from partly.data.packing import packing, unpacked
 from partly.data.paths import kind_of, naming
 from partly.errors import DataError
+from partly.files import read_json
 from partly.items import SparseRows, sparse_features
 
 HOLDS = "dataset"
@@ -31,6 +32,7 @@ SUFFIXES = (".svm", ".libsvm", ".svmlight", ".txt")
 SAYS = "yes"  # and nothing else
 MARK = "# partly "  # begins the comments that hold names
 BLOCK = 1 << 10  # items written at a time
+MAX_LABEL = 2.0**53  # up to here a fraction is a whole number where it looks like one
 FEATURE_BYTES = 32  # of a feature that is never there: its statistics, its weights
 NUMBER = rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"
 ROW = re.compile(rb"\s*(%s(,%s)*)?((^|\s+)\d+:%s)+\s*" % (NUMBER, NUMBER, NUMBER))
@@ -65,10 +67,9 @@ def read(path: Path, meaning: Meaning) -> Dataset:
     budget.hold(FEATURE_BYTES * max(x.shape[1], lines.counts[1] if lines.counts else 0))
     rows = np.repeat(np.arange(len(listed)), [len(one) for one in listed])
     codes = np.concatenate([np.empty(0), *(np.asarray(one, float) for one in listed)])
-    if (codes % 1).any() or (codes < 0).any():
-        raise DataError(
-            f"{path}: labels must be whole numbers from 0 on; {codes[(codes % 1 != 0) | (codes < 0)][0]:g}."
-        )
+    whole = np.isfinite(codes) & (codes >= 0) & (np.floor(codes) == codes) & (codes < MAX_LABEL)
+    if not whole.all():
+        raise DataError(f"{path}: labels must be whole numbers from 0 on; {codes[~whole][0]:g}.")
     names = lines.names.get("labels") or _numbered(codes, lines.counts)
     ids = lines.ids if len(set(lines.ids)) == len(listed) else list(map(str, range(len(listed))))
     at = {name: j for j, name in enumerate(_numbered(codes, lines.counts))} if "labels" not in lines.names else None
@@ -113,6 +114,15 @@ def write(data: Dataset, path: Path) -> None:
                 file.write(f"{there} {cells}{end}\n".encode())
 
 
+def _names(text: bytes) -> dict[str, list[str]]:
+    """Names in a comment of ours, which anybody may have written; what is wrong with them is a ValueError."""
+    found = read_json(text)
+    lists = found.values() if isinstance(found, dict) else [None]
+    if not all(isinstance(words, list) and all(isinstance(word, str) for word in words) for words in lists):
+        raise ValueError("a comment with names is none")
+    return dict(found)
+
+
 @dataclass
 class _Lines:
     """The lines of a file for scikit-learn's reader, which is fast and says nothing of places; names, ids and counts
@@ -137,7 +147,7 @@ class _Lines:
         with unpacked(self.path) as file:
             for self.number, line in enumerate(file, 1):
                 if line.startswith(MARK.encode()):
-                    self.names |= json.loads(line[len(MARK) :])
+                    self.names |= _names(line[len(MARK) :])
                     continue
                 said, _, comment = line.partition(b"#")
                 if self.number == 1 and COUNTS.fullmatch(said):

@@ -82,7 +82,8 @@ class Arrays:
         rounding = np.finfo(self.array.dtype if self.array.dtype.kind == "f" else np.float64).eps
         found = choose_conditioning(mean, scale, self._sample(), float(rounding))
         if found is not None:
-            warn_of_conditioning(found, mean, scale, self.names, self.where)
+            rounded = np.can_cast(self.array.dtype, np.float32)
+            warn_of_conditioning(found, mean, scale, self.names, self.where, rounded)
             return replace(self, conditioning=found)
         if not self.in_memory or self.array.dtype == np.float32:
             return self
@@ -222,7 +223,8 @@ def features(x: Any, where: str = "X", names: Names | None = None, place: Place 
         raise DataError(f"{where}: features must be a matrix of numbers, items x features; got {x.dtype} {x.shape}.")
     if not usable(x):
         _refuse(x, where, names, place)
-    return Arrays(_as_float32(x) if np.can_cast(x.dtype, np.float32) else x, "features", names, in_memory=True)
+    exact = _as_float32(x) if np.can_cast(x.dtype, np.float32) else x
+    return Arrays(exact, "features", names, where=where, in_memory=True)
 
 
 def usable(x: npt.NDArray[Any]) -> bool:

@@ -115,9 +115,9 @@ def _inner_scale(sample: Floats) -> tuple[Floats, Floats]:
 
 
 def warn_of_conditioning(
-    found: Conditioning, mean: Floats, scale: Floats, names: Sequence[str] | None, where: str
+    found: Conditioning, mean: Floats, scale: Floats, names: Sequence[str] | None, where: str, rounded: bool
 ) -> None:
-    """Warn of columns that lie far from 0, and of those that few items dominate."""
+    """Warn of columns that lie far from 0, and of those that few items dominate. rounded: they came as float32."""
     words: Mapping[int, str] = {j: repr(names[j]) if names else f"feature {j}" for j in found.columns.tolist()}
     clipped = np.isfinite(found.limit)
     dominated = [f"{words[j]}: scale {scale[j]:.3g}" for j in found.columns[clipped].tolist()]
@@ -130,7 +130,8 @@ def warn_of_conditioning(
         warnings.warn(
             f"{where}: features far from 0 (|mean| above {FAR:g} times the scale): {len(distant)}"
             + listing(distant, len(distant))
-            + "\nThey are centered in float64 before training. Give them as float64, since float32 drops digits.",
+            + "\nThey are centered in float64 before training."
+            + (" They came as float32, which has dropped digits: give them as float64." if rounded else ""),
             stacklevel=3,
         )
     if dominated:

@@ -200,13 +200,15 @@ def frame_rows(table: Any, where: str = "X") -> TableRows:
     return table_rows(columns, where, named)
 
 
-def typed_column(name: str, values: Any) -> Column:
-    """An Arrow array as a column of the kind that its type, or its cells, say."""
+def typed_column(name: str, values: Any, missing: Sequence[str] = (), decimal_comma: bool = False) -> Column:
+    """An Arrow array as a column of the kind that its type, or its cells, say. Of text: missing, further cells that say
+    nothing; decimal_comma, 1,5 is a number."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         return _categories(name, values.dictionary_decode())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return _from_text(name, values.cast(pa.string()))
+        values = _without_missing(values.cast(pa.string()), missing)
+        return _from_text(name, _with_points(values) if decimal_comma else values)
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return Column(name, "date", _microseconds(values.cast(pa.timestamp("us"), safe=False)) / MICROSECONDS / DAY)
     if pa.types.is_duration(kind):
@@ -236,10 +238,21 @@ def _categories(name: str, values: Any) -> Column:
     return Column(name, "category", np.array(values.to_pylist(), object))
 
 
+def _without_missing(values: Any, missing: Sequence[str]) -> Any:
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(values))
+    spellings = pa.array([*MISSING_WORDS, *(word.strip().lower() for word in missing)])
+    return pc.if_else(pc.is_in(words, spellings), None, values)
+
+
+def _with_points(values: Any) -> Any:
+    """Cells with a decimal point, where all of them are numbers with a comma."""
+    points = pc.replace_substring(values, ",", ".")
+    numbers = all(not math.isnan(_number(word)) for word in pc.unique(points.drop_null()).to_pylist())
+    return points if numbers else values
+
+
 def _from_text(name: str, values: Any) -> Column:
     """Cells of text: numbers, true and false, or ISO dates where all of them are; else categories."""
-    words = pc.utf8_lower(pc.utf8_trim_whitespace(values))
-    values = pc.if_else(pc.is_in(words, pa.array(MISSING_WORDS)), None, values)
     present = values.drop_null()
     counts = {one["values"]: one["counts"] for one in pc.value_counts(present).to_pylist()}
     strange = [word for word in counts if math.isnan(_number(word))]

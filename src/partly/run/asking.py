@@ -3,6 +3,7 @@ and, where asked for, further models for held-out scores, on which probabilities
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,11 +25,22 @@ from partly.run.feature_cache import made_once
 from partly.run.fitting import Fitted, calibrate, fit, load
 from partly.run.recipe import OPEN, Recipe, complete, within_budget
 from partly.run.starting import sources_of, warm_start
-from partly.run.training_check import MAX_CHECKED_ITEMS, warn_if_nothing_learned
+from partly.run.training_check import MAX_CHECKED_ITEMS, warn_if_all_called_yes, warn_if_nothing_learned
 from partly.training import Validation
 
 LEFT_OPEN: dict[str, Any] = {**dict.fromkeys(OPEN), "method": "auto", "head": "auto", "hierarchy": None}
 FOLDS = 5  # where held-out scores are needed, and nobody says how many
+
+
+def _with_dtype(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters with `dtype` under the name that a recipe, and so run.json, has for it; `precision` is its old
+    name."""
+    old = given.get("precision")
+    if "dtype" not in given:
+        return given
+    if old is not None:
+        warnings.warn("precision is called dtype now; the old name will be removed.", FutureWarning, stacklevel=4)
+    return {**given, "precision": given["dtype"] if old is None else old}
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,7 @@ class Asked:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
         """By the names of the parameters; others are no matter of this."""
+        given = _with_dtype(given)
         recipe = LEFT_OPEN | {name: given[name] for name in Recipe.__dataclass_fields__ if name in given}
         return cls(
             recipe, **{name: given[name] for name in cls.__dataclass_fields__ if name in given and name != "recipe"}
@@ -125,11 +138,11 @@ class Asked:
             own = fitted.thresholds if fitted.chooses else None
             found = calling.calibration_of(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
         calibrate(fitted, found)
-        fitted.reason = fitted.method.notes.get("reason", reason)
+        fitted.reason, cuts = fitted.method.notes.get("reason", reason), fitted.thresholds
         if launched().first:
-            warn_if_nothing_learned(
-                recipe.method, labels, lambda rows: fitted.predict(x[rows]), MAX_CHECKED_ITEMS[x.kind]
-            )
+            most = MAX_CHECKED_ITEMS[x.kind]
+            if not warn_if_all_called_yes(recipe.method, labels, lambda rows: fitted.predict(x[rows]), cuts, most):
+                warn_if_nothing_learned(recipe.method, labels, lambda rows: fitted.predict(x[rows]), most)
         return fitted
 
     @property

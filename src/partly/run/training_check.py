@@ -49,6 +49,36 @@ def warn_if_nothing_learned(
         )
 
 
+def warn_if_all_called_yes(
+    name: str,
+    labels: Labels,
+    predict: Callable[[npt.NDArray[np.int64]], npt.NDArray[Any]],
+    thresholds: npt.NDArray[Any],
+    max_items: int = 1000,
+) -> bool:
+    """Warn if only yes is known in training and every entry of a sample is called yes; return whether it is so.
+
+    This happens to losses that ignore unknown entries (`bce`): nothing tells them what a no looks like. Parameters as
+    in `warn_if_nothing_learned`; thresholds [L].
+    """
+    (yes, no), rows = labels.counts(), _sample(labels, max_items)
+    if no.any() or not (yes < len(labels)).any() or not len(rows) or not (predict(rows) >= thresholds).all():
+        return False
+    warnings.warn(
+        f"{name} calls every entry yes: no entry is known to be no, so nothing tells it what a no looks like. Use "
+        "method='auto', which learns from unknown entries too, or give some known no's.",
+        LearnedNothingWarning,
+        stacklevel=2,
+    )
+    return True
+
+
+def _sample(labels: Labels, max_items: int) -> npt.NDArray[np.int64]:
+    """Items with a known entry, at even distances."""
+    rows = np.flatnonzero(labels.known_per_item())
+    return rows if len(rows) <= max_items else rows[np.linspace(0, len(rows) - 1, max_items).astype(np.int64)]
+
+
 def training_auc(
     labels: Labels, predict: Callable[[npt.NDArray[np.int64]], npt.NDArray[Any]], max_items: int = 1000
 ) -> float:
@@ -56,9 +86,7 @@ def training_auc(
 
     Returns NaN where no label has both sides.
     """
-    rows = np.flatnonzero(labels.known_per_item())
-    if len(rows) > max_items:
-        rows = rows[np.linspace(0, len(rows) - 1, max_items).astype(np.int64)]
+    rows = _sample(labels, max_items)
     if not len(rows):
         return math.nan
     criterion = "auc" if labels.counts()[1].any() else "auc-unknown-as-no"
