@@ -75,7 +75,11 @@ def test_texts(tmp_path: Path) -> None:
 def test_pictures(tmp_path: Path) -> None:
     ids = [f"{i:02d}.png" for i in range(COUNT)]
     truth = labels_of(tmp_path, ids)
-    colours = [np.full((32, 32, 3), (40 + 200 * cat, 40 + 200 * dog, 90), np.uint8) for cat, dog in truth]
+    grain = np.random.default_rng(1).integers(0, 90, (COUNT, 32, 32, 3))
+    colours = [
+        (noise + np.array([160 * cat, 160 * dog, 60])).astype(np.uint8)
+        for noise, (cat, dog) in zip(grain, truth, strict=True)
+    ]
     folder_of(
         tmp_path / "photos", {name: encoded(Image.fromarray(pixels)) for name, pixels in zip(ids, colours, strict=True)}
     )

@@ -44,7 +44,7 @@ def reasons(fitted: Fitted, items: Items, labels: Labels, item: int, label: int,
     if seen.kind != "features" and own is None:
         raise SettingError(
             f"{fitted.recipe.method} gives no reasons of its own, and its network takes {items.kind} as they are. "
-            "Train on features that a frozen backbone makes once (--freeze), or of pictures see `partly train --evidence`."
+            "Train on features that a frozen backbone makes once (--freeze); of pictures see `partly train --evidence`."
         )
     logit = float(fitted.logits(items[np.array([item])])[0, label])
     threshold = float(fitted.thresholds[label])
