@@ -78,7 +78,7 @@ def test_what_cannot_be_explained_is_refused(model: Classifier) -> None:
         model.explain(x, labels, N, "a")
     pictures = np.random.default_rng(0).integers(0, 255, (6, 16, 16, 1), dtype=np.uint8)
     seen = Classifier("bce", head="linear", epochs=1, progress=False).fit(pictures, labels[:6])
-    with pytest.raises(SettingError, match="these items are pictures"):
+    with pytest.raises(SettingError, match="takes pictures as they are"):
         seen.explain(pictures, labels[:6], 0, "a")
 
 

@@ -74,6 +74,9 @@ def page(found: dict[str, Any]) -> str:
         lines += [
             f"  {one['adds']:+8.3f}  {one_line(str(one['feature']))} = {one['value']:.4g}" for one in found["features"]
         ]
+    if found.get("words"):
+        lines.append("\nWithout the word the logit would be lower by:")
+        lines += [f"  {one['adds']:+8.3f}  {one_line(one['word'])}" for one in found["words"]]
     if "neighbours" in found:
         lines.append("\nNearest items of which the label is known:" + ("" if found["neighbours"] else " none."))
         lines += [f"  {one['distance']:8.3f}  {one_line(one['item'])}: {one['given']}" for one in found["neighbours"]]

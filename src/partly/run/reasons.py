@@ -2,6 +2,7 @@
 
 - **Features**: how much the logit falls when one feature is put to its mean (to 0, where features are sparse), one at a
   time. True of this model and this item, whatever the method; what features do only together is not seen.
+- **Words**, of texts: how much the logit falls when one word is left out.
 - **Neighbours**: the nearest items, by standardised features, of which the label is known. They say what the data has
   to offer, not what the model made of it.
 - **Paths**, where the method has reasons of its own (`imcl`): similar items and related labels, as it learned them.
@@ -9,6 +10,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +22,15 @@ from torch import Tensor
 
 from partly import items as things
 from partly.errors import SettingError, within
-from partly.items import Items, SparseRows, as_matrix, encoding_of
+from partly.items import Items, SparseRows, as_matrix, encoding_of, texts_of
 from partly.labels import Labels
 from partly.pool import Pool
+from partly.run.feature_cache import computed_once
 from partly.run.fitting import Fitted
 
 BLOCK = 512  # items looked at together
+WORD = re.compile(r"\w+")
+MOST_WORDS = 200  # of a text, the first ones
 SAID = {1: "yes", -1: "no"}
 
 
@@ -35,10 +40,11 @@ def reasons(fitted: Fitted, items: Items, labels: Labels, item: int, label: int,
     within(0, len(items) - 1, item=item)
     within(0, len(fitted.names) - 1, label=label)
     own = getattr(fitted.method, "explain", None)
-    if items.kind != "features" and own is None:
+    seen = fitted.seen(items)
+    if seen.kind != "features" and own is None:
         raise SettingError(
-            f"{fitted.recipe.method} gives no reasons of its own, and those by features need features; these items are "
-            f"{items.kind}. Make features first (`partly features`), or of pictures see `partly train --evidence`."
+            f"{fitted.recipe.method} gives no reasons of its own, and its network takes {items.kind} as they are. "
+            "Train on features that a frozen backbone makes once (--freeze); of pictures see `partly train --evidence`."
         )
     logit = float(fitted.logits(items[np.array([item])])[0, label])
     threshold = float(fitted.thresholds[label])
@@ -47,13 +53,15 @@ def reasons(fitted: Fitted, items: Items, labels: Labels, item: int, label: int,
     found["called"] = "yes" if found["called"] else "no"
     found["given"] = SAID.get(int(labels.rows(np.array([item]))[0, label]), "unknown")
     if items.kind == "features":
-        seen = fitted.seen(items)
         row = as_matrix(seen[np.array([item])])  # as they were given
         values = (row if isinstance(row, np.ndarray) else row.toarray())[0].tolist()
         found["features"] = _features(fitted, seen, values, item, label, logit, most)
-        found["neighbours"] = _neighbours(seen, labels, item, label, most)
+    if items.kind == "texts":
+        found["words"] = _words(fitted, items, item, label, logit, most)
+    if seen.kind == "features":
+        found["neighbours"] = _neighbours(computed_once(seen), labels, item, label, most)
     if own is not None:
-        told = own(item, label, Pool(fitted.seen(items), labels))
+        told = own(item, label, Pool(seen, labels))
         found["paths"] = [
             {
                 "item": labels.id_at(path.neighbour),
@@ -82,6 +90,19 @@ def _features(
         {"feature": names[int(places[k])], "value": values[int(places[k])], "adds": float(falls[k])}
         for k in np.argsort(-np.abs(falls), kind="stable")[:most]
     ]
+
+
+def _words(fitted: Fitted, items: Items, item: int, label: int, logit: float, most: int) -> list[dict[str, Any]]:
+    """The words without which the logit would change most, each left out wherever it stands."""
+    (text,) = texts_of(items.take(slice(item, item + 1)))
+    words = list(dict.fromkeys(WORD.findall(text.casefold())))[:MOST_WORDS]
+    others = [re.sub(rf"\b{re.escape(word)}\b", " ", text, flags=re.IGNORECASE) for word in words]
+    kept = [(word, other) for word, other in zip(words, others, strict=True) if other.strip()]
+    if not kept:
+        return []
+    falls = logit - fitted.logits(things.texts([other for _, other in kept]))[:, label]
+    order = np.argsort(-np.abs(falls), kind="stable")[:most]
+    return [{"word": kept[k][0], "adds": float(falls[k])} for k in order]
 
 
 def _as_seen(x: Tensor, items: Items) -> Items:
