@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.model_selection import cross_val_predict as of_scikit_learn
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import partly
 from partly import Classifier, Labels, PerLabel, metrics
 from partly.errors import LabelError, SettingError
 from partly.model_selection import EntrySplit, YesStratifiedKFold, cross_val_predict
@@ -198,3 +200,22 @@ def test_partial_fit_is_not_there_and_says_what_is(model: Any) -> None:
     assert not hasattr(model, "partial_fit")  # tools that look for it find none
     with pytest.raises(AttributeError, match=r"Give all of them to fit.*partly\.active\.Loop"):
         model.partial_fit(X, Y)
+
+
+def test_scores_by_folds_take_a_number_of_folds_and_a_name() -> None:
+    """scikit-learn's own function stops at NaN with either."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 4))
+    y = np.where(rng.random((60, 2)) < 0.6, (x[:, :2] > 0).astype(float), np.nan)
+    model = partly.Classifier("bce", head="linear", progress=False)
+    scores = partly.model_selection.cross_val_score(model, x, y, scoring="f1_macro", cv=3)
+    folds = partly.model_selection.YesStratifiedKFold(3).split(x, partly.Labels.from_nan(y))
+    by_hand = []
+    for train, test in folds:
+        probabilities = clone(model).fit(x[train], y[train]).predict_proba(x[test])
+        known = ~np.isnan(y[test])
+        f1 = [f1_score(y[test][k, j], probabilities[k, j] >= 0.5) for j, k in enumerate(known.T)]
+        by_hand.append(np.mean(f1))
+    np.testing.assert_allclose(scores, by_hand)
+    with pytest.raises(SettingError, match="f1_macro"):
+        partly.model_selection.cross_val_score(model, x, y, scoring="f1_makro")

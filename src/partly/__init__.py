@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from partly.labels import Hierarchy, Labels
     from partly.ledger import Ledger
     from partly.methods import discover, find
-    from partly.per_label import PerLabel
+    from partly.per_label import PerLabel, load
 
     class _Methods:
         """The module, which can be called: checkers know no such modules."""
@@ -67,6 +67,7 @@ __all__ = [
     "doctor",
     "export",
     "items",
+    "load",
     "lookahead",
     "losses",
     "methods",
@@ -94,6 +95,7 @@ _HOMES = {
     "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
     "Ledger": "partly.ledger",
+    "load": "partly.per_label",
     "PartlyError": "partly.errors",
     "PerLabel": "partly.per_label",
     "priors": "partly.choosing",

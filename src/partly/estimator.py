@@ -19,12 +19,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from partly import auto, calling, items, metrics, run
+from partly.choosing.missingness import EntrySums
 from partly.errors import DataError, LabelError, SettingError, did_you_mean
+from partly.files import write_file
 from partly.items import Items
 from partly.labels import Hierarchy, Labels
 from partly.labels.frames import checked_kind, framed
 from partly.labels.pairing import paired
-from partly.labels.scored import in_order
+from partly.labels.scored import at_known, in_order
 from partly.labels.weights import checked_weights
 from partly.networks.own_parts import Part
 from partly.processes.progress import allowed, step
@@ -372,6 +374,29 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any) -> float:
         """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
         return metrics.scorer("mAP")(self, X, y)
+
+    def report(self, X: Any, Y: Any, path: str | Path | None = None) -> str:
+        """Return the HTML report of this model on labelled items, and write it to `path` if one is given.
+
+        Scores count known entries only. Use items that the model was not trained on.
+        """
+        from partly.report import page  # templates and plots, which nothing else here needs
+
+        check_is_fitted(self, "fitted_")
+        x, fitted = self._items(X, reset=False), self.fitted_
+        labels = self._asked().deduced(paired(len(x), Y, self.label_names_, beside=X))
+        entries = EntrySums(labels)
+        known = at_known(entries.passing(in_order(fitted.predict_blocks(x))), labels)
+        notes = () if fitted.calibration is None else fitted.calibration.told(fitted.names)
+        own = fitted.thresholds if fitted.chooses else None
+        view = page.view(
+            self.method_, fitted.description, fitted.progress, self.reason_, known, "", own, notes, entries
+        )
+        note = f"Labels and scores are those of the {len(x):,} items given to report()."
+        html = page.render(page.Report(f"{self.method_} on {len(x):,} items", labels, (view,), labels, note=note))
+        if path is not None:
+            write_file(Path(path), html.encode("utf-8", "replace"))
+        return html
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write the model into a new folder: safetensors and JSON, no pickle; not what it believes of training

@@ -47,6 +47,16 @@ Threshold = float | npt.NDArray[np.floating[Any]]  # for all labels, or for each
 Weights = tuple[Floats, Floats]  # how many entries a known yes and a known no of each label stand for, [L] each
 RANKS = (1, 3, 5)
 MISSING = ("at-random", "auto")
+SKLEARN_NAMES = {  # scikit-learn's name -> ours
+    "f1_macro": "macro_f1",
+    "f1_micro": "micro_f1",
+    "precision_macro": "CP",
+    "recall_macro": "CR",
+    "precision_micro": "OP",
+    "recall_micro": "OR",
+    "average_precision": "mAP",
+    "accuracy": "exact_match",
+}
 
 
 def average_precision(scores: Any, labels: Any) -> Floats:
@@ -281,7 +291,8 @@ def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
     Parameters
     ----------
     name : str
-        Of a score of `evaluate`.
+        Of a score of `evaluate`, or scikit-learn's name for it: f1_macro, f1_micro, precision_micro, recall_micro,
+        precision_macro, recall_macro, average_precision, accuracy.
 
     Returns
     -------
@@ -300,9 +311,10 @@ def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
     (3,)
     """
     names = evaluate([[0.5]], [[1.0]])
-    if name not in names:
-        raise SettingError(f"There is no score {name!r}.{did_you_mean(name, names)}")
-    return partial(_score, name)  # of a function of this module, so that it can be sent to other processes
+    own = SKLEARN_NAMES.get(name, name)
+    if own not in names:
+        raise SettingError(f"There is no score {name!r}.{did_you_mean(name, [*names, *SKLEARN_NAMES])}")
+    return partial(_score, own)  # of a function of this module, so that it can be sent to other processes
 
 
 def _score(name: str, estimator: Any, items: Any, labels: Any) -> float:

@@ -2,13 +2,13 @@
 
 scikit-learn's own ways stop at unknown entries: an integer `cv` looks into Y and refuses the NaN, and
 `cross_val_predict(method="predict_proba")` numbers what it finds in a column, NaN included, so that of a column of yes
-and unknown it makes no and yes without a word. The splitter of items here is one for its `cv`; `cross_val_predict` here
-is for partly known labels.
+and unknown it makes no and yes without a word. The splitter of items here is one for its `cv`; `cross_val_predict` and
+`cross_val_score` here are for partly known labels: a number of folds and names of scores will do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from partly.errors import SettingError
 from partly.labels import Labels, as_labels
 from partly.labels.pairing import paired
 from partly.labels.weights import checked_weights
+from partly.metrics import scorer
 from partly.one_label.given import count_of, rows_of
 
 Positions = npt.NDArray[np.int64]
@@ -122,6 +123,50 @@ class EntrySplit:
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """How many folds: scikit-learn asks."""
         return self.n_splits
+
+
+def cross_val_score(
+    model: Any, X: Any, Y: Any, *, scoring: str | Callable[[Any, Any, Any], float] = "mAP", cv: Any = 5
+) -> npt.NDArray[np.float64]:
+    """Score a model on folds of items, like scikit-learn's function of this name, for partly known labels.
+
+    Parameters
+    ----------
+    model : Classifier, PerLabel or another scikit-learn classifier
+        Cloned and fitted for each fold.
+    X : items
+        As in `fit`.
+    Y : Labels, or array of [N, L]
+        1 yes, 0 no, NaN unknown.
+    scoring : str or callable
+        A name for `partly.metrics.scorer`, such as "mAP" or "f1_macro"; or a function of (model, X, Y).
+    cv : int or splitter
+        Number of folds, split by `YesStratifiedKFold`; or a splitter.
+
+    Returns
+    -------
+    array of [folds]
+        Scores on the known entries of each fold; NaN where these define none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)
+    >>> model = partly.Classifier("bce", head="linear", progress=False)
+    >>> partly.model_selection.cross_val_score(model, X, Y, scoring="f1_macro", cv=3).shape
+    (3,)
+    """
+    labels = paired(count_of(X), Y, beside=X)
+    score = scorer(scoring) if isinstance(scoring, str) else scoring
+    splitter = YesStratifiedKFold(cv) if isinstance(cv, int) else cv
+    scores = []
+    for train, test in splitter.split(X, labels):
+        fitted = clone(model).fit(rows_of(X, train), labels[train])
+        scores.append(score(fitted, rows_of(X, test), labels[test]))
+    return np.array(scores, np.float64)
 
 
 def cross_val_predict(

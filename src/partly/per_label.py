@@ -18,6 +18,7 @@ from partly import files, items, metrics, one_label
 from partly.checkpoint import Home
 from partly.clock import Clock, seed_for
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError, Stopped
+from partly.estimator import Classifier
 from partly.labels import Labels
 from partly.labels.frames import checked_kind, framed
 from partly.labels.pairing import paired
@@ -25,11 +26,43 @@ from partly.labels.weights import checked_weights
 from partly.one_label import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
 from partly.processes.threads import limited
 from partly.report.bar import watcher
-from partly.run import claim, label_files, making_room
+from partly.run import claim, label_files, making_room, read_description
 from partly.run.training_check import warn_if_nothing_learned
 from partly.scikit_learn import NO_PARTIAL_FIT, classes_of, multi_label
 
 Floats = npt.NDArray[np.float64]
+
+
+def load(path: str | Path) -> Classifier | PerLabel:
+    """Load a saved model, or the model of a finished run folder.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder that `Classifier.save`, `PerLabel.save` or `partly train` wrote.
+
+    Returns
+    -------
+    Classifier or PerLabel
+        Whichever was saved there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import partly
+    >>> X = np.random.default_rng(0).normal(size=(40, 3))
+    >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X, (X[:, :2] > 0).astype(float))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model")
+    ...     type(partly.load(f"{folder}/model")).__name__
+    'Classifier'
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: is not a folder. Give the folder of a saved model or of a finished run.")
+    kind = PerLabel if read_description(folder).get("kind") == label_files.KIND else Classifier
+    return kind.load(folder)
 
 
 class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
