@@ -3,15 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check --no-deps
 
 .PHONY: setup demo test lint types check coverage docs site results evidence evidence-smoke bench audit fuzz attack clean
 
 setup: $(READY)
 
-$(READY): requirements-hashed.txt pyproject.toml
+$(READY): requirements-hashed.txt requirements-torch-cpu.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-hashed.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --require-hashes -r requirements-torch-cpu.txt || echo "pip finds no CPU build of torch and takes the index's."
+	$(PIP) --require-hashes -r requirements-hashed.txt
+	$(PIP) --no-build-isolation -e .
 	touch $(READY)
 
 demo: setup

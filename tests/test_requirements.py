@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-HASHED = ("requirements-hashed.txt", "requirements-annotate.txt")
+HASHED = ("requirements-hashed.txt", "requirements-annotate.txt", "requirements-torch-cpu.txt")
 
 
 def normalize(name: str) -> str:
@@ -27,6 +27,7 @@ def pins(file: str) -> dict[str, str]:
 def test_hashed_pins_agree_with_the_others() -> None:
     plain = pins("requirements.txt")
     assert pins("requirements-hashed.txt") == plain
+    assert pins("requirements-torch-cpu.txt") == {"torch": plain["torch"]}
     annotate = pins("requirements-annotate.txt")
     assert annotate == {name: plain.get(name) for name in annotate}
     extra = PROJECT["optional-dependencies"]["annotate"]
