@@ -18,12 +18,17 @@ import os
 import resource
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from partly.errors import DataError, SettingError
 
 MAX_EXPANSION, VARIABLE = 100, "PARTLY_MOST_EXPANSION"  # the environment variable overrides the number
 FREE_BYTES = 1 << 28
+PIECE_BYTES = 1 << 24  # of text that is decoded at a time
 ROW_BYTES = 64  # of a name in memory, and of a place in a list or two
 MEMORY_SHARE = 0.6  # of the available memory that one file, or one run, may take
 
@@ -82,6 +87,30 @@ class Budget:
                 f"to {self._limit:g} times is allowed. If you know who made the file, set {VARIABLE}={times} or higher "
                 "in the environment."
             )
+
+
+def decode_dictionaries(batch: Any, budget: Budget) -> Iterator[Any]:
+    """Yield an Arrow batch with its dictionary columns decoded, in pieces of about PIECE_BYTES.
+
+    Read text columns as dictionaries (`read_dictionary=`): a few bytes of a Parquet file can stand for a long text in
+    every row, and this counts the bytes before they are taken.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    budget.unpack(batch.num_rows * batch.num_columns)
+    batch.validate(full=True)  # text that is no UTF-8, for one
+    coded = [j for j, column in enumerate(batch.columns) if pa.types.is_dictionary(column.type)]
+    sizes = np.zeros(batch.num_rows, np.int64)
+    for column in (batch.column(j) for j in coded):
+        lengths = np.append(pc.binary_length(column.dictionary).fill_null(0).to_numpy(zero_copy_only=False), 0)
+        sizes += lengths[column.indices.fill_null(len(lengths) - 1).to_numpy(zero_copy_only=False)]
+    budget.unpack(int(sizes.sum()))
+    ends = np.flatnonzero(np.diff(np.cumsum(sizes) // PIECE_BYTES)) + 1
+    for start, stop in pairwise([0, *ends.tolist(), batch.num_rows]):
+        piece = batch.slice(start, stop - start)
+        columns = [one.dictionary_decode() if j in coded else one for j, one in enumerate(piece.columns)]
+        yield pa.record_batch(columns, names=batch.schema.names)
 
 
 def _max_expansion() -> float:

@@ -181,7 +181,7 @@ def test_what_the_environment_says_must_be_a_number(monkeypatch: pytest.MonkeyPa
 
 def test_texts_that_repeat_are_read_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In pieces, with nothing lost between them."""
-    monkeypatch.setattr("partly.data.tables.PIECE_BYTES", 100)
+    monkeypatch.setattr("partly.budget.PIECE_BYTES", 100)
     words = [f"word{i % 7}" * (i % 5) or "none" for i in range(300)] + ["ä" * 90, "last"]
     columns = {"id": [str(i) for i in range(302)], "text": words, "a.b": [None, *range(301)]}
     pq.write_table(pa.table(columns), tmp_path / "texts.parquet")

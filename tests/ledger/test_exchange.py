@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from partly import Ledger
-from partly.errors import PartlyError
+from partly.errors import DataError, PartlyError
 from partly.ledger import exchange, store
 from partly.ledger.store import NothingThere
 
@@ -75,3 +76,20 @@ def test_a_fold_by_blocks_is_the_same(told: Ledger, monkeypatch: pytest.MonkeyPa
     for block in (1, 2, 5):
         monkeypatch.setattr("partly.ledger.fetching.BLOCK", block)
         assert told.labels(models=True) == whole
+
+
+def test_an_export_that_would_become_gigabytes_is_refused(tmp_path: Path) -> None:
+    """A few bytes of a Parquet file stand for the same long text in every row."""
+    ledger = Ledger.create(tmp_path / "labels.db", names=["cat"])
+    ledger.append(["a"], ["cat"], [1], author="anna")
+    exchange.export(ledger, tmp_path / "all.parquet")
+    table = pq.read_table(tmp_path / "all.parquet")
+    rows = table.slice(len(table) - 1).take(np.zeros(20_000, np.int64))
+    texts = pa.DictionaryArray.from_arrays(np.zeros(len(rows), np.int32), ["x" * 100_000])
+    rows = rows.set_column(rows.schema.get_field_index("item"), "item", texts)
+    bomb = tmp_path / "bomb.parquet"
+    pq.write_table(rows, bomb, compression="zstd")
+    assert bomb.stat().st_size < 100_000
+    with pytest.raises(DataError, match="times as much"):
+        exchange.restore(tmp_path / "new.db", bomb)
+    exchange.restore(tmp_path / "new.db", tmp_path / "all.parquet")  # nothing is in the way of a good one

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
-from partly.budget import Budget
+from partly.budget import Budget, decode_dictionaries
 from partly.data.excel import ExcelTable
 from partly.data.json_lines import JsonTable
 from partly.data.json_records import JsonRecords, is_records
@@ -43,7 +43,6 @@ READABLE = (*SUFFIXES, ".json", ".xlsx")  # the last two are read, and not writt
 TAB = ".tsv"  # a table with tabs in the place of commas
 BLOCK_BYTES = 1 << 23  # of a CSV file, held at a time; a row must fit
 BLOCK_CELLS = 1 << 22  # of a Parquet file, held at a time
-PIECE_BYTES = 1 << 24  # of the text in them
 GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes per column
 MOST = 5  # faults told in full
 WRONG = 2  # an entry that is not spelled in one of these ways
@@ -123,28 +122,10 @@ class ParquetTable:
             pq.ParquetFile(self.path, pre_buffer=False, read_dictionary=words) as file,
         ):
             for batch in file.iter_batches(size, columns=only):
-                batch = batch.select(list(columns))
-                budget.unpack(batch.num_rows * len(columns))
-                batch.validate(full=True)  # text that is no UTF-8, for one
-                yield from _spelled_out(batch, budget)
+                yield from decode_dictionaries(batch.select(list(columns)), budget)
 
     def place(self, row: int) -> str:
         return f"{self.path}: row {row + 1}" if row >= 0 else str(self.path)
-
-
-def _spelled_out(batch: Any, budget: Budget) -> Iterator[Any]:
-    """The same rows with words in the place of codes, in pieces of about PIECE_BYTES."""
-    coded = [j for j, column in enumerate(batch.columns) if pa.types.is_dictionary(column.type)]
-    sizes = np.zeros(batch.num_rows, np.int64)
-    for column in (batch.column(j) for j in coded):
-        lengths = np.append(pc.binary_length(column.dictionary).fill_null(0).to_numpy(zero_copy_only=False), 0)
-        sizes += lengths[column.indices.fill_null(len(lengths) - 1).to_numpy(zero_copy_only=False)]
-    budget.unpack(int(sizes.sum()))
-    ends = np.flatnonzero(np.diff(np.cumsum(sizes) // PIECE_BYTES)) + 1
-    for start, stop in pairwise([0, *ends.tolist(), batch.num_rows]):
-        piece = batch.slice(start, stop - start)
-        columns = [one.dictionary_decode() if j in coded else one for j, one in enumerate(piece.columns)]
-        yield pa.record_batch(columns, names=batch.schema.names)
 
 
 class Table(Protocol):

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from partly.budget import Budget, decode_dictionaries
 from partly.errors import DataError
 from partly.files import PathLike, writing
 from partly.ledger import fetching, recording
@@ -122,8 +123,9 @@ def _groups(path: PathLike) -> Iterator[tuple[dict[str, Any], list[Any]]]:
     """Each batch: the row that says what it is, and its statements as tables."""
     head: dict[str, Any] | None = None
     body: list[Any] = []
-    with pq.ParquetFile(path, pre_buffer=False) as file:
-        for block in file.iter_batches(ROWS):
+    words = [field.name for field in SCHEMA if pa.types.is_string(field.type)]
+    with pq.ParquetFile(path, pre_buffer=False, read_dictionary=words) as file:
+        for block in _decoded(file, Budget(Path(path))):
             heads = np.flatnonzero(pc.is_valid(block.column("kind")).to_numpy(zero_copy_only=False)).tolist()
             body += [block.slice(0, heads[0] if heads else len(block))]  # goes on from the block before
             for start, stop in pairwise([*heads, len(block)]):
@@ -136,6 +138,11 @@ def _groups(path: PathLike) -> Iterator[tuple[dict[str, Any], list[Any]]]:
         yield head, [part for part in body if len(part)]
     elif any(map(len, body)):
         raise ValueError("there is no batch in it")
+
+
+def _decoded(file: Any, budget: Budget) -> Iterator[Any]:
+    for batch in file.iter_batches(ROWS):
+        yield from decode_dictionaries(batch, budget)
 
 
 def _restored(store: Store, connection: Any, number: int, head: dict[str, Any], body: list[Any]) -> None:
