@@ -154,7 +154,7 @@ def commands(group: Any, before: str = "") -> Iterator[str]:
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, f"{name} ")
-        else:
+        elif not command.hidden:
             yield before + name
 
 

@@ -59,7 +59,12 @@ def predict(
 
 
 def _labels_beside(fitted: Fitted) -> list[str]:
-    """Labels that a table of items may hold too, which no feature of the model is called like."""
+    """Return the labels that a table of items may hold too; none of them is a feature of the model.
+
+    Labels without names are called by their positions, "0", "1", ..., as features without names often are.
+    """
+    if fitted.names == tuple(map(str, range(len(fitted.names)))):
+        return []
     items = fitted.method.task.items
     encoding = getattr(items, "encoding", None)
     features = {*(items.names or ()), *(() if encoding is None else encoding.column_names)}
