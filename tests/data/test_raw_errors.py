@@ -110,3 +110,11 @@ def test_good_files_beside_them_are_read(tmp_path: Path) -> None:
     assert read_labels(tmp_path / "a.jsonl").ids == ("😀",)
     _arff(tmp_path / "a.arff", "1.5,1")
     assert read(tmp_path / "a.arff", absent="no").labels.names == ("b",)
+
+
+def test_a_column_whose_name_is_no_utf8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"id": ["a", "b"], "column": [1.0, 2.0]}), path)
+    path.write_bytes(path.read_bytes().replace(b"column", b"c\xb0lumn"))
+    with pytest.raises(DataError, match="cannot be read"):
+        read(path)

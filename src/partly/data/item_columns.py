@@ -59,7 +59,7 @@ def byte_columns(path: Path) -> list[str]:
         return []
     try:
         schema = pq.read_schema(path)
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):  # reading the table says what is wrong
         return []
     return [field.name for field in schema if _is_bytes(_inner(field.type))]
 
