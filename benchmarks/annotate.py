@@ -30,11 +30,11 @@ import httpx2 as httpx
 import numpy as np
 
 from partly import data
-from partly.annotate import figures
-from partly.annotate.people import page_token
+from partly.annotate import stats
+from partly.annotate.accounts import page_token
+from partly.annotate.app_context import Site, cookie_of
 from partly.annotate.project import Plan, open_project
-from partly.annotate.serving import Served, make_site, serve
-from partly.annotate.site import Site, cookie_of
+from partly.annotate.server import Served, make_site, serve
 from partly.annotate.trainer import Trainer
 from partly.labels import Labels
 
@@ -134,7 +134,7 @@ def main() -> None:
             time.sleep(0.2)
         try:
             assert server.pid is not None
-            rounds, before = len(figures.rounds(site.desk)), used(server.pid)
+            rounds, before = len(stats.rounds(site.desk)), used(server.pid)
             with ThreadPoolExecutor(1) as beside:
                 writes = beside.submit(forced, folder)
                 times = asyncio.run(answered(site, sessions, asked.seconds, asked.pace))
@@ -142,7 +142,7 @@ def main() -> None:
         finally:
             server.kill()
             server.join()
-        answers, rounds = len(figures.answered(site.desk)), len(figures.rounds(site.desk)) - rounds
+        answers, rounds = len(stats.answered(site.desk)), len(stats.rounds(site.desk)) - rounds
     told = {
         path: {"count": len(found)} | {f"p{q}": round(float(np.percentile(found, q)), 1) for q in (50, 95, 99)}
         for path, found in times.items()

@@ -32,11 +32,11 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
 
-from partly import Dataset, Labels, PerLabel, metrics, read, run, scenarios  # noqa: E402
+from partly import Dataset, Labels, PerLabel, engine, metrics, read, scenarios  # noqa: E402
 from partly.items import as_items  # noqa: E402
 from partly.methods.auto import Auto  # noqa: E402
 from partly.pool import Pool  # noqa: E402
-from partly.solving.blending import blend  # noqa: E402
+from partly.solvers.blending import blend  # noqa: E402
 
 SETS = "scene,yeast,voc2012,coco,corel5k,debtags,delicious"
 SCENARIOS = "single-positive,positives:0.25,uniform:0.1,uniform:0.3,propensity"
@@ -122,14 +122,14 @@ def scored(data: Dataset, observed: Labels, seed: int, row: str) -> np.ndarray:
     plain = "assume-negative/auto" if only_yes else "bce/auto"
     method, _, head = {"all": "auto", "naive": plain}.get(row, row).partition("/")
     asked = {"method": method, "head": head or ("auto" if method == "auto" else "mlp"), "seed": seed}
-    made, _ = run.complete(asked, data.items, observed)
-    return run.fit(made, data.items, observed).logits(data.test.items)
+    made, _ = engine.complete(asked, data.items, observed)
+    return engine.fit(made, data.items, observed).logits(data.test.items)
 
 
 def recipe(data: Dataset, observed: Labels, seed: int) -> np.ndarray:
     """A Gaussian and a Laplace kernel machine and, twice, a forest on what they believe: equal weights on z-scores."""
     assert data.test is not None
-    made, _ = run.complete({"method": "auto", "seed": seed}, data.items, observed)
+    made, _ = engine.complete({"method": "auto", "seed": seed}, data.items, observed)
     method = made.build(data.items, observed.shape[1], observed)
     assert isinstance(method, Auto)
     pool = Pool(data.items, observed)

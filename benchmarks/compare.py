@@ -22,7 +22,7 @@ from partly import metrics
 from partly.comparison.plan import Cell
 from partly.comparison.protocol import HOLD_OUT, mask, run_cell
 from partly.data import Dataset, held_out
-from partly.estimator import Classifier
+from partly.estimators.classifier import Classifier
 from partly.items import as_items
 from partly.labels import Labels
 

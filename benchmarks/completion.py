@@ -28,8 +28,8 @@ from sklearn.decomposition import PCA
 import partly
 from partly import Labels, scenarios
 from partly.completion import Terms, audit, by_known
-from partly.completion.board import Board, board_of
-from partly.completion.promise import filling
+from partly.completion.entry_scores import EntryScores, board_of
+from partly.completion.result import filling
 
 Array = np.ndarray[Any, Any]
 SETS = "scene,yeast,voc2012,coco,corel5k,debtags,delicious"
@@ -126,13 +126,13 @@ def cell(x: Array, truth: Labels, scenario: str, model: str, seed: int) -> dict[
     return {"seconds": time.process_time() - start, "spread": bool(board.spread), "rows": rows}
 
 
-def _certificates(board: Board) -> Iterator[tuple[str, Terms, Any]]:
+def _certificates(board: EntryScores) -> Iterator[tuple[str, Terms, Any]]:
     for target in TARGETS:
         terms = Terms(target)
         yield "complete", terms, by_known(board, terms).sides
 
 
-def _audits(board: Board, z: Array, seed: int) -> Iterator[tuple[str, Terms, Any]]:
+def _audits(board: EntryScores, z: Array, seed: int) -> Iterator[tuple[str, Terms, Any]]:
     """The truth answers, batch after batch. Only what was answered is known beside what was observed."""
     ladders = audit.ladders_of(board, seed)
     for budget in BUDGETS:
@@ -144,7 +144,7 @@ def _audits(board: Board, z: Array, seed: int) -> Iterator[tuple[str, Terms, Any
             yield f"complete, {budget} questions", terms, (found.sides, answers)
 
 
-def judged(name: str, terms: Terms, sides: Any, board: Board, observed: Labels, z: Array) -> dict[str, Any]:
+def judged(name: str, terms: Terms, sides: Any, board: EntryScores, observed: Labels, z: Array) -> dict[str, Any]:
     sides, answers = sides if isinstance(sides[1], np.ndarray) else (sides, None)
     known = observed if answers is None else observed.with_entries(*np.nonzero(answers), answers[answers != 0])
     said = filling(board, sides, known)

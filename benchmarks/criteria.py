@@ -28,8 +28,8 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.neighbors import NearestNeighbors
 
 import partly
-from partly import Labels, choosing, metrics, priors, scenarios
-from partly.solving import folds, logistic
+from partly import Labels, metrics, model_choice, priors, scenarios
+from partly.solvers import folds, logistic
 
 Array = np.ndarray[Any, Any]
 SETS = "scene,yeast,voc2012,debtags,coco,corel5k,delicious"
@@ -81,21 +81,21 @@ def cell(path: Path, scenario: str, items: int, seed: int) -> dict[str, Any]:
     lowest = np.min([next(iter(found.values())) for found in estimates.values()], axis=0)
     yes = truth.counts()[0] / len(truth)
     values = {
-        name: {criterion: choosing.score(criterion, held_out, observed) for criterion in partly.criteria()}
+        name: {criterion: model_choice.score(criterion, held_out, observed) for criterion in partly.criteria()}
         | {
-            kind: choosing.score("average-precision-corrected", held_out, observed, prior=prior.tolist())
+            kind: model_choice.score("average-precision-corrected", held_out, observed, prior=prior.tolist())
             for kind, prior in ((SHARED, lowest), (TRUE, np.maximum(yes, observed.counts()[0] / len(truth))))
         }
         for name, (held_out, _) in scores.items()
     }
-    best = max(scores, key=lambda name: values[name][choosing.default(observed)])
+    best = max(scores, key=lambda name: values[name][model_choice.default(observed)])
     return {
         "set": path.stem,
         "scenario": scenario,
         "seed": seed,
         "mAP": {name: 100 * float(np.nanmean(metrics.average_precision(s, test))) for name, (_, s) in scores.items()},
         "criteria": values,
-        "default": choosing.default(observed),
+        "default": model_choice.default(observed),
         "priors": {method: off(found, yes) for method, found in estimates[best].items()},
         "seconds": time.perf_counter() - start,
     }

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from partly import Labels, metrics, run
+from partly import Labels, engine, metrics
 from partly.items import Items, as_items
 from partly.labels.scored import at_known, in_order
 
@@ -86,18 +86,18 @@ def made(items: int, labels: int, features: int, wholly: bool) -> tuple[Items, L
 def work(name: str, x: Items, labels: Labels) -> Callable[[], object]:
     """What is measured."""
     if name in ("predict", "evaluate"):
-        few = run.Recipe("bce", "linear", epochs=1, batch_size=256, head_settings={"solve": False})
-        fitted = run.fit(few, x[:256], labels[:256])
+        few = engine.Recipe("bce", "linear", epochs=1, batch_size=256, head_settings={"solve": False})
+        fitted = engine.fit(few, x[:256], labels[:256])
         if name == "predict":
             return lambda: deque(fitted.predict_blocks(x), maxlen=0)
         scores = at_known(in_order(fitted.predict_blocks(x)), labels)
         return lambda: metrics.evaluate(scores, labels)
     if name == "auto":
-        recipe, _ = run.complete({"method": "auto", "head": "auto", "seed": 0}, x, labels)
+        recipe, _ = engine.complete({"method": "auto", "head": "auto", "seed": 0}, x, labels)
     else:
         plain = {"head_settings": {"solve": False}} if name == "bce" else {}
-        recipe = run.Recipe(name, "linear", epochs=EPOCHS.get(name, 1), batch_size=256, **plain)
-    return lambda: run.fit(recipe, x, labels)
+        recipe = engine.Recipe(name, "linear", epochs=EPOCHS.get(name, 1), batch_size=256, **plain)
+    return lambda: engine.fit(recipe, x, labels)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from partly import Labels, data
-from partly.files import write_npy
+from partly.atomic_io import write_npy
 
 BLOCK = 1 << 14
 HIDDEN = 32  # numbers behind an item, of which its features and its labels are made

@@ -28,7 +28,7 @@ from sklearn.ensemble import ExtraTreesClassifier  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.neural_network import MLPClassifier  # noqa: E402
 
-from partly import Dataset, Labels, metrics, read, run, scenarios  # noqa: E402
+from partly import Dataset, Labels, engine, metrics, read, scenarios  # noqa: E402
 
 STRENGTHS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SETS = "scene,yeast,voc2012,coco,corel5k,debtags,delicious"
@@ -110,8 +110,8 @@ def mean_ap(scores: np.ndarray, data: Dataset) -> float:
 def ours(data: Dataset, observed: Labels, row: str, seed: int) -> Found:
     begun = time.process_time()
     method, head = OURS[row]
-    recipe, _ = run.complete({"method": method, "head": head, "seed": seed}, data.items, observed)
-    model = run.fit(recipe, data.items, observed)
+    recipe, _ = engine.complete({"method": method, "head": head, "seed": seed}, data.items, observed)
+    model = engine.fit(recipe, data.items, observed)
     seconds = time.process_time() - begun
     assert data.test is not None
     return {"": mean_ap(model.logits(data.test.items), data)}, seconds

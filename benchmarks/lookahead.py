@@ -18,15 +18,14 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from partly import training
 from partly.clock import Clock
+from partly.engine import Recipe, training
 from partly.items import as_items
 from partly.labels import Labels
 from partly.lookahead import pseudo_label_gradient
 from partly.losses import bce, cross_entropy
 from partly.networks import mlp
 from partly.pool import Pool
-from partly.run import Recipe
 
 WIDTH, LABELS, BATCH, ITEMS, LR = 2048, 80, 128, 1280, 0.1
 

@@ -19,8 +19,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from partly import Labels, losses, run, training
+from partly import Labels, engine, losses
 from partly.clock import Clock
+from partly.engine import training
 from partly.items import as_items
 from partly.losses import basic
 from partly.methods import em_apl, leml
@@ -78,7 +79,7 @@ def turn(items: int, labels: int, share: float, features: int = 64) -> Job:
     pool = Pool(x, z, 256)
 
     def job() -> None:
-        made = run.Recipe("leml", "linear", epochs=1, batch_size=256).build(x, labels, z)
+        made = engine.Recipe("leml", "linear", epochs=1, batch_size=256).build(x, labels, z)
         training.train(made, pool, Clock(0, epochs=1, steps=made.steps(pool)))
 
     return job

@@ -26,12 +26,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import partly
-from partly import scenarios, training
+from partly import scenarios
 from partly.clock import Clock
+from partly.engine import Recipe, training
 from partly.items import as_items
 from partly.labels import Labels
 from partly.pool import Pool
-from partly.run import Recipe
 
 ITEMS, TEST, WIDTH, LABELS, BATCH, RATE, MOST = 5717, 2000, 1280, 20, 128, 1e-3, 40
 Epoch = Callable[[], None]

@@ -50,12 +50,12 @@ from PIL import Image  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
 
-from partly import Dataset, Labels, PerLabel, metrics, read, run, scenarios  # noqa: E402
+from partly import Dataset, Labels, PerLabel, engine, metrics, read, scenarios  # noqa: E402
+from partly.cli.features import features  # noqa: E402
 from partly.clock import Draw  # noqa: E402
-from partly.commands.features import features  # noqa: E402
+from partly.images.augmentation import Augmentation  # noqa: E402
+from partly.images.worker import Place  # noqa: E402
 from partly.items import PictureFiles, Source, as_items  # noqa: E402
-from partly.pictures.augmentation import Augmentation  # noqa: E402
-from partly.pictures.worker import Place  # noqa: E402
 
 Cell = dict[str, Any]
 METHODS = ("bce", "em-apl", "cls", "curriculum", "imcl")
@@ -196,9 +196,9 @@ def mapped(options: argparse.Namespace) -> None:
     took: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(options.rounds + 1):
         for name, items in sides.items():
-            made, _ = run.complete({"method": "em-apl", "head": "linear"}, items, observed)
+            made, _ = engine.complete({"method": "em-apl", "head": "linear"}, items, observed)
             begun = time.process_time()
-            run.fit(made, items, observed)
+            engine.fit(made, items, observed)
             took[name].append(time.process_time() - begun)
     memory, folder = (its[1:] for its in took.values())  # the first round warms up
     ratio = statistics.median(b / a for a, b in zip(memory, folder, strict=True))
@@ -287,8 +287,8 @@ def learned(data: Dataset, observed: Labels, cell: Cell) -> np.ndarray:
         asked |= {"backbone": cell["backbone"], "epochs": cell["epochs"], "batch_size": 16}
         asked["backbone_settings"] = {"freeze": cell["stages"], "size": cell["size"]}
         items = items.sized(cell["size"])
-    made, _ = run.complete(asked, items, observed)
-    return run.fit(made, items, observed).logits(test)
+    made, _ = engine.complete(asked, items, observed)
+    return engine.fit(made, items, observed).logits(test)
 
 
 def logistic(data: Dataset, observed: Labels) -> np.ndarray:

@@ -28,10 +28,10 @@ import numpy as np
 import torch
 from PIL import Image
 
-from partly import Classifier, Labels, training
-from partly.commands.predict import predict
+from partly import Classifier, Labels
+from partly.cli.predict import predict
+from partly.engine import Recipe, training
 from partly.items import as_items, texts
-from partly.run import Recipe
 
 Written = Callable[[Path, int], Path]
 SIZES = ((20_000, 1280, 20), (20_000, 512, 80), (100_000, 64, 20), (5_000, 512, 5_000))

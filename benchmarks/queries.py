@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
-from partly import Labels, training
-from partly.active import queries as strategies
-from partly.active.queries import choose
+from partly import Labels
+from partly.active import strategies as strategies
+from partly.active.selection import select_questions
 from partly.clock import Clock
+from partly.engine import Recipe, training
 from partly.items import as_items
-from partly.run import Recipe
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     labels = Labels.from_ternary(z)
     method = Recipe("bce", "mlp").build(x, labels.shape[1], labels)
     for name in strategies():  # what is imported on first use is no memory of asking
-        choose(name, method, x[:256], labels[:256], 10, Clock(0))
+        select_questions(name, method, x[:256], labels[:256], 10, Clock(0))
     begun = time.perf_counter()
     training.logits(method, x)
     once = time.perf_counter() - begun
@@ -49,7 +49,7 @@ def main() -> None:
     for name in strategies():
         Path("/proc/self/clear_refs").write_text("5")
         before, begun = memory("VmRSS"), time.perf_counter()
-        found = choose(name, method, x, labels, 1000, Clock(0))
+        found = select_questions(name, method, x, labels, 1000, Clock(0))
         seconds = time.perf_counter() - begun
         print(f"{name:>14} {seconds:9.1f} {once:9.1f} {memory('VmHWM') - before:14.0f}", flush=True)
         assert len(found) == 1000

@@ -28,7 +28,7 @@ COMMANDS = {
 }
 TRAINING = {
     "import torch": ["-c", "import torch"],
-    "import of train": ["-c", "import partly.commands.train"],
+    "import of train": ["-c", "import partly.cli.train"],
     "partly train": [
         *("-m", "partly", "train", "x.npy", "--labels", "y.npz"),
         *("--method", "em", "--epochs", "2", "--run", "run"),

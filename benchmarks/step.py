@@ -22,15 +22,15 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from partly import methods, training
+from partly import methods
 from partly.clock import Clock
 from partly.comparison.plan import method_and_settings
+from partly.engine import Recipe, training
 from partly.items import as_items
 from partly.labels import Labels
 from partly.method import Task
 from partly.networks import Standardise, find_head
 from partly.pool import Pool
-from partly.run import Recipe
 
 ITEMS, WIDTH, LABELS, BATCH = 5717, 1280, 20, 128
 PARTS = {

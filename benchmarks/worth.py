@@ -21,9 +21,9 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from partly import Labels, scenarios
-from partly.active.queries import Questions
+from partly.active.selection import Questions
 from partly.active.simulation import from_people
-from partly.annotate.worth import SIZES, Given, Learn, Worth, _error, saved, worth
+from partly.annotate.query_gain import SIZES, Given, Learn, Worth, _error, saved, worth
 from partly.comparison.protocol import open_data
 
 Positions = npt.NDArray[np.int64]

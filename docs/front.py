@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from partly.comparison import lines
-from partly.comparison.lines import Line
+from partly.comparison import results
+from partly.comparison.results import Line
 from partly.report import drawings, plots
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,7 +45,7 @@ def means(found: list[Line]) -> dict[str, dict[str, tuple[float, int]]]:
 
 def picture(root: Path = ROOT) -> bytes:
     """SVG: a panel a score, a bar each; it says where its numbers come from."""
-    found = means(lines.read(root / SOURCE))
+    found = means(results.read(root / SOURCE))
     with drawings.canvas(7.6, 2.5) as figure:
         for axes, (name, words) in zip(figure.subplots(1, 2, sharey=True), SCORES.items(), strict=True):
             for place, (value, _) in enumerate(found[name].values()):

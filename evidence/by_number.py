@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from partly.comparison.blocks import OWN_HEAD
-from partly.comparison.lines import Line
+from partly.comparison.groups import OWN_HEAD
+from partly.comparison.results import Line
 from partly.comparison.statistics import Mean, mean
 from partly.report import drawings, plots
 

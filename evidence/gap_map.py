@@ -10,8 +10,8 @@ import numpy.typing as npt
 from matplotlib.colors import LinearSegmentedColormap
 
 from partly.comparison.baselines import withheld
-from partly.comparison.blocks import Block
-from partly.comparison.plan import NAIVE, YARDSTICKS
+from partly.comparison.groups import Block
+from partly.comparison.plan import NAIVE, REFERENCES
 from partly.report import drawings, plots
 
 ENDS = (-1.0, 1.0)  # of the colours: shares beyond are drawn as these
@@ -36,16 +36,16 @@ def gather(blocks: Sequence[Block]) -> GapMap:
             key = f"{block.what['data']}, {block.scenario}"
             best[key] = max(best.get(key, block), block, key=lambda one: len(one.rows))
     found = {name: {row.name: row.gap for row in block.rows if row.gap is not None} for name, block in best.items()}
-    names = {row for shares in found.values() for row in shares if row in YARDSTICKS or not set(row) & set("[,")}
+    names = {row for shares in found.values() for row in shares if row in REFERENCES or not set(row) & set("[,")}
     shares = {row: np.array([one.get(row, np.nan) for one in found.values()], float) for row in names - {NAIVE[0]}}
     means = {row: float(np.nanmean(np.clip(shares[row], *ENDS))) for row in shares}
-    order = sorted(shares, key=lambda row: (row not in YARDSTICKS, -means[row], row))
+    order = sorted(shares, key=lambda row: (row not in REFERENCES, -means[row], row))
     return GapMap(tuple(order), tuple(found), np.array([shares[row] for row in order]).reshape(len(order), len(found)))
 
 
 def words(row: str) -> str:
     """The name of a row, the yardstick in plain words."""
-    return "tuned scikit-learn" if row == YARDSTICKS[1] else row
+    return "tuned scikit-learn" if row == REFERENCES[1] else row
 
 
 def draw(found: GapMap) -> bytes:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from partly import run
+from partly import engine
 from partly.comparison import hidden_entries, protocol
 from partly.comparison.plan import Cell
 
@@ -49,9 +49,9 @@ def line(data: Any, scenario: str, head: str, method: str, seed: int) -> dict[st
     asked = {"method": method, "head": head, "seed": seed}
     if head == "linear":
         asked["head_settings"] = {"solve": False}
-    recipe, _ = run.complete(asked, data.items, observed)
+    recipe, _ = engine.complete(asked, data.items, observed)
     epochs = hidden_entries.over_epochs(recipe, data.items, observed, data.labels)
-    scores = run.fit(recipe, data.items, observed).predict(data.items)
+    scores = engine.fit(recipe, data.items, observed).predict(data.items)
     hidden = np.where(observed.rows(slice(None)) == 0, data.labels.rows(slice(None)), 0)
     shares = {name: histogram(scores[hidden == sign]) for name, sign in (("yes", 1), ("no", -1))}
     print(method, seed, {name: round(value, 3) for name, value in epochs[-1].items()}, flush=True)

@@ -15,10 +15,10 @@ from pathlib import Path
 from evidence import by_number, claims, gap_map, hidden_pictures, papers, regimes
 from evidence.claims import cells, rules
 from evidence.claims import wording as words
-from partly.comparison import areas, blocks, lines, score_tables, study, verdict
-from partly.comparison.lines import Line
+from partly.comparison import active_curves, groups, results, score_tables, study, verdict
 from partly.comparison.plan import Experiment, read_experiment
 from partly.comparison.protocol import PROTOCOL
+from partly.comparison.results import Line
 
 ROOT = Path(__file__).resolve().parent.parent
 MOST = 300  # lines of a page
@@ -86,14 +86,14 @@ that a claim that does not hold here may hold where a whole network is trained, 
 
 def pages(root: Path) -> dict[str, bytes]:
     """Path below docs/ -> what is to be there."""
-    found = {path.stem: lines.read(path) for path in sorted((root / "evidence" / "results").glob("*.jsonl"))}
+    found = {path.stem: results.read(path) for path in sorted((root / "evidence" / "results").glob("*.jsonl"))}
     found = {name: ours for name, ours in found.items() if ours and all(one["protocol"] == PROTOCOL for one in ours)}
     experiments = {name: read_experiment(root / "evidence" / "experiments" / f"{name}.toml") for name in found}
     made: dict[str, bytes] = {}
     for name, ours in found.items():
         made[f"results/{name}.md"] = _page(experiments[name], ours, made)
     decided = rules.decide(claims.read(), cells.Cells(found))
-    races = {name: blocks.gather(ours) for name, ours in found.items() if not experiments[name].queries}
+    races = {name: groups.gather(ours) for name, ours in found.items() if not experiments[name].queries}
     picture = gap_map.gather([block for ours in races.values() for block in ours])
     made["results/regimes.svg"] = regimes.picture(REGIMES)
     if picture.columns:
@@ -125,7 +125,7 @@ def filled(text: str, decided: list[claims.Decided]) -> str:
 
 def _summary(
     experiments: dict[str, Experiment],
-    races: dict[str, list[blocks.Block]],
+    races: dict[str, list[groups.Block]],
     picture: bool,
     decided: list[claims.Decided],
 ) -> str:
@@ -146,7 +146,7 @@ def _page(experiment: Experiment, ours: list[Line], made: dict[str, bytes]) -> b
     if studied:
         parts += [study.markdown(study.gather(experiment, ours), 2, save)]
     elif experiment.queries:
-        parts += [areas.markdown(ours, 2, save, papers.areas)]
+        parts += [active_curves.markdown(ours, 2, save, papers.areas)]
     else:
         parts += [score_tables.markdown(ours, 2, over=experiment.over, published=papers.column)]
         numbers = by_number.series(ours, "mAP")

@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 
 from partly import methods
-from partly.active import queries
-from partly.comparison.blocks import Row
-from partly.comparison.lines import Line
+from partly.active import strategies
+from partly.comparison.groups import Row
+from partly.comparison.results import Line
 
 CITATIONS = {
     "Durand et al. 2019": "T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with "
@@ -97,10 +97,10 @@ def beside(data: str, scenario: str, method: str) -> Iterator[Figure]:
     """mAP or P@k that papers report for this method on the same pictures (or some of them: 'coco:3000') with labels
     hidden in the same way.
 
-    What papers call per method, its file says in `IN_PAPERS`.
+    What papers call per method, its file says in `ABOUT`.
     """
     info = methods.discover().get(method)
-    names: tuple[str, ...] = getattr(info.module, "IN_PAPERS", ()) if info else ()
+    names: tuple[str, ...] = info.about.in_papers if info else ()
     for one in figures():
         here = DATA.get(one.dataset), SCENARIOS.get(one.setting)
         if one.method in names and one.metric in METRICS and here == (data.partition(":")[0], scenario):
@@ -121,7 +121,7 @@ def column(row: Row) -> str:
 
 def areas(line: Line, score: str) -> dict[str, str]:
     """Return the area that a paper reports for a query, on the same images and with the same method."""
-    names = getattr(queries.find(line["asks"]["query"]).module, "IN_PAPERS", ())
+    names = strategies.find(line["asks"]["query"]).about.in_papers
     for figure in find(metric=f"AUC-{score}") if line["method"] == LEARNER else []:
         if DATA.get(figure.dataset) == line["data"].partition(":")[0] and figure.method in names:
             return {f"{figure.paper}, {figure.table}": f"{figure.share:.3f}"}

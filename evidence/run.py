@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from evidence import tags
-from partly.comparison import Experiment, baselines, lines, protocol, read_experiment, runner, score_tables
-from partly.comparison.blocks import Block, gather
+from partly.comparison import Experiment, baselines, protocol, read_experiment, results, runner, score_tables
+from partly.comparison.groups import Block, gather
 
 HERE = Path(__file__).resolve().parent
 TEXTS, PREPARED = HERE.parent.parent / "shared" / "data" / "debtags-text.jsonl.gz", HERE / "prepared"
@@ -74,7 +74,7 @@ def told(out: Path, names: list[str]) -> int:
     """Say how each race stands beside the yardstick; 1 where a table cannot be shown."""
     status = 0
     for name in names:
-        for block in races(lines.read(out / f"{name}.jsonl")):
+        for block in races(results.read(out / f"{name}.jsonl")):
             behind = baselines.behind(block)
             words = "no yardstick" if behind is None else f"{-100 * behind:+.1f} points"
             bad = bool(baselines.withheld(block))
@@ -83,7 +83,7 @@ def told(out: Path, names: list[str]) -> int:
     return status
 
 
-def races(found: list[lines.Line]) -> list[Block]:
+def races(found: list[results.Line]) -> list[Block]:
     return gather([line for line in found if not line.get("asks")])
 
 
@@ -95,7 +95,7 @@ def smoke(names: list[str]) -> None:
         data = str(made(Path(folder) / "made.npz"))
         for whole in asked(names, False):
             parts = [small(part, data) for part in whole.each()]
-            cells = {lines.key_of(cell.key() | {"data_digest": ""}): cell for part in parts for cell in part.cells()}
+            cells = {results.key_of(cell.key() | {"data_digest": ""}): cell for part in parts for cell in part.cells()}
             opened = protocol.open_data(data)
             found = [protocol.run_cell(cell, opened) for cell in cells.values()]
             assert whole.queries or score_tables.markdown(found)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import torch
 
-from partly import methods, run, scenarios
+from partly import engine, methods, scenarios
 from partly.comparison import hidden_entries
-from partly.data.digits import digits
+from partly.data.formats.digits import digits
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE / "results" / "watched.json"
@@ -50,7 +50,7 @@ def watched(name: str) -> dict[str, list[float]]:
     lines = {}
     for scenario, labels in observed.items():
         asked = {"method": name, "seed": 0} | ({} if name in OWN else STEPS)
-        recipe, _ = run.complete(asked, data.items, labels)
+        recipe, _ = engine.complete(asked, data.items, labels)
         epochs = hidden_entries.over_epochs(recipe, data.items, labels, data.labels)
         lines[scenario] = [round(one["found"], 4) for one in epochs]
     return lines

@@ -31,16 +31,17 @@ import torch
 
 from comparison.killed import children, left
 from comparison.making import write_split
-from partly import checkpoint, data, files, methods, run
+from partly import atomic_io, data, engine, methods
 from partly.active import Plan
-from partly.commands.predict import predict
-from partly.commands.query import query
-from partly.commands.refine import refine
-from partly.comparison import lines, runner
+from partly.cli.predict import predict
+from partly.cli.query import query
+from partly.cli.refine import refine
+from partly.comparison import results, runner
 from partly.comparison.plan import Experiment
+from partly.engine import checkpoint
+from partly.executors import local
 from partly.items import as_items
 from partly.labels import Labels
-from partly.workers import local
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(48, 6)).astype(np.float32)
@@ -68,10 +69,10 @@ class Job:
 
 
 def training(method: str) -> Job:
-    recipe = run.Recipe(method, "linear", epochs=2, batch_size=16)
+    recipe = engine.Recipe(method, "linear", epochs=2, batch_size=16)
 
     def work(folder: Path) -> None:
-        run.fit(recipe, as_items(X), KNOWN, folder=folder, save_seconds=0.0)
+        engine.fit(recipe, as_items(X), KNOWN, folder=folder, save_seconds=0.0)
 
     return Job(f"train:{method}", work, model_left)
 
@@ -83,7 +84,7 @@ def model_left(folder: Path) -> str:
     if found[2]:
         raise RuntimeError(f"fell back: {found[2]}")
     kept = [path for name in ("beliefs.npy", "out_of_fold.npy") if (path := folder / name).exists()]
-    return json.dumps([found[1]["tensors_sha256"], found[1]["progress"]["history"], *map(files.sha256_of, kept)])
+    return json.dumps([found[1]["tensors_sha256"], found[1]["progress"]["history"], *map(atomic_io.sha256_of, kept)])
 
 
 def comparison(where: Path) -> Job:
@@ -91,11 +92,11 @@ def comparison(where: Path) -> Job:
     plan = Experiment(str(file), "bce", "uniform:0.5", "linear", seeds=3, recipe={"epochs": 1}, name="tiny")
 
     def left(folder: Path) -> str:
-        found = lines.read(folder / "tiny.jsonl")
-        if len(set(map(lines.key_of, found))) < len(found):
+        found = results.read(folder / "tiny.jsonl")
+        if len(set(map(results.key_of, found))) < len(found):
             raise RuntimeError("a cell is there twice")
-        plain = [{k: v for k, v in line.items() if k not in lines.TIMING} for line in found]
-        return json.dumps(sorted(plain, key=lines.key_of), sort_keys=True)
+        plain = [{k: v for k, v in line.items() if k not in results.TIMING} for line in found]
+        return json.dumps(sorted(plain, key=results.key_of), sort_keys=True)
 
     return Job("compare", lambda folder: runner.run(plan, folder, workers=2, progress=False), left)
 
@@ -108,7 +109,7 @@ def asking(where: Path) -> Job:
         refine(str(where / "x.csv"), folder, **given, plan=Plan("uncertainty", 3), parameters=parameters)
 
     def left(folder: Path) -> str:
-        rounds = [files.read_sealed(path) for path in sorted(folder.glob("*-00?.json"))]
+        rounds = [atomic_io.read_checksummed(path) for path in sorted(folder.glob("*-00?.json"))]
         return json.dumps([model_left(folder), rounds])
 
     return Job("refine", work, left)
@@ -118,11 +119,13 @@ def making(where: Path) -> Job:
     ids = [str(i) for i in range(len(PICTURES))]
 
     def work(folder: Path) -> None:
-        run.make_features(as_items(PICTURES), ids, folder, "small-conv", save_seconds=0.0)
+        engine.make_features(as_items(PICTURES), ids, folder, "small-conv", save_seconds=0.0)
 
     def left(folder: Path) -> str:
         whole = (folder / "features.npy.sha256").exists()
-        return (folder / "features.npy.sha256").read_text() + files.sha256_of(folder / "features.npy") if whole else ""
+        return (
+            (folder / "features.npy.sha256").read_text() + atomic_io.sha256_of(folder / "features.npy") if whole else ""
+        )
 
     return Job("features", work, left)
 
@@ -150,7 +153,9 @@ def jobs(where: Path) -> list[Job]:
     data.write_scores(where / "x.csv", X, TRUTH.ids, [f"f{j}" for j in range(6)])
     for name, labels in (("truth", TRUTH), ("known", KNOWN)):
         data.write_labels(labels, where / f"{name}.csv")
-    run.fit(run.Recipe("bce", "linear", epochs=1), data.read(where / "x.csv").items, KNOWN, folder=where / "model")
+    engine.fit(
+        engine.Recipe("bce", "linear", epochs=1), data.read(where / "x.csv").items, KNOWN, folder=where / "model"
+    )
     trained = [training(name) for name, info in methods.discover().items() if "features" in info.kind.kinds]
     return [comparison(where), asking(where), making(where), *scoring(where), *trained]
 
@@ -205,7 +210,7 @@ def harmed(job: Job, folder: Path, rng: random.Random) -> int:
             job.left(folder)  # readable
     if let_alone(job, folder) != job.unharmed:
         raise RuntimeError("ended in other bits than the unharmed one")
-    rest = [path.name for path in files.leftovers(folder)]
+    rest = [path.name for path in atomic_io.leftovers(folder)]
     if rest:
         raise RuntimeError(f"left behind: {rest}")
     return kills

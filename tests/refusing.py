@@ -139,9 +139,9 @@ def put(job: Any, folder: Path) -> str:
 
 
 def left_behind(folder: Path) -> list[str]:
-    from partly import files
+    from partly import atomic_io
 
-    return [path.name for path in folder.rglob(f".*{files.BESIDE}")]
+    return [path.name for path in folder.rglob(f".*{atomic_io.TEMPORARY_SUFFIX}")]
 
 
 def main() -> int:

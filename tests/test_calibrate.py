@@ -12,11 +12,11 @@ from scipy.special import expit
 
 import partly
 from partly import Classifier, Labels, export, metrics
-from partly.calling import calibration_of
-from partly.commands.evaluate import evaluate
-from partly.commands.predict import predict
+from partly.calibration import calibration_of
+from partly.cli.evaluate import evaluate
+from partly.cli.predict import predict
 from partly.data import read_scores, write_labels
-from partly.data.feature_table import write_numbers
+from partly.data.formats.feature_table import write_numbers
 from partly.errors import CheckpointError, SettingError
 
 N, NAMES = 300, ("a", "b", "c")

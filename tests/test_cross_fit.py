@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from partly import Classifier, run
+from partly import Classifier, engine
 from partly.clock import Clock, seed_for
+from partly.engine import asking
 from partly.errors import CheckpointError, SettingError
 from partly.items import Items, as_items
 from partly.labels import Labels
-from partly.run import asking
 
-RECIPE = run.Recipe(
+RECIPE = engine.Recipe(
     "bce", "mlp", epochs=2, batch_size=8, lr=0.05, head_settings={"hidden": 6, "dropout": 0.0, "solve": False}
 )
 N, L, FOLDS = 23, 3, 3
@@ -44,22 +44,22 @@ def model(**more: Any) -> Classifier:
 
 def test_each_fold_is_scored_by_a_fit_to_the_rest() -> None:
     x, labels = data()
-    found = run.cross_fit(RECIPE, x, labels, FOLDS)
+    found = engine.cross_fit(RECIPE, x, labels, FOLDS)
     fold = folds_of()
     assert sorted(np.bincount(fold)) == [7, 8, 8]
     for k in range(FOLDS):
         rest, out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        expected = run.fit(RECIPE, x[rest], labels[rest]).logits(x[out])
+        expected = engine.fit(RECIPE, x[rest], labels[rest]).logits(x[out])
         assert (found[out] == expected).all()
     assert found.dtype == np.float32
 
 
 def test_an_items_own_labels_change_no_bit_of_its_scores() -> None:
     x, labels = data()
-    one = run.cross_fit(RECIPE, x, labels, FOLDS)
+    one = engine.cross_fit(RECIPE, x, labels, FOLDS)
     own = folds_of() == 1
     z = labels.rows(slice(None))
-    other = run.cross_fit(RECIPE, x, Labels.from_ternary(np.where(own[:, None], -z, z).astype(np.int8)), FOLDS)
+    other = engine.cross_fit(RECIPE, x, Labels.from_ternary(np.where(own[:, None], -z, z).astype(np.int8)), FOLDS)
     assert (one[own] == other[own]).all()
     assert (one[~own] != other[~own]).any(axis=1).all()
 
@@ -68,24 +68,24 @@ def test_folds_follow_the_seed() -> None:
     x, labels = data()
     assert (folds_of(seed=0) != folds_of(seed=1)).any()
     other = replace(RECIPE, seed=1)
-    found = run.cross_fit(other, x, labels, FOLDS)
+    found = engine.cross_fit(other, x, labels, FOLDS)
     out = np.flatnonzero(folds_of(seed=1) == 0)
     rest = np.flatnonzero(folds_of(seed=1) != 0)
-    assert (found[out] == run.fit(other, x[rest], labels[rest]).logits(x[out])).all()
+    assert (found[out] == engine.fit(other, x[rest], labels[rest]).logits(x[out])).all()
 
 
 def test_one_item_at_a_time() -> None:
     x, labels = data()
     recipe = replace(RECIPE, epochs=1)
-    found = run.cross_fit(recipe, x, labels, N)
+    found = engine.cross_fit(recipe, x, labels, N)
     rest = np.arange(N) != 4
-    assert (found[4:5] == run.fit(recipe, x[rest.nonzero()[0]], labels[rest.nonzero()[0]]).logits(x[4:5])).all()
+    assert (found[4:5] == engine.fit(recipe, x[rest.nonzero()[0]], labels[rest.nonzero()[0]]).logits(x[4:5])).all()
 
 
 @pytest.mark.parametrize("folds", [-1, 0, 1, N + 1])
 def test_folds_that_cannot_be_are_refused(tmp_path: Path, folds: int) -> None:
     with pytest.raises(SettingError, match=rf"folds = {folds} must be a whole number from 2 to .* items, {N}\."):
-        run.cross_fit(RECIPE, *data(), folds, folder=tmp_path / "run")
+        engine.cross_fit(RECIPE, *data(), folds, folder=tmp_path / "run")
     assert not (tmp_path / "run").exists()
     with pytest.raises(SettingError, match=rf"folds = {folds} "):
         model(folds=folds).fit(_x(), data()[1])
@@ -100,7 +100,7 @@ class Interrupted(Exception):
 
 def test_after_a_kill_it_goes_on_where_it_was(tmp_path: Path) -> None:
     x, labels = data()
-    whole = run.cross_fit(RECIPE, x, labels, FOLDS)
+    whole = engine.cross_fit(RECIPE, x, labels, FOLDS)
     steps: list[tuple[int, int]] = []
 
     def watch(clock: Clock, _: object) -> None:
@@ -109,15 +109,17 @@ def test_after_a_kill_it_goes_on_where_it_was(tmp_path: Path) -> None:
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        run.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path, watch=watch)
-    assert run.load(tmp_path / f"fold-1-of-{FOLDS}").progress.finished
+        engine.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path, watch=watch)
+    assert engine.load(tmp_path / f"fold-1-of-{FOLDS}").progress.finished
     assert not (tmp_path / "out_of_fold.npy").exists()
     again: list[int] = []
-    found = run.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path, watch=lambda clock, _: again.append(clock.epoch))
+    found = engine.cross_fit(
+        RECIPE, x, labels, FOLDS, folder=tmp_path, watch=lambda clock, _: again.append(clock.epoch)
+    )
     assert again == [0, 0, 1, 1] * 2  # the first fold was done
     assert (found == whole).all()
     assert (np.load(tmp_path / "out_of_fold.npy") == whole).all()
-    assert (run.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path, watch=_nobody) == whole).all()
+    assert (engine.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path, watch=_nobody) == whole).all()
 
 
 def _nobody(*_: object) -> None:
@@ -127,25 +129,25 @@ def _nobody(*_: object) -> None:
 def test_other_folds_in_the_same_folder_are_other_scores(tmp_path: Path) -> None:
     """What was made of other folds is never taken for what is asked for now."""
     x, labels = data()
-    first = run.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path)
-    found = run.cross_fit(RECIPE, x, labels, FOLDS + 1, folder=tmp_path)
-    assert (found == run.cross_fit(RECIPE, x, labels, FOLDS + 1)).all()
+    first = engine.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path)
+    found = engine.cross_fit(RECIPE, x, labels, FOLDS + 1, folder=tmp_path)
+    assert (found == engine.cross_fit(RECIPE, x, labels, FOLDS + 1)).all()
     assert (found != first).any()
 
 
 def test_what_was_written_is_checked_before_it_is_believed(tmp_path: Path) -> None:
     x, labels = data()
-    run.fit(RECIPE, x, labels, folder=tmp_path)
-    assert run.load(tmp_path).out_of_fold is None
-    scores = run.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path)
-    found = run.load(tmp_path).out_of_fold
+    engine.fit(RECIPE, x, labels, folder=tmp_path)
+    assert engine.load(tmp_path).out_of_fold is None
+    scores = engine.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path)
+    found = engine.load(tmp_path).out_of_fold
     assert isinstance(found, np.memmap)
     assert (found == scores).all()
     path = tmp_path / "out_of_fold.npy"
     whole = path.read_bytes()
     for damaged in (whole[:-1], whole[:140] + bytes([whole[140] ^ 1]) + whole[141:], None):
         path.unlink() if damaged is None else path.write_bytes(damaged)
-        loaded = run.load(tmp_path)
+        loaded = engine.load(tmp_path)
         assert loaded.predict(x).shape == (N, L)  # predicting needs none of it
         with pytest.raises(CheckpointError, match=r"out_of_fold.npy: missing or damaged"):
             loaded.out_of_fold  # noqa: B018
@@ -161,7 +163,7 @@ def _x() -> np.ndarray:
 def test_a_classifier_with_folds_has_scores_out_of_fold(tmp_path: Path) -> None:
     x, labels = data()
     fitted = model(folds=FOLDS).fit(_x(), labels)
-    expected = run.cross_fit(fitted.fitted_.recipe, x, labels, FOLDS)
+    expected = engine.cross_fit(fitted.fitted_.recipe, x, labels, FOLDS)
     assert (fitted.out_of_fold_ == expected).all()
     assert (fitted.decision_function(_x()) == model().fit(_x(), labels).decision_function(_x())).all()
     in_folder = model(folds=FOLDS, run_dir=tmp_path).fit(_x(), labels)

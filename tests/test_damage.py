@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from partly import Classifier, data, run
-from partly.comparison import lines
+from partly import Classifier, data, engine
+from partly.comparison import results
 from partly.errors import PartlyError
 from partly.items import as_items
 from partly.labels import Labels
@@ -95,8 +95,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A run with beliefs, calibrated, and another one of the same kind, with other labels."""
     where = tmp_path_factory.mktemp("models")
     for name, known in (("one", KNOWN), ("other", KNOWN[::-1])):
-        recipe = run.Recipe("role", "linear", epochs=1)
-        run.fit(recipe, as_items(X), known, folder=where / name)
+        recipe = engine.Recipe("role", "linear", epochs=1)
+        engine.fit(recipe, as_items(X), known, folder=where / name)
     return where / "one", where / "other"
 
 
@@ -117,7 +117,7 @@ def test_models(models: tuple[Path, Path]) -> None:
 
 def test_runs_under_way(tmp_path: Path) -> None:
     """Gone on with, a run ends in the bits that it would have ended in."""
-    recipe = run.Recipe("role", "linear", epochs=2, batch_size=8)
+    recipe = engine.Recipe("role", "linear", epochs=2, batch_size=8)
 
     class Enough(Exception):
         pass
@@ -128,11 +128,11 @@ def test_runs_under_way(tmp_path: Path) -> None:
 
     for name, known in (("one", KNOWN), ("other", KNOWN[::-1])):
         with pytest.raises(Enough):
-            run.fit(recipe, as_items(X), known, folder=tmp_path / name, save_seconds=0.0, watch=stop)
-    expected = run.fit(recipe, as_items(X), KNOWN).predict(as_items(X))
+            engine.fit(recipe, as_items(X), known, folder=tmp_path / name, save_seconds=0.0, watch=stop)
+    expected = engine.fit(recipe, as_items(X), KNOWN).predict(as_items(X))
 
     def look(folder: Path) -> Any:
-        return run.fit(recipe, as_items(X), KNOWN, folder=folder).predict(as_items(X))
+        return engine.fit(recipe, as_items(X), KNOWN, folder=folder).predict(as_items(X))
 
     assert harm(tmp_path / "one", tmp_path / "other", 60, look, lambda found: bool((found == expected).all())) > 5
 
@@ -140,7 +140,7 @@ def test_runs_under_way(tmp_path: Path) -> None:
 def test_features_that_were_made(tmp_path: Path) -> None:
     pictures = np.random.default_rng(1).integers(0, 255, (12, 16, 16, 3), np.uint8)
     for name, some in (("one", pictures), ("other", pictures[::-1].copy())):
-        run.make_features(as_items(some), [f"{name} {i}" for i in range(12)], tmp_path / name, "small-conv")
+        engine.make_features(as_items(some), [f"{name} {i}" for i in range(12)], tmp_path / name, "small-conv")
     expected = np.load(tmp_path / "one" / "features.npy")
 
     def look(folder: Path) -> Any:
@@ -179,12 +179,12 @@ def test_result_lines(tmp_path: Path) -> None:
     for name, scores in (("one", [0.5, 0.6]), ("other", [0.1, 0.2])):
         (tmp_path / name).mkdir()
         for line in made({"bce": scores, "em": scores}):
-            lines.append(tmp_path / name / "some.jsonl", line)
+            results.append(tmp_path / name / "some.jsonl", line)
 
     def look(folder: Path) -> Any:
-        found = lines.read(folder / "some.jsonl")
-        lines.check(found)
-        lines.check_present(found)
-        return found, lines.read_failed(folder / "some.jsonl")
+        found = results.read(folder / "some.jsonl")
+        results.check(found)
+        results.check_present(found)
+        return found, results.read_failed(folder / "some.jsonl")
 
     assert harm(tmp_path / "one", tmp_path / "other", 60, look, lambda found: len(found[0]) <= 8) > 20

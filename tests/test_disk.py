@@ -19,12 +19,12 @@ from typer.testing import CliRunner
 
 import killing
 import writers
-from partly import files
-from partly.commands.cli import app
-from partly.commands.export import export
-from partly.commands.simulate import simulate
-from partly.commands.train import train
-from partly.comparison import lines, runner
+from partly import atomic_io
+from partly.cli.export import export
+from partly.cli.main import app
+from partly.cli.simulate import simulate
+from partly.cli.train import train
+from partly.comparison import results, runner
 from partly.errors import CheckpointError, DataError
 
 MOST, SLOW = 12, 4  # calls of one job that are tried, of more some; and of one that draws a report
@@ -38,7 +38,7 @@ class Disk:
         self.calls, self.fail_at = 0, fail_at
         for name in ("fsync", "replace"):
             patch.setattr(os, name, self._counted(getattr(os, name)))
-        for module in (files, lines):
+        for module in (atomic_io, results):
             patch.setattr(module, "open", self._opened, raising=False)
 
     def count(self) -> None:
@@ -99,7 +99,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, killing.Job]:
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in this process."""
 
-    def finished(todo: list[Any], experiment: Any, results: Any) -> Iterator[lines.Line]:
+    def finished(todo: list[Any], experiment: Any, execute: Any) -> Iterator[results.Line]:
         return (runner._work(cell, runner._how(experiment)) for cell in todo)
 
     monkeypatch.setattr(runner, "_finished", finished)
@@ -126,7 +126,7 @@ def test_a_disk_that_refuses_at_any_call(
             with pytest.raises((CheckpointError, DataError), match="No space left on device") as caught:
                 job.work(folder)
         assert str(folder) in str(caught.value)
-        assert not list(folder.rglob(f".*{files.BESIDE}")), place
+        assert not list(folder.rglob(f".*{atomic_io.TEMPORARY_SUFFIX}")), place
         assert job.left(folder) is not None  # readable
         job.work(folder)
         assert job.left(folder) == unharmed, place

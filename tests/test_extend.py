@@ -20,7 +20,7 @@ BLOCK = re.compile(r'```python title="(.*?)"\n(.*?)```', re.S)
 @pytest.mark.parametrize(("title", "text"), PARTS, ids=[title for title, _ in PARTS])
 def test_an_example_works_as_it_is_shown(title, text, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    formats.formats.cache_clear()
+    formats.discover.cache_clear()
     names = set()
     try:
         for place, code in BLOCK.findall(text):
@@ -32,7 +32,7 @@ def test_an_example_works_as_it_is_shown(title, text, tmp_path, monkeypatch):
                 for test in [value for name, value in space.items() if name.startswith("test_")]:
                     test()
     finally:
-        formats.formats.cache_clear()
+        formats.discover.cache_clear()
         for name in names:
             del sys.modules[name]
     assert names

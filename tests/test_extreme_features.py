@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import partly
-from partly import Classifier, Labels, PerLabel, networks, run
-from partly.commands.cli import app
+from partly import Classifier, Labels, PerLabel, engine, networks
+from partly.cli.main import app
 from partly.items import map_npy
 
 Array = np.ndarray[Any, Any]
@@ -194,7 +194,7 @@ def test_a_mapped_file_is_never_held_as_a_whole(tmp_path: Path, monkeypatch: pyt
         return read
 
     monkeypatch.setattr(Arrays, "_part", counted)
-    run.fit(run.Recipe("em", "linear", epochs=1, batch_size=16), map_npy(tmp_path / "x.npy"), Labels.from_nan(Y))
+    engine.fit(engine.Recipe("em", "linear", epochs=1, batch_size=16), map_npy(tmp_path / "x.npy"), Labels.from_nan(Y))
     assert max(most) <= 16
 
 

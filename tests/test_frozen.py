@@ -14,18 +14,18 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from images.making import encoded, folder_of, noise
 from partly import Classifier, Labels
-from partly.commands.cli import app
+from partly.cli.main import app
 from partly.comparison import protocol
 from partly.comparison.plan import Cell
 from partly.data import Dataset, read
+from partly.engine import complete, feature_cache, make_features
 from partly.errors import CheckpointError, DataError, SettingError
 from partly.items import MadeFeatures, as_items, features, origin_of, texts
-from partly.networks import backbones, featured
+from partly.networks import backbones, lazy_features
 from partly.networks.backbones.small_conv import SmallConv
-from partly.networks.featured import Featured
-from partly.run import complete, feature_cache, make_features
-from pictures.making import encoded, folder_of, noise
+from partly.networks.lazy_features import Featured
 
 COUNT = 30
 OPEN_PARTS: dict[str, Any] = {"method": "bce", "head": "auto"}
@@ -42,7 +42,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 def by_hand(data: Dataset) -> torch.Tensor:
     """What the backbone makes of the pictures, in one go."""
-    made = featured.featured(data.items, "small-conv", FROZEN["backbone_settings"])
+    made = lazy_features.featured(data.items, "small-conv", FROZEN["backbone_settings"])
     with torch.no_grad():
         return made.body.eval()(data.items.take(slice(None)))
 
@@ -108,7 +108,7 @@ def test_a_model_of_a_feature_folder_takes_pictures(data: Dataset, tmp_path: Pat
 
 def test_other_weights_are_refused(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Classifier("bce", epochs=1, progress=False, **FROZEN).fit(data.items, data.labels)
-    monkeypatch.setattr(featured, "seed_for", lambda *what: 7)
+    monkeypatch.setattr(lazy_features, "seed_for", lambda *what: 7)
     with pytest.raises(CheckpointError, match="its weights are not those that the features of training were made with"):
         model.predict_proba(data.items)
 
@@ -139,12 +139,12 @@ def test_a_cell_of_a_comparison_learns_from_features_that_are_made_once(data: Da
 
 
 def test_some_of_them(data: Dataset) -> None:
-    made = feature_cache.remembered(featured.featured(data.items, "small-conv", FROZEN["backbone_settings"]))
+    made = feature_cache.remembered(lazy_features.featured(data.items, "small-conv", FROZEN["backbone_settings"]))
     few = made[np.array([4, 2])]
     np.testing.assert_allclose(few.take(slice(None)), by_hand(data)[[4, 2]], rtol=1e-4, atol=1e-6)
     assert few.source is not None
     assert torch.equal(few.source.take(slice(None)), data.items.take(torch.tensor([4, 2])))
-    live = featured.featured(data.items, "small-conv", FROZEN["backbone_settings"])
+    live = lazy_features.featured(data.items, "small-conv", FROZEN["backbone_settings"])
     assert live[:0].take(slice(None)).shape == (0, 12)
     parts = [slice(0, 3), torch.tensor([7, 7]), slice(5, 5), slice(3, None)]
     for part, found in zip(parts, live.stream(parts), strict=True):

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from typer.testing import CliRunner
 
-from partly import Classifier, Hierarchy, Labels, data, export, items, run
-from partly.commands import cli
+from partly import Classifier, Hierarchy, Labels, data, engine, export, items
+from partly.cli import main
+from partly.engine import Recipe
 from partly.errors import LabelError
-from partly.run import Recipe
 
 PARENTS = {"cat": "feline", "lion": "feline", "feline": "animal", "dog": "animal"}
 NAMES = ("cat", "animal", "dog", "rock", "feline", "lion")
@@ -181,11 +181,11 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     pd.DataFrame(PARENTS.items(), columns=["child", "parent"]).to_csv(tmp_path / "parents.csv", index=False)
     words = f"train {tmp_path}/features.csv --labels {tmp_path}/labels.csv --hierarchy {tmp_path}/parents.csv"
     words += f" --method bce --head mlp --head-setting solve=false --epochs 1 --run {tmp_path}/run --verbose"
-    done = CliRunner().invoke(cli.app, words.split(), catch_exceptions=False)
+    done = CliRunner().invoke(main.app, words.split(), catch_exceptions=False)
     assert done.exit_code == 0
     assert "Labels that follow from" in done.output
     assert json.loads((tmp_path / "run" / "run.json").read_text())["recipe"]["hierarchy"] == PARENTS
     words = f"predict {tmp_path}/run {tmp_path}/features.csv --out {tmp_path}/scores.csv"
-    assert CliRunner().invoke(cli.app, words.split(), catch_exceptions=False).exit_code == 0
+    assert CliRunner().invoke(main.app, words.split(), catch_exceptions=False).exit_code == 0
     assert contradictions(pd.read_csv(tmp_path / "scores.csv")[list(NAMES)].to_numpy()) == 0
-    assert contradictions(run.load(tmp_path / "run").predict(items.as_items(x))) == 0
+    assert contradictions(engine.load(tmp_path / "run").predict(items.as_items(x))) == 0

@@ -18,25 +18,25 @@ SOURCE = Path(partly.__file__).parent
 
 # Each may import from its own layer and from those above it.
 LAYERS = [
-    {"errors", "clock", "catalogue"},
-    {"files", "budget", "labels", "optimising", "processes", "workers"},
-    {"pictures", "ledger"},
-    {"items", "scenarios", "data", "choosing", "calling"},
-    {"pool", "networks", "losses", "selection", "similarity", "lookahead", "one_label"},
-    {"method", "two_networks"},
-    {"solving"},
+    {"errors", "clock", "registry", "moved"},
+    {"atomic_io", "budget", "labels", "optim", "distributed", "executors"},
+    {"images", "ledger"},
+    {"items", "scenarios", "data", "model_choice", "calibration"},
+    {"pool", "networks", "losses", "selection", "similarity", "lookahead", "binary_relevance"},
+    {"method", "co_training"},
+    {"solvers"},
     {"methods"},
-    {"metrics", "checkpoint", "auto"},
-    {"training", "report"},
-    {"run", "scikit_learn"},
-    {"estimator", "per_label", "model_selection"},
+    {"metrics", "defaults"},
+    {"engine"},
+    {"report"},
+    {"estimators", "model_selection"},
     {"active", "export", "diagnosis", "completion"},
     {"comparison", "annotate"},
-    {"commands"},
+    {"cli"},
     {"__main__"},
 ]
 RANK = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}
-FOR_METHODS = {"errors", "clock", "labels", "processes", "method", "two_networks", "solving", *LAYERS[4]}
+FOR_METHODS = {"errors", "clock", "labels", "distributed", "method", "co_training", "solvers", *LAYERS[4]}
 MOST = 17  # modules on the top level; everything else has its room
 
 
@@ -117,8 +117,8 @@ def test_methods_see_only_what_they_are_given() -> None:
 
 def test_planted_arrows_are_found(tmp_path: Path) -> None:
     planted = {
-        "pool.py": "def later():\n    from partly import training",
-        "training.py": "import partly.pool",
+        "pool.py": "def later():\n    from partly import engine",
+        "engine/__init__.py": "import partly.pool",
         "methods/mine.py": "from partly.metrics import evaluate\nfrom partly.losses import bce",
         "data/__init__.py": "from partly.errors import DataError",
     }
@@ -127,14 +127,14 @@ def test_planted_arrows_are_found(tmp_path: Path) -> None:
         (tmp_path / name).write_text(text)
     (tmp_path / "metrics.py").touch()
     imports = graph(tmp_path)
-    assert imports["training"] == {"pool"}
-    assert arrows_back(imports) == ["methods.mine imports metrics", "pool imports training"]
+    assert imports["engine"] == {"pool"}
+    assert arrows_back(imports) == ["methods.mine imports metrics", "pool imports engine"]
     assert strange_imports_of_methods(imports) == ["methods.mine imports metrics"]
     with pytest.raises(graphlib.CycleError):
         graphlib.TopologicalSorter(imports).prepare()
 
 
-@pytest.mark.parametrize("code", ["import partly, partly.commands.cli", "from partly.commands.cli import main; main()"])
+@pytest.mark.parametrize("code", ["import partly, partly.cli.main", "from partly.cli.main import main; main()"])
 def test_help_needs_no_torch(code: str) -> None:
     program = f"""
 import sys
@@ -143,7 +143,7 @@ try:
     {code}
 except SystemExit:
     pass
-assert "partly.commands.cli" in sys.modules
+assert "partly.cli.main" in sys.modules
 assert "torch" not in sys.modules, "torch was imported"
 """
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
@@ -154,7 +154,7 @@ def test_methods_and_backbones_are_listed_without_what_they_need() -> None:
     program = """
 import sys
 import partly
-import partly.commands.cli
+import partly.cli.main
 from partly.networks import backbones
 partly.PerLabel, partly.methods()
 assert {"hf", "timm", "minilm", "efficientnet-lite0"} <= set(backbones.discover())
@@ -173,7 +173,7 @@ def test_training_by_the_command_line_needs_neither_scikit_learn_nor_matplotlib(
     program = """
 import sys
 sys.argv = "partly train x.npy --labels y.npz --method bce --epochs 2 --run run --quiet".split()
-from partly.commands.cli import main
+from partly.cli.main import main
 try:
     main()
 except SystemExit as end:

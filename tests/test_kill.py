@@ -107,12 +107,12 @@ class Parent:
         import numpy as np
         import torch
 
-        from partly import run
+        from partly import engine
         from partly.items import as_items
 
         torch.set_num_threads(1)  # threads do not survive a fork
         # An optimiser imports more, once instead of each time.
-        run.Recipe("bce", "linear").build(as_items(np.zeros((2, 2))), 2)
+        engine.Recipe("bce", "linear").build(as_items(np.zeros((2, 2))), 2)
         self.folder = folder
         self.shared = mmap.mmap(-1, 8)
 
@@ -143,8 +143,9 @@ class Parent:
     def train(self, folder: Path, head: str, save_seconds: float) -> None:
         import numpy as np
 
-        from partly import run, training
+        from partly import engine
         from partly.clock import Clock
+        from partly.engine import training
         from partly.items import as_items
         from partly.labels import Labels
 
@@ -155,11 +156,11 @@ class Parent:
         def watch(clock: Clock, _: dict[str, float]) -> None:
             self.shared[:8] = (clock.epoch * clock.steps + clock.step).to_bytes(8, "little")
 
-        recipe = run.Recipe(
+        recipe = engine.Recipe(
             "partial-bce", head, epochs=4 if head == "mlp" else 2, batch_size=8 if head == "mlp" else 16
         )
         validation = training.Validation(x[:20], labels[:20])
-        run.fit(recipe, x, labels, validation=validation, folder=folder, save_seconds=save_seconds, watch=watch)
+        engine.fit(recipe, x, labels, validation=validation, folder=folder, save_seconds=save_seconds, watch=watch)
 
     def finish(self, name: str, head: str = "mlp") -> str:
         """Let a trainer run to its end; the digest of what it leaves."""
@@ -167,15 +168,15 @@ class Parent:
         return self.result(name)
 
     def result(self, name: str) -> str:
-        from partly import run
+        from partly import engine
 
-        fitted = run.load(self.folder / name)
+        fitted = engine.load(self.folder / name)
         record = max((self.folder / name).glob("checkpoint-*.json")).read_text().splitlines()
         return f"{json.loads(chr(10).join(record[:-1]))['tensors_sha256']} {fitted.progress.history}"
 
     def position(self, name: str, per_epoch: int = 6) -> int:
         """Steps in the newest checkpoint. Whole, or an exception: a kill must not damage anything."""
-        from partly import checkpoint
+        from partly.engine import checkpoint
 
         found = checkpoint.load(self.folder / name)
         if found is None:
@@ -267,7 +268,7 @@ def killed_at_disk_calls(parent: Parent) -> dict[str, Any]:
 
 def kill_at(call: int) -> None:
     """Make this process die at its n-th disk call; in the middle of a write, where that is one."""
-    from partly import files
+    from partly import atomic_io
 
     left = call
 
@@ -292,7 +293,7 @@ def kill_at(call: int) -> None:
             count()
             return super().write(content[len(content) // 2 :])
 
-    files.open = dying(lambda path, mode, **how: (Dying if mode == "xb" else open)(path, mode, **how))  # type: ignore[attr-defined]
+    atomic_io.open = dying(lambda path, mode, **how: (Dying if mode == "xb" else open)(path, mode, **how))  # type: ignore[attr-defined]
     os.fsync = dying(lambda _: None)  # type: ignore[assignment]
     os.replace = dying(os.replace)
     Path.unlink = dying(Path.unlink)  # type: ignore[method-assign]

@@ -10,10 +10,11 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from partly import Classifier, Labels, metrics, training
-from partly.commands.cli import app
-from partly.data.scenes import scenes
+from partly import Classifier, Labels, metrics
+from partly.cli.main import app
+from partly.data.formats.scenes import scenes
 from partly.data.scores import read_scores
+from partly.engine import training
 from partly.errors import DataError, LabelError, SettingError
 from partly.items import as_items
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from partly import losses, methods, training
+from partly import losses, methods
 from partly.clock import Clock
+from partly.engine import training
 from partly.errors import SettingError
 from partly.items import Absent, absent, as_items
 from partly.labels import Labels
-from partly.method import LossMethod, Method, Task
+from partly.method import EntryState, LossMethod, Method, Task
 from partly.pool import Batch, Pool
 
 X = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
@@ -286,12 +289,14 @@ def test_optimisers_are_found_by_attribute() -> None:
 class Keeping(LossMethod):
     """A number for each entry, and how often each item was seen."""
 
-    entry_bytes, working_bytes = 2, 3
+    entry_state = (
+        EntryState("believed", torch.float16, 0.5, belief=torch.float32),
+        EntryState("visits", torch.int64, per_label=False),
+    )
+    working_bytes = 3
 
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
-        self.keep("believed", 0.5, torch.float16)
-        self.keep("visits", dtype=torch.int64, per_label=False)
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         self.visits[batch.index] += 1
@@ -308,7 +313,38 @@ def test_what_is_kept_is_an_attribute_of_its_size() -> None:
     assert list(entries) == ["entries.believed", "entries.visits"]
     assert entries["entries.believed"] is method.believed
     assert Keeping.memory(TASK, {}) == (36, 54)
+    assert Keeping.belief_memory(TASK, {}) == 72
     assert method.believed.nbytes == 36
+
+
+def test_state_may_depend_on_settings() -> None:
+    class Some(LossMethod):
+        entry_state = (EntryState("seen", torch.int8), EntryState("past"))
+
+        @classmethod
+        def entry_state_for(cls, task: Task, settings: Mapping[str, Any]) -> tuple[EntryState, ...]:
+            return cls.entry_state[: settings["count"]]
+
+    for count, size in ((0, 0), (1, 18), (2, 90)):
+        method = Some(TASK, losses.bce, {"count": count})
+        assert list(method.entries()) == ["entries.seen", "entries.past"][:count]
+        assert Some.memory(TASK, {"count": count}) == (size, 0)
+        assert sum(tensor.nbytes for tensor in method.entries().values()) == size
+
+
+def test_methods_of_before_still_keep_state_and_declare_bytes() -> None:
+    class Before(LossMethod):
+        entry_bytes, belief_bytes = 2, 2
+
+        def __init__(self, task: Task) -> None:
+            super().__init__(task, losses.bce, {})
+            self.keep("believed", 0.5, torch.float16)
+
+    with pytest.warns(DeprecationWarning, match="Before: Method.keep .* 'believed' in entry_state"):
+        method = Before(TASK)
+    assert method.entries()["entries.believed"].tolist() == [[0.5, 0.5]] * 9
+    assert method.believed.dtype == torch.float16
+    assert (Before.memory(TASK, {}), Before.belief_memory(TASK, {})) == ((36, 0), 36)
 
 
 def test_what_is_kept_is_state_and_not_the_model() -> None:
@@ -374,8 +410,8 @@ def test_what_a_bare_method_does() -> None:
     method = Method(TASK)
     pool = Pool(as_items(X), Labels.from_ternary(Z.numpy()), batch_size=4)
     assert method.beliefs() is None
-    assert (Method.needs_truth, Method.entry_bytes, Method.working_bytes) == (False, 0, 0)
-    assert Method.memory(TASK, {}) == (0, 0)
+    assert (Method.needs_truth, Method.entry_state, Method.working_bytes) == (False, (), 0)
+    assert (Method.memory(TASK, {}), Method.belief_memory(TASK, {})) == ((0, 0), 0)
     assert method.entries() == method.weights() == method.state() == {}
     method.begin_epoch(pool, Clock(0))
     with pytest.raises(NotImplementedError, match="Method defines neither update nor epoch"):
@@ -397,7 +433,7 @@ def test_an_epoch_is_an_update_a_batch() -> None:
 def test_who_takes_unknown_for_no_does_not_learn_from_items_of_which_nothing_is_known() -> None:
     """They would be items without any label, which nobody said."""
     every = methods.discover()
-    learn = {name for name, info in every.items() if info.learns_from_unknown}
+    learn = {name for name, info in every.items() if info.about.learns_from_unknown}
     assert {"em", "role", "curriculum", "refine"} <= learn
     for_no = {name for name, info in every.items() if "taken for" in info.words()["summary"]}
     assert {"assume-negative", "large-loss", "one-class"} <= for_no

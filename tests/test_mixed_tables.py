@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import partly
 from partly import Classifier, Labels, PerLabel
-from partly.commands.cli import app
+from partly.cli.main import app
 from partly.errors import CheckpointError, DataError, SettingError
 from resealed import change_description
 

@@ -18,7 +18,7 @@ from partly import Classifier, Labels, PerLabel, losses
 from partly.errors import CheckpointError, DataError, SettingError
 from partly.items import as_items
 from partly.pool import Pool
-from partly.solving.solved import weighted
+from partly.solvers.solved import weighted
 
 N, D, L = 60, 4, 3
 RNG = np.random.default_rng(0)

@@ -15,23 +15,23 @@ from typing import Any
 import killing
 from partly import data
 from partly.annotate.project import Plan
-from partly.annotate.serving import Served, link, make_site
-from partly.commands import ledger as ledgers
-from partly.commands.compare import compare
-from partly.commands.complete import Places, complete
-from partly.commands.convert import convert
-from partly.commands.demo import demo
-from partly.commands.export import export
-from partly.commands.predict import beliefs, predict
-from partly.commands.predict_files import predict_files
-from partly.commands.simulate import simulate
-from partly.commands.study import study
-from partly.commands.train import train
+from partly.annotate.server import Served, link, make_site
+from partly.atomic_io import sha256_of
+from partly.cli import ledger as ledgers
+from partly.cli.compare import compare
+from partly.cli.complete import Places, complete
+from partly.cli.convert import convert
+from partly.cli.demo import demo
+from partly.cli.export import export
+from partly.cli.predict import beliefs, predict
+from partly.cli.predict_files import predict_files
+from partly.cli.simulate import simulate
+from partly.cli.study import study
+from partly.cli.train import train
 from partly.completion import Terms
-from partly.files import sha256_of
+from partly.engine import Recipe, fit
 from partly.ledger import Ledger
 from partly.ledger.store import NothingThere
-from partly.run import Recipe, fit
 
 OLD = "what was there before"
 BOOK = "labels.db"

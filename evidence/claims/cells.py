@@ -10,10 +10,10 @@ from typing import Any
 
 from evidence.claims.specs import Where
 from partly import methods
-from partly.comparison import lines as result_lines
-from partly.comparison.lines import Line
+from partly.comparison import results as result_lines
 from partly.comparison.plan import NAIVE, method_and_settings
 from partly.comparison.protocol import PROTOCOL, ProtocolError
+from partly.comparison.results import Line
 from partly.comparison.statistics import Scores
 from partly.errors import DataError
 

@@ -214,4 +214,4 @@ def _claim(entry: dict[str, Any], words: Mapping[str, str]) -> Claim:
 def _in_papers(row: str) -> tuple[str, ...]:
     """What papers call the method of a row."""
     name = row.partition("[")[0].partition(",")[0]
-    return getattr(methods.find(name).module, "IN_PAPERS", ()) if name else ()
+    return methods.find(name).about.in_papers if name else ()

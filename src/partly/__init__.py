@@ -5,37 +5,39 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from partly import moved
+
 __version__ = "0.2.0"  # the only place that says so; CITATION.cff and CHANGELOG.md are compared with it by a test
 
 if TYPE_CHECKING:
     from partly import (
         active,
-        choosing,
         data,
         export,
         items,
         lookahead,
         losses,
         metrics,
+        model_choice,
         model_selection,
         networks,
         scenarios,
         selection,
         similarity,
     )
-    from partly.active.queries import queries
-    from partly.choosing import priors
-    from partly.choosing.criteria import criteria
+    from partly.active.strategies import queries
     from partly.comparison import compare
     from partly.completion import complete
     from partly.data import Dataset, read, write
     from partly.diagnosis import doctor
     from partly.errors import PartlyError
-    from partly.estimator import Classifier, calibrate
+    from partly.estimators.classifier import Classifier, calibrate
+    from partly.estimators.per_label import PerLabel, load
     from partly.labels import Hierarchy, Labels
     from partly.ledger import Ledger
     from partly.methods import discover, find
-    from partly.per_label import PerLabel, load
+    from partly.model_choice import priors
+    from partly.model_choice.criteria import criteria
 
     class _Methods:
         """The module, which can be called: checkers know no such modules."""
@@ -59,7 +61,6 @@ __all__ = [
     "PerLabel",
     "active",
     "calibrate",
-    "choosing",
     "compare",
     "complete",
     "criteria",
@@ -72,6 +73,7 @@ __all__ = [
     "losses",
     "methods",
     "metrics",
+    "model_choice",
     "model_selection",
     "networks",
     "priors",
@@ -85,32 +87,33 @@ __all__ = [
 
 # Public name -> the module that holds it. Imported when first asked for, so that `partly --help` needs no torch.
 _HOMES = {
-    "Classifier": "partly.estimator",
+    "Classifier": "partly.estimators.classifier",
     "Dataset": "partly.data",
-    "calibrate": "partly.estimator",
+    "calibrate": "partly.estimators.classifier",
     "compare": "partly.comparison",
     "complete": "partly.completion",
-    "criteria": "partly.choosing.criteria",
+    "criteria": "partly.model_choice.criteria",
     "doctor": "partly.diagnosis",
     "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
     "Ledger": "partly.ledger",
-    "load": "partly.per_label",
+    "load": "partly.estimators.per_label",
     "PartlyError": "partly.errors",
-    "PerLabel": "partly.per_label",
-    "priors": "partly.choosing",
-    "queries": "partly.active.queries",
+    "PerLabel": "partly.estimators.per_label",
+    "priors": "partly.model_choice",
+    "queries": "partly.active.strategies",
     "read": "partly.data",
     "write": "partly.data",
 }
 
+moved.install()
 
 if not TYPE_CHECKING:  # a checker that saw it would take any name for one of ours
 
     def __getattr__(name: str) -> Any:
         if name in _HOMES:
             return getattr(importlib.import_module(_HOMES[name]), name)
-        if name in __all__:
+        if name in __all__ or f"partly.{name}" in moved.MOVED:
             return importlib.import_module(f"partly.{name}")
         raise AttributeError(f"module 'partly' has no attribute {name!r}")
 

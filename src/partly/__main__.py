@@ -1,5 +1,5 @@
 """`python -m partly` is `partly`."""
 
-from partly.commands.cli import main
+from partly.cli.main import main
 
 main()

@@ -21,13 +21,13 @@ from torch import Tensor, nn
 from torch.autograd import forward_ad, grad
 from torch.func import functional_call, jvp
 
+from partly.distributed.share import BatchShard
 from partly.losses import bce, cross_entropy
 from partly.networks import predicting
-from partly.processes.share import Share
 
 Weights = dict[str, Tensor]
 Loss = Callable[[Tensor], Tensor]
-Items = Tensor | Share
+Items = Tensor | BatchShard
 
 
 def pseudo_label_gradient(
@@ -78,7 +78,7 @@ def pseudo_label_gradient(
 
     with predicting(network):
         change = None
-        if not (isinstance(x, Share) or isinstance(x_val, Share)):
+        if not (isinstance(x, BatchShard) or isinstance(x_val, BatchShard)):
             change = _through_layers(network, x, fits, x_val, judges, lr)
         if change is None:
             change = _through_weights(network, x, fits, x_val, judges, lr)
@@ -100,7 +100,7 @@ def _through_weights(network: nn.Module, x: Items, fits: Loss, x_val: Items, jud
         change: Tensor = jvp(lambda at: functional_call(network, at, (own,)), (weights,), (slope,))[1]
         return change
 
-    change: Tensor = x.spread(changes) if isinstance(x, Share) else changes(x)
+    change: Tensor = x.spread(changes) if isinstance(x, BatchShard) else changes(x)
     return change
 
 
@@ -110,7 +110,7 @@ def _gradient(network: nn.Module, weights: Weights, x: Items, loss: Loss) -> Wei
     with torch.enable_grad():
         value = loss(functional_call(network, weights, (x,)))
     found = grad(value, list(weights.values()), materialize_grads=True)
-    if isinstance(x, Share):
+    if isinstance(x, BatchShard):
         x.group.average(found)
     return dict(zip(weights, found, strict=True))
 

@@ -35,12 +35,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from partly.choosing.missingness import EntrySums, Missingness, missingness
 from partly.errors import DataError, SettingError, did_you_mean
 from partly.labels import Labels, as_labels, scored
+from partly.labels.align import has_index, in_label_order, matched
 from partly.labels.matrix import BLOCK, Matrix, Ternary, blocks
-from partly.labels.pairing import has_index, in_label_order, matched
 from partly.labels.scored import KnownScores, is_sparse
+from partly.model_choice.missingness import EntrySums, Missingness, missingness
 
 Floats = npt.NDArray[np.float64]
 Threshold = float | npt.NDArray[np.floating[Any]]  # for all labels, or for each of them [L]

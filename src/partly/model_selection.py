@@ -17,12 +17,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from partly.binary_relevance.given import count_of, rows_of
 from partly.errors import SettingError
 from partly.labels import Labels, as_labels
-from partly.labels.pairing import paired
+from partly.labels.align import paired
 from partly.labels.weights import checked_weights
 from partly.metrics import scorer
-from partly.one_label.given import count_of, rows_of
 
 Positions = npt.NDArray[np.int64]
 

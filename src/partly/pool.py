@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from partly.clock import Clock, Draw
+from partly.distributed.group import ALONE, Group
+from partly.distributed.share import BatchShard
 from partly.items import Items, streamed
 from partly.labels import Labels
 from partly.labels.weights import Weights
-from partly.processes.group import ALONE, Group
-from partly.processes.share import Share
 
 PICKED = 1 << 18  # entries whose labels are picked at a time
 
@@ -28,7 +28,7 @@ class Batch:
     Where several processes train, x is the share of this one, for networks to make something of.
     """
 
-    x: Tensor | Share
+    x: Tensor | BatchShard
     z: Tensor
     index: Tensor
     weights: Tensor | None = None
@@ -83,7 +83,7 @@ class Pool:
 
     def _batch(self, x: Tensor, z: Tensor, index: Tensor) -> Batch:
         own, alone = x.to(self.device), self.group.count == 1
-        there = own if alone else Share(own, self.group.rows(len(index)), len(index), self.group)
+        there = own if alone else BatchShard(own, self.group.rows(len(index)), len(index), self.group)
         weights = None if self.weights is None else torch.from_numpy(self.weights[index.numpy()]).to(self.device)
         return Batch(there, z, index.to(self.device), weights)
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partly import Classifier, Dataset, Hierarchy, Labels, active, run
+from partly import Classifier, Dataset, Hierarchy, Labels, active, engine
 from partly.active import Loop, Plan
 from partly.active.simulation import against, from_truth
 from partly.comparison import Experiment
@@ -147,9 +147,9 @@ def test_rounds_train_on_and_start_anew(tmp_path: Path) -> None:
         epochs.append(description["recipe"]["epochs"])
         seeds.add(description["recipe"]["seed"])
         if began[-1]:
-            assert description["start"] == {name: run.digest(weight) for name, weight in before.items()}
+            assert description["start"] == {name: engine.digest(weight) for name, weight in before.items()}
         before = {name: weight.clone() for name, weight in asking.model.fitted_.method.weights().items()}
-        kept = run.state_of(max(tmp_path.glob("model-*")))  # what it keeps for entries, though it only predicts now
+        kept = engine.state_of(max(tmp_path.glob("model-*")))  # what it keeps for entries, though it only predicts now
         before |= {name: kept[name].clone() for name in kept if name.startswith("entries.")}
         asking.ask()
         asking.answer([True] * 2)
@@ -348,7 +348,7 @@ def test_the_folder_has_the_beliefs_of_the_last_round_under_their_ids(tmp_path: 
     model = Classifier("role", head="linear", epochs=1, batch_size=8, device="cpu", progress=False)
     asking = Loop(model, x, known, tmp_path, Plan("uncertainty", 4), hierarchy=HIERARCHY)
     asking.run(from_truth(truth), 1)
-    assert run.read_ids(tmp_path) == known.ids
+    assert engine.read_ids(tmp_path) == known.ids
     beliefs = Classifier.load(tmp_path).beliefs_
     np.testing.assert_array_equal(beliefs, model.beliefs_)
     z = asking.labels.rows(slice(None))

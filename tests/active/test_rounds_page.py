@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from partly.active import rounds_page
-from partly.active.queries import Questions
+from partly.active.selection import Questions
 from partly.labels import Labels
 from partly.report.layout import SCRIPT
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from partly import Labels
 from partly.active import simulation
-from partly.active.queries import Questions
+from partly.active.selection import Questions
 from partly.active.simulation import area, from_truth, recovered, saved
 
 

@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import uvicorn
 
 from annotate.making import Project, pose, project
+from partly.annotate.accounts import page_token
 from partly.annotate.app import make_app
-from partly.annotate.doors import App, here
-from partly.annotate.people import page_token
-from partly.annotate.site import Site, cookie_of
+from partly.annotate.app_context import Site, cookie_of
+from partly.annotate.security_middleware import App, here
 
 VALUES = ("yes", "no", "cannot tell")
 

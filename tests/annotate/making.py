@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from starlette.testclient import TestClient
 
-from partly.annotate import records
+from partly.annotate import tables
+from partly.annotate.accounts import People, Person, page_token
 from partly.annotate.app import make_app
-from partly.annotate.chosen import Wanted
-from partly.annotate.desk import Desk
-from partly.annotate.doors import here
+from partly.annotate.app_context import Site, cookie_of
+from partly.annotate.item_renderer import Seen
 from partly.annotate.limits import Attempts
-from partly.annotate.people import People, Person, page_token
-from partly.annotate.seen import Seen
-from partly.annotate.site import Site, cookie_of
+from partly.annotate.question_queue import Desk
+from partly.annotate.question_selection import Wanted
+from partly.annotate.security_middleware import here
 from partly.items import Items, features
 from partly.labels import Hierarchy, Labels
 from partly.ledger import Ledger
@@ -82,7 +82,7 @@ def project(
     labels = Labels.from_ternary(given, names=names, ids=ids)
     ledger = Ledger.create(url or folder / "labels.db", names, hierarchy, author="tests")
     ledger.append_labels(labels, author="tests")
-    records.prepare(ledger.store)
+    tables.prepare(ledger.store)
     time = Time()
     desk = Desk(ledger, labels, hierarchy, now=time)
     people = People(ledger.store, now=time, attempts=Attempts(now=time))

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from annotate.making import ABOVE, Project, pose, project
-from partly.annotate import figures
+from partly.annotate import stats
 from partly.annotate.adjudication import decide, disagreements, undo_decision
 from partly.annotate.assignments import assign, assignments
-from partly.annotate.chosen import Wanted
 from partly.annotate.passwords import Refused
+from partly.annotate.question_selection import Wanted
 
 ANIMAL, CAT, DOG, BOAT = range(4)
 
@@ -57,7 +57,7 @@ def test_each_entry_is_answered_by_so_many_people(tmp_path: Path, place: Callabl
     assert voted(made, "dora", "no", 2) == []  # three are enough
     assert known(made, "majority") == {both[0]: -1, both[1]: 1}
     assert made.desk.labels() == made.ledger.labels(policy="majority")
-    assert figures.agreement(made.desk)["between"]["pairs"] == 4
+    assert stats.agreement(made.desk)["between"]["pairs"] == 4
 
 
 def test_one_vote_asks_nobody_else(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_repeats_to_others_are_decided_too_but_not_those_to_oneself(tmp_path: Pa
     for row, own in ((0, True), (1, False)):
         pose(made, [(row, BOAT)])
         voted(made, "anna", "yes")
-        first = max(one.id for one in figures.answered(made.desk))
+        first = max(one.id for one in stats.answered(made.desk))
         again = [Wanted(row, BOAT, False, repeats=first, own=own)]
         made.desk.pose({"answers": 0, "known": 0, "seconds": 0.0, "query": "q", "found": "{}"}, again)
         voted(made, "anna" if own else "bela", "no")
@@ -154,7 +154,7 @@ def test_repeats_to_others_are_decided_too_but_not_those_to_oneself(tmp_path: Pa
 def test_a_vote_taken_back_elsewhere_does_not_hinder_a_decision(tmp_path: Path) -> None:
     made = project(tmp_path)
     question = disputed(made, "yes", "no")
-    made.ledger.undo(figures.answered(made.desk)[1].batch)
+    made.ledger.undo(stats.answered(made.desk)[1].batch)
     decide(made.desk, made.person("dora"), question, "yes")
     assert known(made, "majority") == {("item 0", "boat"): 1}
 

@@ -14,11 +14,11 @@ from PIL import Image
 from sqlalchemy import inspect, select
 
 from annotate.making import ABOVE, ORIGIN, Browser, Project, browser, pose, project
-from partly.annotate import passwords, people, records
+from partly.annotate import accounts, passwords, tables
+from partly.annotate.accounts import page_token
 from partly.annotate.app import make_app
-from partly.annotate.people import page_token
+from partly.images.worker import Place
 from partly.items import PictureFiles, Source, texts
-from partly.pictures.worker import Place
 
 NASTY = "</title><script>alert(1)</script><img src=x onerror=alert(2)>' OR 1=1; --"
 SQL = [
@@ -178,7 +178,7 @@ def test_without_accounts_nobody_joins_or_logs_in(tmp_path: Path) -> None:
 
 
 def test_cookies_of_a_public_address_are_secure(tmp_path: Path) -> None:
-    from partly.annotate.doors import public
+    from partly.annotate.security_middleware import public
 
     made = project(tmp_path)
     site = made.site(accounts=True)
@@ -193,7 +193,7 @@ def test_cookies_of_a_public_address_are_secure(tmp_path: Path) -> None:
 
 def test_sql_in_every_parameter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passwords, "N", 1 << 4)  # the strength of passwords is tested elsewhere
-    monkeypatch.setattr(people, "NOBODY", f"scrypt$16$8$3${'00' * 16}${'00' * 32}")
+    monkeypatch.setattr(accounts, "NOBODY", f"scrypt$16$8$3${'00' * 16}${'00' * 32}")
     made = project(tmp_path)
     pose(made, [(0, 1)])
     one = browser(made, accounts=True)
@@ -204,7 +204,7 @@ def test_sql_in_every_parameter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         refused_everywhere(one, number, words)
     with made.ledger.store.reading() as connection:
         assert sorted(inspect(connection).get_table_names()) == before
-        assert connection.scalar(select(records.questions.c.state)) == "open"
+        assert connection.scalar(select(tables.questions.c.state)) == "open"
     assert sent(made) == 0
 
 

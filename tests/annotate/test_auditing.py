@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from annotate.making import Project, browser, pose, project
-from partly.annotate import figures
+from partly.annotate import stats
 from partly.annotate.auditing import Filled, audited, due, filled
 
 
@@ -69,6 +69,6 @@ def test_the_overview_says_how_far_it_is(tmp_path: Path) -> None:
         question = page.call("/api/questions", {"view": "label", "count": 1}).json()["questions"][0]
         said = {"question": question["id"], "value": "yes", "seconds": 1.0, "view": "label"}
         assert page.call("/api/answer", said).status_code == 200
-    answers = figures.answers(made.desk, figures.answered(made.desk))
+    answers = stats.answers(made.desk, stats.answered(made.desk))
     assert audited(one, answers).drawn == 2
     assert "people were asked about 2 of them" in page.get("/overview").text

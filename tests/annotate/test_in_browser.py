@@ -15,7 +15,7 @@ import uvicorn
 
 from annotate.making import ABOVE, Project, pose, project
 from partly.annotate.app import make_app
-from partly.annotate.doors import here
+from partly.annotate.security_middleware import here
 from partly.errors import DataError
 from partly.items import pictures, texts
 from partly.labels.guidelines import Guideline

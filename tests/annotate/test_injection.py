@@ -11,8 +11,8 @@ from urllib.parse import quote
 from annotate.making import FOUND, Browser, Project, project
 from annotate.test_app import concrete, routes
 from partly.annotate import dashboard
-from partly.annotate.chosen import Wanted
-from partly.annotate.keeper import TrainerStatus
+from partly.annotate.question_selection import Wanted
+from partly.annotate.trainer_supervisor import TrainerStatus
 from partly.items import texts
 from report.test_injection import HARMLESS, PAYLOADS, Words, elements, skeleton
 

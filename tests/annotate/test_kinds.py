@@ -13,10 +13,10 @@ import pytest
 import partly
 from annotate.kinds import KINDS, Kind, write_kind
 from annotate.running import running
-from partly.annotate import figures
+from partly.annotate import stats
 from partly.annotate.project import Plan, open_project
 from partly.annotate.trainer import Trainer
-from partly.commands.query import query
+from partly.cli.query import query
 from partly.items import MadeFeatures
 
 PATIENCE = 300  # seconds; the machine may be busy, and the trainer stands back
@@ -73,7 +73,7 @@ def test_features_are_computed_once_and_used_for_all(tmp_path: Path, kind: Kind,
         assert trainer.round() == 12
     assert isinstance(trainer.items, MadeFeatures)
     assert [one for one in said if "features" in one] == ["Computing features of 30 items. This happens once."]
-    assert [one["query"] for one in figures.rounds(trainer.desk)] == ["before any model", "uncertainty", "uncertainty"]
+    assert [one["query"] for one in stats.rounds(trainer.desk)] == ["before any model", "uncertainty", "uncertainty"]
 
 
 @pytest.mark.parametrize("kind", ["pictures", "texts"])

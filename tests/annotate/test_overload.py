@@ -11,11 +11,11 @@ import pytest
 
 from annotate.making import ORIGIN, PORT, Browser, browser, pose, project
 from annotate.test_app import SAID, concrete, routes
-from partly.annotate import people
+from partly.annotate import accounts
 from partly.annotate.app import make_app
+from partly.annotate.app_context import Site, cookie_of
 from partly.annotate.limits import Pool
 from partly.annotate.passwords import Refused
-from partly.annotate.site import Site, cookie_of
 from partly.errors import DataError
 
 
@@ -61,7 +61,7 @@ def test_hashing_passwords_holds_up_nobody_who_is_signed_in(tmp_path: Path, monk
         busy.wait(30)
         return not go_on.wait(30)
 
-    monkeypatch.setattr(people, "matches", slow)
+    monkeypatch.setattr(accounts, "matches", slow)
     site = made.site(accounts=True)
     one = browser(made)
     one.app.app.state.site = site  # type: ignore[attr-defined]
@@ -72,7 +72,7 @@ def test_hashing_passwords_holds_up_nobody_who_is_signed_in(tmp_path: Path, monk
     for thread in guesses:
         thread.start()
     busy.wait(30)  # both threads of the pool are at it
-    monkeypatch.setattr(people, "matches", lambda *_: False)
+    monkeypatch.setattr(accounts, "matches", lambda *_: False)
     assert one.call("/api/questions", {"view": "label", "count": 1}).status_code == 200
     assert one.get("/static/page.js").status_code == 200
     go_on.set()

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from partly import Classifier
-from partly.annotate import figures
-from partly.annotate.desk import Desk
-from partly.annotate.people import People, Person
+from partly.annotate import stats
+from partly.annotate.accounts import People, Person
 from partly.annotate.project import Plan, among, open_project
+from partly.annotate.question_queue import Desk
 from partly.annotate.trainer import FIRST, Trainer, coherent, doubts
 from partly.errors import DataError, LabelError, SettingError
 from partly.labels import Hierarchy, Labels
@@ -75,9 +75,20 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Plan, Trainer]:
     return plan, trainer
 
 
+def test_a_round_reads_answers_and_rounds_once(played: tuple[Plan, Trainer], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, trainer = played
+    calls: list[str] = []
+    for name in ("answered", "rounds"):
+        read = getattr(stats, name)
+        monkeypatch.setattr(stats, name, lambda desk, name=name, read=read: (calls.append(name), read(desk))[1])
+    monkeypatch.setattr(trainer.desk, "pose", lambda *_: 0)  # other tests share the project
+    trainer.round()
+    assert sorted(calls) == ["answered", "rounds"]
+
+
 def test_rounds_are_written_down(played: tuple[Plan, Trainer]) -> None:
     _, trainer = played
-    rounds = figures.rounds(trainer.desk)
+    rounds = stats.rounds(trainer.desk)
     assert [(one["round"], one["query"], one["answers"]) for one in rounds] == [
         (1, FIRST, 0),
         (2, "uncertainty", 2),
@@ -97,7 +108,7 @@ def test_the_arms_have_their_shares(played: tuple[Plan, Trainer]) -> None:
     assert sum(bool(row[0]) for row in found) == 2
     assert sum(row[1] is not None for row in found) == 1
     assert all(0 < row[4] < 1 for row in found)
-    known = {(row.item, row.label) for row in figures.answered(trainer.desk)}
+    known = {(row.item, row.label) for row in stats.answered(trainer.desk)}
     assert not {(row[2], row[3]) for row in found if row[1] is None} & known  # what is answered is not asked again
 
 
@@ -107,7 +118,7 @@ def test_a_trainer_that_starts_anew_goes_on(played: tuple[Plan, Trainer]) -> Non
     again = Trainer(plan, *open_project(plan))
     again.begin()
     assert not again.due()
-    assert len(figures.rounds(again.desk)) == 3
+    assert len(stats.rounds(again.desk)) == 3
     np.testing.assert_array_equal(again.desk.given.ternary(), open_project(plan)[1].given.ternary())
     assert int(again.opened.labels.known_per_item().sum()) == int(again.desk.given.known_per_item().sum()) + 10
 
@@ -120,9 +131,9 @@ def test_a_finished_run_asks_first_and_once(tmp_path: Path) -> None:
     trainer = Trainer(plan, *open_project(plan))
     assert trainer.base.head == "linear"
     trainer.begin()
-    assert figures.rounds(trainer.desk) == []  # nobody need wait for it
+    assert stats.rounds(trainer.desk) == []  # nobody need wait for it
     trainer.round()
-    assert [one["query"] for one in figures.rounds(trainer.desk)] == ["uncertainty"]
+    assert [one["query"] for one in stats.rounds(trainer.desk)] == ["uncertainty"]
     again = Trainer(plan, *open_project(plan))  # after a kill
     again.begin()
     assert again.first is None

@@ -14,9 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from partly.comparison import lines, protocol, runner
+from partly.comparison import protocol, results, runner
 from partly.comparison.plan import read_experiment
-from partly.workers import local
+from partly.executors import local
 
 KILLS = 5
 EACH = 3  # lines between two kills
@@ -24,19 +24,19 @@ EACH = 3  # lines between two kills
 
 def main(file: Path, out: Path) -> None:
     path = out / f"{file.stem}.jsonl"
-    protocol.blind("bce")  # so that what is imported on first use is there before the forks
+    protocol.check_no_leak("bce")  # so that what is imported on first use is there before the forks
     seen, orphans = [], []
     for number in range(KILLS):
-        before = len(lines.read(path))
+        before = len(results.read(path))
         child = start(file, out, "fork")
-        while len(lines.read(path)) < before + EACH and os.waitpid(child, os.WNOHANG) == (0, 0):
+        while len(results.read(path)) < before + EACH and os.waitpid(child, os.WNOHANG) == (0, 0):
             time.sleep(0.005)
         time.sleep(0.007 * number)  # at different moments of a cell
         workers = children(child)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         orphans += left(workers)
-        seen.append(len(lines.read(path)))
+        seen.append(len(results.read(path)))
         with open(path, "ab") as torn:  # as a kill in the middle of a write leaves it
             torn.write(b'{"data": "tiny", "scen')
     finished = os.waitpid(start(file, out, "spawn"), 0)[1]

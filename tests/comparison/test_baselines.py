@@ -4,7 +4,7 @@ import pytest
 
 from comparison.making import line, lines
 from partly.comparison import baselines, overview, score_tables
-from partly.comparison.blocks import gather
+from partly.comparison.groups import gather
 
 TUNED = {"estimator": "tuned-logistic-regression"}
 RACE = {"assume-negative": [0.4, 0.5], "bce": [0.50, 0.60], "partial-bce": [0.6, 0.7]}

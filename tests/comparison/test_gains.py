@@ -5,8 +5,8 @@ import pytest
 from comparison.making import line, lines
 from partly.comparison import overview as page
 from partly.comparison import score_tables
-from partly.comparison.blocks import gather
 from partly.comparison.gains import gains, signed
+from partly.comparison.groups import gather
 from partly.comparison.statistics import Mean
 
 RACE = {"full": [0.8, 0.9], "assume-negative": [0.4, 0.5], "bce": [0.60, 0.64], "hill": [0.65, 0.65]}

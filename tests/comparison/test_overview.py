@@ -11,7 +11,7 @@ from comparison.making import line, lines
 from partly.comparison import charts as pictures
 from partly.comparison import overview as page
 from partly.comparison import score_tables, verdict
-from partly.comparison.blocks import gather
+from partly.comparison.groups import gather
 from partly.comparison.protocol import ProtocolError
 from partly.comparison.statistics import rank
 from partly.errors import DataError

@@ -13,7 +13,7 @@ import pytest
 
 from comparison.making import lines
 from partly.comparison import paper_tables, table
-from partly.comparison.blocks import gather
+from partly.comparison.groups import gather
 from partly.errors import SettingError
 
 RACE = {

@@ -14,18 +14,18 @@ import pytest
 
 import partly
 from comparison.making import write_split
-from partly import Dataset, methods, metrics, run, scenarios
+from partly import Dataset, engine, methods, metrics, scenarios
 from partly.comparison import protocol
-from partly.comparison.lines import KEY, TIMING
 from partly.comparison.plan import Cell
-from partly.comparison.protocol import ProtocolError, TestPart, blind, candidates, mask, open_data, run_cell
+from partly.comparison.protocol import ProtocolError, TestPart, candidates, check_no_leak, mask, open_data, run_cell
+from partly.comparison.results import KEY, TIMING
 from partly.data import held_out
+from partly.engine.training import Validation
 from partly.errors import DataError, Diverged
-from partly.estimator import Classifier
+from partly.estimators.classifier import Classifier
 from partly.items import Items, as_items
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
-from partly.training import Validation
 
 RECIPE = {"epochs": 3, "batch_size": 32}
 
@@ -82,7 +82,9 @@ def test_the_same_cell_gives_the_same_line_but_for_time_and_memory(source):
 
 def test_with_coarse_labels_no_wholly_known_item_goes_to_validation(source, monkeypatch):
     learned = []
-    monkeypatch.setattr(run, "fit", lambda recipe, items, labels, validation, **_: learned.append((labels, validation)))
+    monkeypatch.setattr(
+        engine, "fit", lambda recipe, items, labels, validation, **_: learned.append((labels, validation))
+    )
     data = replace(source, hierarchy=Hierarchy(dict.fromkeys(source.labels.names, "all")))
     for seed, scenario in product(range(5), ("coarse-only:0.02", "coarse_only:0.02")):
         asked = cell(scenario=scenario, seed=seed, validation="partial")
@@ -140,7 +142,9 @@ def test_the_last_epoch_is_scored_beside_the_best(source):
     assert line["best_epoch"] < 6
     fit, _ = held_out(len(source.labels), protocol.HOLD_OUT, 0)
     observed = scenarios.uniform(source.labels, 0.5, 0)[fit]
-    last = run.fit(run.Recipe(**line["ran"]), source.items[fit], observed)  # without validation the last epoch is kept
+    last = engine.fit(
+        engine.Recipe(**line["ran"]), source.items[fit], observed
+    )  # without validation the last epoch is kept
     assert line["last"]["mAP"] == metrics.evaluate(last.predict(source.test.items), source.test.labels)["mAP"]
     assert line["last"]["mAP"] != line["test"]["mAP"]
     assert set(line["last"]) == set(line["test"])
@@ -150,7 +154,7 @@ def test_the_last_epoch_is_scored_beside_the_best(source):
 
 def test_items_of_which_nothing_is_known_can_be_left_out(source, monkeypatch):
     learned = []
-    monkeypatch.setattr(run, "fit", lambda recipe, items, labels, **_: learned.append((items, labels)))
+    monkeypatch.setattr(engine, "fit", lambda recipe, items, labels, **_: learned.append((items, labels)))
     for known_only in (False, True):
         with pytest.raises(AttributeError):  # there is no model
             run_cell(cell(scenario="dense:0.3", known_only=known_only), source)
@@ -200,8 +204,8 @@ def test_validation_is_split_off_the_training_part(source, monkeypatch, kind):
         seen.update(x=numbers(items), y=labels, validation=validation)
         return original(recipe, items, labels, validation=validation, **how)
 
-    original = run.fit
-    monkeypatch.setattr(run, "fit", fit)
+    original = engine.fit
+    monkeypatch.setattr(engine, "fit", fit)
     run_cell(cell(validation=kind), source)
     x, y = numbers(seen["validation"].items), seen["validation"].labels
     fitted, held = ({row.tobytes() for row in part} for part in (seen["x"], x))
@@ -225,7 +229,7 @@ def test_the_test_part_changes_nothing_but_the_scores(source):
 
 def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
     test = TestPart(source, np.arange(4))
-    fitted = run.fit(run.Recipe("bce", "linear", **RECIPE), source.items, source.labels)
+    fitted = engine.fit(engine.Recipe("bce", "linear", **RECIPE), source.items, source.labels)
     fitted.progress.finished = False
     with pytest.raises(ProtocolError, match="before the epoch was chosen"):
         test.scores(fitted)
@@ -240,7 +244,7 @@ def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
 # ---------------------------------------------------------------- tuning
 
 
-def tried(asked: Cell) -> list[run.Recipe]:
+def tried(asked: Cell) -> list[engine.Recipe]:
     """The recipes of a search."""
     return list(candidates(asked, as_items(np.zeros((9, 2))), Labels.from_full(np.eye(9, 3))))
 
@@ -257,7 +261,7 @@ def test_the_search_has_the_same_budget_for_all_and_starts_with_what_was_asked()
         assert len({model.lr for model in others}) == 3
         low, high = (1e-3 * factor for factor in protocol.LR_FACTOR)
         assert all(low <= model.lr <= high for model in others)
-        ranges = methods.find(method).search()
+        ranges = methods.find(method).about.search
         for model in others:
             assert set(model.settings) == set(defaults)
             assert all(model.settings[name] == defaults[name] for name in set(defaults) - set(ranges))
@@ -290,7 +294,7 @@ def test_the_search_chooses_by_validation_only(source):
     fit, hold = held_out(len(source.labels), protocol.HOLD_OUT, 0)
     items, labels = source.items[fit], mask(tuned, source)[fit]
     validation = Validation(source.items[hold], source.labels[hold])
-    models = [run.fit(recipe, items, labels, validation=validation) for recipe in candidates(tuned, items, labels)]
+    models = [engine.fit(recipe, items, labels, validation=validation) for recipe in candidates(tuned, items, labels)]
     scores = [model.progress.best_score for model in models]
     assert line["validation_score"] == max(scores)
     assert line["ran"] == vars(models[scores.index(max(scores))].recipe)
@@ -331,14 +335,14 @@ def test_items_that_no_label_names_are_learned_from_by_those_who_can(tmp_path, m
     rng = np.random.default_rng(0)
     (tmp_path / "x.csv").write_text("item,f\n" + "".join(f"i{k},{rng.random()}\n" for k in range(60)))
     (tmp_path / "y.csv").write_text("item,a,b\n" + "".join(f"i{k},{k % 2},{k % 3 // 2}\n" for k in range(40)))
-    data, fit, seen = open_data(str(tmp_path / "x.csv"), str(tmp_path / "y.csv")), run.fit, {}
+    data, fit, seen = open_data(str(tmp_path / "x.csv"), str(tmp_path / "y.csv")), engine.fit, {}
     assert (len(data.labels), len(data.test.labels), len(data.unlisted)) == (30, 10, 20)
 
     def watched(recipe, items, labels, **how):
         seen[recipe.method] = (len(items), int((labels.known_per_item() == 0).sum()))
         return fit(recipe, items, labels, **how)
 
-    monkeypatch.setattr(run, "fit", watched)
+    monkeypatch.setattr(engine, "fit", watched)
     for method in ("bce", "em", "assume-negative"):
         run_cell(cell(data="x.csv", scenario="full", method=method), data)
     assert seen == {"bce": (24, 0), "em": (44, 20), "assume-negative": (24, 0)}
@@ -429,7 +433,7 @@ def plant(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("method", sorted(methods.discover()))
 def test_no_method_sees_the_truth(method):
-    blind(method)
+    check_no_leak(method)
 
 
 @pytest.mark.parametrize(
@@ -440,7 +444,7 @@ def test_no_method_sees_the_truth(method):
 def test_a_method_that_peeks_is_refused(plant, how, forward):
     name = plant("peeking", START + how + BODY.format(says="", forward=forward))
     with pytest.raises(ProtocolError, match="peeking peeks at the truth"):
-        blind(name)
+        check_no_leak(name)
 
 
 def test_a_candidate_that_diverges_is_not_chosen_and_all_that_do_are_an_error(source, monkeypatch):
@@ -452,8 +456,8 @@ def test_a_candidate_that_diverges_is_not_chosen_and_all_that_do_are_an_error(so
             raise Diverged("The loss is nan.")
         return plain(recipe, *given, **how)
 
-    plain = run.fit
-    monkeypatch.setattr(run, "fit", fit)
+    plain = engine.fit
+    monkeypatch.setattr(engine, "fit", fit)
     assert run_cell(cell(tune=2), source)["ran"]["lr"] == rates[1] != rates[0]
     rates.clear()
     with pytest.raises(Diverged):
@@ -462,16 +466,16 @@ def test_a_candidate_that_diverges_is_not_chosen_and_all_that_do_are_an_error(so
 
 def test_a_method_is_looked_at_without_the_files_that_its_settings_name():
     """They are of other items and labels than those of the small world."""
-    blind("imcl", {"graph": "of-others.csv", "side": "of-others.parquet", "warmup": 0.5})
+    check_no_leak("imcl", {"graph": "of-others.csv", "side": "of-others.parquet", "warmup": 0.5})
 
 
 def test_the_same_method_that_does_not_look_passes(plant):
-    blind(plant("honest", START + "def find(): return None\n" + BODY.format(says="", forward=True)))
+    check_no_leak(plant("honest", START + "def find(): return None\n" + BODY.format(says="", forward=True)))
 
 
 def test_an_oracle_that_says_so_may_look(plant):
     text = START + FRAMES + BODY.format(says="needs_truth = True", forward=False)
-    blind(plant("seer", text))
+    check_no_leak(plant("seer", text))
 
 
 def test_the_two_worlds_agree_on_what_is_observed_and_on_nothing_else():

@@ -12,8 +12,8 @@ from PIL import Image
 
 import partly
 from comparison.making import write_split
-from partly import files
-from partly.comparison import compare, lines, protocol, runner
+from partly import atomic_io
+from partly.comparison import compare, protocol, results, runner
 from partly.comparison.plan import Experiment, read_experiment
 from partly.comparison.protocol import ProtocolError
 from partly.comparison.view import Live
@@ -44,7 +44,7 @@ def here(monkeypatch):
 
 
 def untimed(path: Path) -> list[dict]:
-    return [{k: v for k, v in line.items() if k not in lines.TIMING} for line in lines.read(path)]
+    return [{k: v for k, v in line.items() if k not in results.TIMING} for line in results.read(path)]
 
 
 # ---------------------------------------------------------------- for real, in processes
@@ -107,14 +107,14 @@ def test_other_data_of_the_same_name_is_not_taken_for_the_same(experiment, here,
     runner._opened.cache_clear()
     with pytest.raises(ProtocolError, match="other data under the same name"):
         runner.run(experiment, tmp_path / "out", progress=False)
-    assert len(lines.read(tmp_path / "out" / "small.jsonl")) == 6
+    assert len(results.read(tmp_path / "out" / "small.jsonl")) == 6
 
 
 def test_a_line_of_another_protocol_is_refused_before_anything_runs(experiment, here, tmp_path):
     path = tmp_path / "out" / "small.jsonl"
     runner.run(experiment, tmp_path / "out", progress=False)
-    first, *others = lines.read(path)
-    lines.settle(path, [first | {"protocol": 0}, *others])
+    first, *others = results.read(path)
+    results.settle(path, [first | {"protocol": 0}, *others])
     with pytest.raises(ProtocolError, match="another protocol"):
         runner.run(replace(experiment, seeds=9), tmp_path / "out", progress=False)
     assert len(here) == 6
@@ -136,18 +136,18 @@ def test_a_mask_that_differs_between_methods_is_refused(experiment, here, tmp_pa
     monkeypatch.setattr(protocol, "mask", unfair)
     with pytest.raises(ProtocolError, match="another mask"):
         runner.run(experiment, tmp_path / "out", progress=False)
-    lines.check(lines.read(tmp_path / "out" / "small.jsonl"))  # the line that does not fit was not written
+    results.check(results.read(tmp_path / "out" / "small.jsonl"))  # the line that does not fit was not written
 
 
 def test_a_method_that_peeks_is_refused_before_it_runs(experiment, here, tmp_path, monkeypatch):
     def peeks(method, settings=None):
         raise ProtocolError(f"{method} peeks at the truth")
 
-    monkeypatch.setattr(runner, "blind", peeks)
+    monkeypatch.setattr(runner, "check_no_leak", peeks)
     runner._blind.cache_clear()
     with pytest.raises(ProtocolError, match="peeks"):
         runner.run(experiment, tmp_path / "out", progress=False)
-    assert lines.read(tmp_path / "out" / "small.jsonl") == []
+    assert results.read(tmp_path / "out" / "small.jsonl") == []
 
 
 def test_an_error_in_a_cell_leaves_the_finished_ones(experiment, here, tmp_path, monkeypatch):
@@ -165,8 +165,8 @@ def test_an_error_in_a_cell_leaves_the_finished_ones(experiment, here, tmp_path,
     assert "tiny, uniform:0.5, bce, linear, seed 1: no such luck" in str(caught.value)
     assert len(caught.value.lines) == 3
     path = tmp_path / "out" / "small.jsonl"
-    assert len(lines.read(path)) == len(lines.read_failed(path)) == 3
-    assert {line["failed"] for line in lines.read_failed(path)} == {"no such luck"}
+    assert len(results.read(path)) == len(results.read_failed(path)) == 3
+    assert {line["failed"] for line in results.read_failed(path)} == {"no such luck"}
     # Run again, each is tried once more, and only those.
     count = len(here)
     with pytest.raises(runner.Incomplete, match="3 of 6 cells failed"):
@@ -175,7 +175,7 @@ def test_an_error_in_a_cell_leaves_the_finished_ones(experiment, here, tmp_path,
     assert len(path.read_text().splitlines()) == 6
     monkeypatch.setattr(runner, "run_cell", original)
     assert len(runner.run(experiment, tmp_path / "out", progress=False)) == 6
-    assert lines.read_failed(path) == []
+    assert results.read_failed(path) == []
     assert len(path.read_text().splitlines()) == 6
 
 
@@ -189,7 +189,7 @@ def test_what_is_no_error_of_ours_is_a_line_too(experiment, here, tmp_path, monk
 
 
 def test_two_at_once_in_one_folder_are_refused(experiment, here, tmp_path):
-    with files.locked(tmp_path / "out"), pytest.raises(CheckpointError, match="another process"):
+    with atomic_io.locked(tmp_path / "out"), pytest.raises(CheckpointError, match="another process"):
         runner.run(experiment, tmp_path / "out", progress=False)
 
 

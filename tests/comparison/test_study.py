@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from comparison.making import line, write_split
-from partly.commands import comparison_group
-from partly.comparison import Experiment, lines, score_tables, study
+from partly.cli import comparison_group
+from partly.comparison import Experiment, results, score_tables, study
 from partly.comparison.study import Point, Study
 from partly.data import Meaning
 from partly.errors import DataError, SettingError
@@ -177,7 +177,7 @@ def test_a_study_from_end_to_end_is_not_run_twice(tmp_path: Path, capsys: pytest
     settings: dict[str, Any] = {"head": "linear", "seeds": 2, "recipe": {"epochs": 2}, "progress": False, "workers": 1}
     asked = {"shares": (0.5, 1.0), "scenarios": ("uniform", "dense", "noisy-plus"), **settings}
     one = study.study(path, **asked, out=tmp_path / "out")
-    there = lines.read(tmp_path / "out" / "study.jsonl")
+    there = results.read(tmp_path / "out" / "study.jsonl")
     assert {(one["scenario"], one["method"]) for one in there} == {
         (text, "bce") for text in ("uniform:0.5", "dense:0.5", "noisy-plus", "full")
     }

@@ -5,7 +5,7 @@ from markupsafe import Markup
 
 from comparison.making import lines
 from partly.comparison import verdict
-from partly.comparison.blocks import gather
+from partly.comparison.groups import gather
 
 
 def said(made, text=str, bold=str):

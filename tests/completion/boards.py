@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from partly.completion.board import Board
+from partly.completion.entry_scores import EntryScores
 
 
 def truth_and_chance(seed: int = 0, items: int = 400, labels: int = 6) -> tuple[np.ndarray, np.ndarray]:
@@ -15,7 +15,7 @@ def truth_and_chance(seed: int = 0, items: int = 400, labels: int = 6) -> tuple[
     return np.where(rng.random((items, labels)) < chance, 1, -1).astype(np.int8), chance
 
 
-def board(z: np.ndarray, chance: np.ndarray, known: np.ndarray, audited: bool = False) -> Board:
+def board(z: np.ndarray, chance: np.ndarray, known: np.ndarray, audited: bool = False) -> EntryScores:
     said = np.where(known, z, 0).astype(np.int8)
     names = tuple(f"label {j}" for j in range(z.shape[1]))
-    return Board(chance, said, said == 0, np.zeros(z.shape[1], bool), names, audited)
+    return EntryScores(chance, said, said == 0, np.zeros(z.shape[1], bool), names, audited)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from boards import board, truth_and_chance
 from scipy.stats import beta
 
+from completion.boards import board, truth_and_chance
 from partly.completion.audit import Audit, Rules, ladders_of, look
 
 Z, CHANCE = truth_and_chance(1, 600)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from partly.completion.bounds import Race, leading, log_evidence, wrong_p
+from partly.completion.bounds import SequentialTest, leading, log_evidence, wrong_p
 
 
 def slow_wrong_p(errors: int, sample: int, zone: int, wrong: int) -> float:
@@ -65,22 +65,22 @@ def test_a_race_is_seldom_won_by_chance_whenever_one_looks(zone: int, wrong: int
         won = 0
         for places in orders:
             errors = np.isin(np.arange(zone), places)
-            won += any(Race.of(errors[:n], zone, wrong).log >= -math.log(risk) for n in range(1, zone + 1))
+            won += any(SequentialTest.of(errors[:n], zone, wrong).log >= -math.log(risk) for n in range(1, zone + 1))
         assert won / len(orders) <= risk
 
 
 def test_a_race_says_how_many_draws_it_takes() -> None:
-    race = Race.of(np.array([False, True, False]), 10_000, 501)
+    race = SequentialTest.of(np.array([False, True, False]), 10_000, 501)
     more = race.needed(0.025, 1000)
     assert more is not None
     for draws, enough in ((more, True), (more - 1, False)):
-        after = Race.of(np.array([False, True, False] + [False] * draws), 10_000, 501)
+        after = SequentialTest.of(np.array([False, True, False] + [False] * draws), 10_000, 501)
         assert (after.log >= -math.log(0.025)) is enough
     assert race.needed(0.025, more - 1) is None
 
 
 def test_a_race_that_found_all_errors_is_lost() -> None:
-    race = Race.of(np.array([True, True]), 100, 2)
+    race = SequentialTest.of(np.array([True, True]), 100, 2)
     assert race.log == -math.inf
     assert race.needed(0.05, 98) is None
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from boards import board, truth_and_chance
 from scipy.stats import beta
 
+from completion.boards import board, truth_and_chance
 from partly.completion import certificate
 from partly.completion.certificate import certify, recall_limit, zones_of
 

@@ -11,10 +11,10 @@ import partly
 import partly.completion
 from partly import Labels
 from partly.completion import Terms
-from partly.completion.board import Board
-from partly.completion.certificate import Side
-from partly.completion.helped import Worth, judged, worth
-from partly.completion.promise import filling
+from partly.completion.certificate import ZoneDecision
+from partly.completion.downstream_test import Worth, judged, worth
+from partly.completion.entry_scores import EntryScores
+from partly.completion.result import filling
 from partly.errors import LabelError, SettingError
 
 NAMES = ("animal", "cat", "dog", "boat")
@@ -137,9 +137,9 @@ def test_filling_leaves_alone_what_is_known(seed: int, yes: float, no: float) ->
     rng = np.random.default_rng(seed)
     said = rng.integers(-1, 2, (12, 3)).astype(np.int8)
     chance = rng.random((12, 3))
-    of = Board(chance, said, said == 0, np.zeros(3, bool), ("a", "b", "c"))
+    of = EntryScores(chance, said, said == 0, np.zeros(3, bool), ("a", "b", "c"))
     known = Labels.from_ternary(said)
-    z = filling(of, (Side(1, yes), Side(-1, no)), known)
+    z = filling(of, (ZoneDecision(1, yes), ZoneDecision(-1, no)), known)
     assert (z[said != 0] == 0).all()
     for i, j in np.ndindex(z.shape):
         if said[i, j] == 0 and of.fills[j]:

@@ -22,14 +22,15 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from partly import methods, training
+from partly import methods
 from partly.clock import Clock
+from partly.engine import training
+from partly.images.augmentation import Augmentation
+from partly.images.worker import Place
 from partly.items import Items, PictureFiles, Source, Statistics, as_items
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
-from partly.pictures.augmentation import Augmentation
-from partly.pictures.worker import Place
 from partly.pool import Batch, Pool
 
 ITEMS, LABELS, FEATURES, BATCH, EPOCHS = 22, 5, 6, 8, 2  # three steps an epoch, the last one smaller

@@ -53,15 +53,16 @@ from conformance.bench import (
     x_of,
 )
 from conformance.digests import in_other_processes
-from partly import networks, training
+from partly import networks
 from partly.clock import Clock
+from partly.engine import training
 from partly.errors import SettingError, Stopped
 from partly.items import absent, as_items
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
 from partly.networks import Network, predicting
-from partly.optimising.optimisers import OPTIMISERS
+from partly.optim.optimisers import OPTIMISERS
 from partly.pool import Batch, Pool
 
 Check = Callable[[MethodInfo], None]
@@ -496,7 +497,7 @@ def _network_weights(method: Method) -> dict[str, Tensor]:
 
 def check_beliefs(info: MethodInfo) -> None:
     """Beliefs are N x L in [0, 1], and equal what was observed where something was, at every safe point and at the end;
-    some rows of them are rows of all."""
+    some rows of them are rows of all. Their size is declared."""
     pool = make_pool()
     seen: list[Tensor] = []
     with in_case(info, "beliefs"):
@@ -514,6 +515,8 @@ def check_beliefs(info: MethodInfo) -> None:
         points = EPOCHS * method.steps(pool)
         assert len(seen) == points, f"they are there at {len(seen)} of {points} safe points"
         last = torch.from_numpy(np.concatenate(in_blocks))
+        declared = info.kind.belief_memory(make_task(pool), info.complete({}))
+        assert last.nbytes == declared, f"they take {last.nbytes} bytes, but {declared} are declared"
         for beliefs in (*seen, last):
             _sound(beliefs, torch.from_numpy(observed()))
         for rows in (slice(None), slice(3, 9), slice(0, 0)):

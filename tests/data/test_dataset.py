@@ -12,7 +12,7 @@ import pytest
 import partly
 from partly import Dataset, Hierarchy, Labels
 from partly.data import held_out, is_whole, write, write_labels
-from partly.data.scenes import scenes
+from partly.data.formats.scenes import scenes
 from partly.errors import DataError, SettingError
 from partly.items import Arrays, as_items
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partly.data import feature_table, read_score_blocks, read_scores, write_scores, write_strongest
+from partly.data import read_score_blocks, read_scores, write_scores, write_strongest
+from partly.data.formats import feature_table
 from partly.data.scores import strongest
 from partly.errors import DataError, SettingError
 

@@ -12,15 +12,18 @@ import scipy.sparse as sp
 
 import partly
 from partly import Labels
-from partly.commands.doctor import doctor as command
-from partly.commands.doctor import page
+from partly.cli.doctor import doctor as command
+from partly.cli.doctor import page
 from partly.data import write_labels
-from partly.data.feature_table import write_numbers
-from partly.diagnosis.checks import discover, wrong_labels
-from partly.diagnosis.checks.missing import dispersion
-from partly.diagnosis.patient import Patient
+from partly.data.formats.feature_table import write_numbers
+from partly.diagnosis import checks
+from partly.diagnosis.checks import discover, dispersion
+from partly.diagnosis.context import CheckContext
+from partly.diagnosis.finding import Finding
+from partly.diagnosis.model_checks import wrong_labels
 from partly.errors import DataError, LabelError
 from partly.items import as_items
+from partly.registry import About
 
 nan = np.nan
 N, D, L = 400, 8, 6
@@ -170,7 +173,7 @@ def test_wrong_labels_are_found_and_ranked() -> None:
     chances = [one["chance_to_be_wrong"] for one in found["entries"]]
     assert chances == sorted(chances, reverse=True)
     sparse = Labels.from_ternary(sp.csr_array(np.where(wrong, 1 - y, y) * 2 - 1))
-    (again,) = wrong_labels.check(Patient(sparse, as_items(x), method="bce"))
+    (again,) = wrong_labels(CheckContext(sparse, as_items(x), method="bce"))
     assert again.entries == tuple(found["entries"])
 
 
@@ -217,6 +220,17 @@ def test_the_command_reads_files_and_leaves_out_what_it_cannot_check(tmp_path: P
     text = page(found)
     assert "400 items x 6 labels" in text
     assert "Fine (missing)" in text
+
+
+def test_a_decorated_function_is_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks._CHECKS, "_functions", dict(checks._CHECKS._functions))
+
+    @checks.check(About(needs="items"))
+    def too_few_items(context: CheckContext) -> list[Finding]:
+        return [Finding("note", f"There are {len(context.labels)} items.")]
+
+    assert partly.doctor([[1.0], [0.0]])["skipped"]["too-few-items"] == "needs the items: give features"
+    assert of(partly.doctor([[1.0], [0.0]], np.eye(2)), "too-few-items")["words"] == "There are 2 items."
 
 
 def test_items_and_labels_must_fit() -> None:

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from comparison.making import line
 from evidence import claims
 from evidence.__main__ import main
-from partly.commands.cli import app
-from partly.comparison import lines as result_lines
+from partly.cli.main import app
+from partly.comparison import results as result_lines
 from partly.errors import SettingError
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from comparison.making import lines
 from evidence import gap_map
-from partly.comparison.blocks import gather
+from partly.comparison.groups import gather
 
 
 def test_shares_of_the_gap_by_method_and_race() -> None:

@@ -5,7 +5,7 @@ import pytest
 from comparison.making import lines
 from evidence import papers
 from partly import methods
-from partly.active import queries
+from partly.active import strategies
 from partly.comparison import score_tables
 
 
@@ -50,8 +50,8 @@ def test_figures_of_the_same_kind_of_setting(data, scenario, method, values):
 
 def test_names_in_papers_exist_in_the_tables():
     known = {one.method for one in papers.figures()}
-    for entry in (*methods.discover().values(), *queries.discover().values()):
-        assert set(getattr(entry.module, "IN_PAPERS", ())) <= known, entry.name
+    for entry in (*methods.discover().values(), *strategies.discover().values()):
+        assert set(entry.about.in_papers) <= known, entry.name
 
 
 def test_settings_and_data_that_are_like_ours_exist_in_the_tables():

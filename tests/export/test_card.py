@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from partly import Classifier, Labels, export
+from partly.engine import write_measured
 from partly.errors import DataError
 from partly.export.card import code, some
 from partly.report.layout import escaped
-from partly.run import write_measured
 
 NAMES = ["a | b", "dog", "rare"]
 

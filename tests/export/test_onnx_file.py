@@ -13,12 +13,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from partly import Classifier, Labels, export, items, methods, networks, run
+from partly import Classifier, Labels, engine, export, items, methods, networks
+from partly.engine import Fitted, Recipe
 from partly.errors import DataError, SettingError
 from partly.export.replacements import REPLACED
 from partly.method import Method
 from partly.networks.backbones import Backbone
-from partly.run import Fitted, Recipe
 
 onnxruntime = pytest.importorskip("onnxruntime")
 SIZES = (1, 2, 17)
@@ -47,7 +47,7 @@ def y_of(count: int = 30) -> Labels:
 def fitted(method: str, head: str = "mlp", **more: Any) -> Fitted:
     parts = {"settings": QUICK.get(method, {}), "head_settings": SMALL.get(head, {}), **more}
     recipe = Recipe(method, head=head, epochs=1, batch_size=16, **parts)
-    return run.fit(recipe, items.as_items(torch.from_numpy(x_of())), y_of())
+    return engine.fit(recipe, items.as_items(torch.from_numpy(x_of())), y_of())
 
 
 def session_of(path: Path) -> Any:

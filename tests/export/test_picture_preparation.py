@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import partly
-from partly.pictures.reading import rendered
+from partly.images.reading import rendered
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "export.md").read_text("utf-8")
 SIZE = 24

@@ -12,18 +12,17 @@ from torch import Tensor
 
 from partly import losses
 from partly.clock import Clock
-from partly.method import LossMethod, Task
+from partly.method import EntryState, LossMethod, Task
 from partly.pool import Pool
 
 REJECTED_BY = "check_beliefs"
 
 
 class Fault(LossMethod):
-    entry_bytes = 4
+    entry_state = (EntryState("believed", fill=0.5, belief=torch.float32),)
 
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
-        self.keep("believed", 0.5)
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         for batch in pool.in_order():

@@ -4,25 +4,25 @@ Paper: none, a planted fault.
 
 Known no: an ordinary negative.
 
-Differs: `entry_bytes` is that of another type, so runs are refused that would fit.
+Differs: `entry_bytes` counts more than the declared state keeps, so runs are refused that would fit.
 """
 
 import torch
 
 from partly import losses
 from partly.clock import Clock
-from partly.method import LossMethod, Task
+from partly.method import EntryState, LossMethod, Task
 from partly.pool import Batch
 
 REJECTED_BY = "check_entry_bytes"
 
 
 class Fault(LossMethod):
-    entry_bytes = 4
+    entry_state = (EntryState("seen", torch.int8),)
+    entry_bytes = 3
 
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
-        self.keep("seen", dtype=torch.int8)
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         self.seen[batch.index] = batch.z

@@ -12,14 +12,14 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from partly.clock import Clock
-from partly.method import Method, Task
+from partly.method import EntryState, Method, Task
 from partly.pool import Batch, Pool
 
 REJECTED_BY = None
 
 
 class Healthy(Method):
-    entry_bytes = 4
+    entry_state = (EntryState("believed", fill=0.5, belief=torch.float32),)
 
     def __init__(self, task: Task, *, rate: float = 0.1, noise: float | None = 0.01) -> None:
         super().__init__(task)
@@ -27,7 +27,6 @@ class Healthy(Method):
         self.first = task.optimiser(self.one.parameters())
         self.second = task.optimiser(self.other.parameters(), factor=0.5)
         self.rate, self.noise = rate, noise
-        self.keep("believed", 0.5)
         self.register_buffer("weight", torch.ones(task.labels))
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:

@@ -12,18 +12,17 @@ from torch import Tensor
 
 from partly import losses
 from partly.clock import Clock
-from partly.method import LossMethod, Task
+from partly.method import EntryState, LossMethod, Task
 from partly.pool import Batch
 
 REJECTED_BY = "check_beliefs"
 
 
 class Fault(LossMethod):
-    entry_bytes = 4
+    entry_state = (EntryState("opinion", fill=0.5, belief=torch.float32),)
 
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
-        self.keep("opinion", 0.5)
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logs = super().update(batch, clock)

@@ -4,12 +4,12 @@ Paper: none, a planted fault.
 
 Known no: an ordinary negative.
 
-Differs: `entry_bytes` stays 0, so no run is refused in time.
+Differs: `entry_state` does not declare what is registered, so no run is refused in time.
 """
 
 from partly import losses
 from partly.clock import Clock
-from partly.method import LossMethod, Task
+from partly.method import EntryState, LossMethod, Task
 from partly.pool import Batch
 
 REJECTED_BY = "check_entry_bytes"
@@ -18,7 +18,7 @@ REJECTED_BY = "check_entry_bytes"
 class Fault(LossMethod):
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
-        self.keep("past")
+        self.register_entry_state(EntryState("past"))
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x)

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from partly.atomic_io import sha256_of
 from partly.errors import DataError
-from partly.files import sha256_of
 from partly.items import Arrays, arrays, as_items, map_npy
 
 Array = np.ndarray[Any, Any]

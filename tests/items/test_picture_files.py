@@ -11,15 +11,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from images.making import encoded, folder_of, noise, some_pictures
 from partly import Labels
 from partly.clock import Clock, Draw
 from partly.errors import DataError, SettingError
+from partly.images.augmentation import Augmentation
+from partly.images.reading import rendered
+from partly.images.worker import Place
 from partly.items import PictureFiles, Source, features, is_decoded, shown_as, streamed
-from partly.pictures.augmentation import Augmentation
-from partly.pictures.reading import rendered
-from partly.pictures.worker import Place
 from partly.pool import Pool
-from pictures.making import encoded, folder_of, noise, some_pictures
 
 COUNT = 20
 

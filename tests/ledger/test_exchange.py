@@ -19,7 +19,7 @@ from partly.ledger.store import NothingThere
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
     monkeypatch.setattr(store, "PART", 3)
-    monkeypatch.setattr("partly.ledger.recording.PART", 3)
+    monkeypatch.setattr("partly.ledger.writer.PART", 3)
     ledger = Ledger.create(tmp_path / "labels.db", names=["cat", "Animal"])
     first = ledger.append(list("abcdefg"), ["cat"] * 7, [1, 0, None, 1, 0, 1, 1], author="anna", note="n", key="k")
     ledger.append(["a", "b"], ["cat"] * 2, [0, 1], kind="model", run="runs/1", confidence=[0.5, 1])
@@ -74,7 +74,7 @@ def test_a_file_that_was_changed_is_refused(told: Ledger, tmp_path: Path) -> Non
 def test_a_fold_by_blocks_is_the_same(told: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = told.labels(models=True)
     for block in (1, 2, 5):
-        monkeypatch.setattr("partly.ledger.fetching.BLOCK", block)
+        monkeypatch.setattr("partly.ledger.reader.BLOCK", block)
         assert told.labels(models=True) == whole
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conftest import databases
+from ledger.conftest import databases
 from partly import Ledger
 from partly.errors import DataError, PartlyError
 from partly.ledger import exchange

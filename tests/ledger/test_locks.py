@@ -29,7 +29,7 @@ done = threading.Event()
 def look():
     while not done.is_set():
         Ledger(place)
-        assert ledger_db.recognises(Path(place))
+        assert ledger_db.recognizes(Path(place))
 
 lookers = [threading.Thread(target=look) for _ in range(2)]
 for one in lookers:
@@ -85,11 +85,11 @@ from pathlib import Path
 import numpy as np
 import partly
 from partly import data
-from partly.commands import cli  # imports are over when the watch begins
+from partly.cli import main as cli  # imports are over when the watch begins
 from partly.data import formats
 from partly.errors import PartlyError
 from partly.ledger import exchange
-from partly.ledger.places import is_sqlite
+from partly.ledger.location import is_sqlite
 
 formats.formats("labels")
 sys.addaudithook(watch)

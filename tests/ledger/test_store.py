@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import PASSWORD
+from ledger.conftest import PASSWORD
 from partly import Ledger
 from partly.errors import DataError, PartlyError
 from partly.ledger import exchange

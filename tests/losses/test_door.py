@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from partly import losses, training
+from partly import losses
 from partly.clock import Clock
+from partly.engine import training
 from partly.errors import LabelError
 from partly.items import as_items
 from partly.labels import Labels

@@ -15,15 +15,15 @@ import scipy.sparse as sp
 import torch
 
 import partly
-from partly import Classifier, Labels, metrics, run
+from partly import Classifier, Labels, engine, metrics
 from partly.errors import SettingError, Stopped
 from partly.items import as_items
 from partly.method import Task
 from partly.methods import auto
 from partly.methods.auto import Auto, read_budget
 from partly.pool import Pool
-from partly.solving import folds
-from partly.solving.forest import Forest, log_odds
+from partly.solvers import folds
+from partly.solvers.forest import Forest, log_odds
 
 KINDS = ["linear", "linear_raw", "gaussian", "gaussian_raw", "laplace"]
 STEPS = [*KINDS, "kernels", *(f"forest without fold {k}" for k in range(1, 6)), "forest", "together"]
@@ -102,9 +102,9 @@ def test_a_score_is_the_part_of_the_priors_loss_that_is_taken_away() -> None:
     """By `partly.criteria`, on what is held out."""
     x, y = toy(120)
     labels = known(y)
-    method = run.complete({"method": "auto", "head": "auto"}, as_items(x), labels)[0].build(as_items(x), 3, labels)
+    method = engine.complete({"method": "auto", "head": "auto"}, as_items(x), labels)[0].build(as_items(x), 3, labels)
     _train(method, x, labels)
-    criterion = partly.choosing.criteria.log_loss.criterion
+    criterion = partly.model_choice.criteria.log_loss
     for part in method.notes["portfolio"][:-1]:
         expected = criterion(method.held_out(part["name"]).T, labels)
         assert part["score"] == pytest.approx(expected, abs=5e-3)
@@ -150,7 +150,7 @@ def test_beliefs_never_contradict_what_is_known(kind: str) -> None:
 def test_scores_of_an_item_do_not_come_from_its_own_labels(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernel machines, at a given strength: other labels of a whole fold change nothing there."""
     monkeypatch.setattr(folds, "GRID", (1.0,))
-    monkeypatch.setattr("partly.solving.logistic.TOLERANCE", 1e-9)
+    monkeypatch.setattr("partly.solvers.logistic.TOLERANCE", 1e-9)
     x, y = toy(60)
     labels, held_out = known(y), []
     z = labels.rows(slice(None))
@@ -353,22 +353,22 @@ def test_what_is_loaded_is_the_same_and_tells_the_same(tmp_path: Path) -> None:
 
 def test_stopped_after_every_part_it_ends_in_the_same_bits(tmp_path: Path) -> None:
     x, labels = few()
-    recipe = run.complete({"method": "auto", "head": "auto"}, as_items(x), labels)[0]
-    whole = run.fit(recipe, as_items(x), labels)
+    recipe = engine.complete({"method": "auto", "head": "auto"}, as_items(x), labels)[0]
+    whole = engine.fit(recipe, as_items(x), labels)
 
     def stop(*_: object) -> None:
         signal.raise_signal(signal.SIGTERM)
 
     for _ in STEPS:
         with pytest.raises(Stopped):
-            run.fit(recipe, as_items(x), labels, folder=tmp_path, watch=stop)
-    again = run.fit(recipe, as_items(x), labels, folder=tmp_path)
+            engine.fit(recipe, as_items(x), labels, folder=tmp_path, watch=stop)
+    again = engine.fit(recipe, as_items(x), labels, folder=tmp_path)
     assert (again.logits(as_items(x)) == whole.logits(as_items(x))).all()
     assert (again.out_of_fold == whole.out_of_fold).all()
     assert (again.beliefs == whole.beliefs).all()
     assert (again.thresholds == whole.thresholds).all()
 
-    def told(fitted: run.Fitted) -> list[dict[str, Any]]:
+    def told(fitted: engine.Fitted) -> list[dict[str, Any]]:
         parts = fitted.method.notes["portfolio"]
         return [{name: value for name, value in part.items() if name != "seconds"} for part in parts]
 
@@ -378,7 +378,7 @@ def test_stopped_after_every_part_it_ends_in_the_same_bits(tmp_path: Path) -> No
 
 def test_a_budget_counts_what_was_spent_before_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x, labels = few()
-    recipe = run.complete({"method": "auto", "head": "auto", "settings": {"budget": 0.5}}, as_items(x), labels)[0]
+    recipe = engine.complete({"method": "auto", "head": "auto", "settings": {"budget": 0.5}}, as_items(x), labels)[0]
     now = iter(range(0, 10**6, 10))
     monkeypatch.setattr(auto, "time", _Time(now))
 
@@ -387,8 +387,8 @@ def test_a_budget_counts_what_was_spent_before_a_stop(tmp_path: Path, monkeypatc
 
     for _ in range(2):
         with pytest.raises(Stopped):
-            run.fit(recipe, as_items(x), labels, folder=tmp_path, watch=stop)
-    fitted = run.fit(recipe, as_items(x), labels, folder=tmp_path)
+            engine.fit(recipe, as_items(x), labels, folder=tmp_path, watch=stop)
+    fitted = engine.fit(recipe, as_items(x), labels, folder=tmp_path)
     assert [part["name"] for part in fitted.method.notes["portfolio"]] == KINDS[:3]
 
 
@@ -437,7 +437,7 @@ def test_pictures_and_a_given_head_are_for_the_plain_method() -> None:
     for items, how in ((pictures, {"epochs": 1}), (x, {"head": "linear"})):
         fitted = model(**how).fit(items, labels)
         assert fitted.method_ == "partial-bce"
-        assert fitted.reason_ == partly.auto.plain(labels)[1]
+        assert fitted.reason_ == partly.defaults.plain(labels)[1]
         with pytest.raises(AttributeError, match="portfolio_: only a portfolio"):
             fitted.portfolio_  # noqa: B018
     with pytest.raises(SettingError, match="Auto learns from features, not from pictures"):

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from conformance.bench import x_of
-from partly import losses, scenarios, training
+from partly import losses, scenarios
 from partly.clock import Clock
+from partly.engine import training
 from partly.errors import SettingError
 from partly.items import as_items
 from partly.labels import Labels

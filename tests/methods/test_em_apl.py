@@ -9,8 +9,8 @@ from torch import Tensor
 
 from conformance.bench import make_clock, make_pool, make_task, observed, x_of
 from losses.cases import entropy, no, yes
-from partly import training
 from partly.clock import Clock
+from partly.engine import training
 from partly.methods.em_apl import EMAPL, least
 from partly.pool import Batch
 

@@ -9,7 +9,8 @@ import torch
 
 from conformance.bench import make_clock, make_pool, make_task, x_of
 from methods.ranking import LATE
-from partly import losses, training
+from partly import losses
+from partly.engine import training
 from partly.errors import DataError, SettingError
 from partly.methods.fast0tag import Fast0Tag
 

@@ -12,15 +12,15 @@ import pytest
 import torch
 
 from conformance.bench import ITEMS, LABELS, differing, features, make_clock, make_pool, make_task, observed, x_of
-from partly import methods, run, training
+from partly import engine, methods
 from partly.clock import Clock
+from partly.engine import Recipe, training
 from partly.errors import DataError, PartlyError, SettingError
 from partly.items import as_items
 from partly.labels import Labels
 from partly.methods.imcl import PRESETS, Imcl
 from partly.networks import predicting
 from partly.pool import Batch, Pool
-from partly.run import Recipe
 from partly.similarity import Candidates, joint_nonnegative_omp
 
 
@@ -295,8 +295,8 @@ def test_files_are_refused_before_the_run_begins(tmp_path: Path) -> None:
 def test_a_start_keeps_the_graph_that_it_has_learned() -> None:
     items, labels = as_items(features()), Labels.from_ternary(observed())
     recipe = Recipe("imcl", "linear", epochs=2, lr=0.1, settings={"warmup": 0.0})
-    first = run.fit(recipe, items, labels).method.weights()
-    again = run.fit(replace(recipe, epochs=1, settings={"warmup": 1.0}), items, labels, start=first).method
+    first = engine.fit(recipe, items, labels).method.weights()
+    again = engine.fit(replace(recipe, epochs=1, settings={"warmup": 1.0}), items, labels, start=first).method
     assert torch.equal(again.weights()["method.vectors.graph.weights"], first["method.vectors.graph.weights"])
 
 
@@ -326,9 +326,9 @@ def test_memory_of_the_bank_is_declared(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1}.__getitem__)
     labels = Labels.from_ternary(np.zeros((100, 100), np.int8))
     items = as_items(np.zeros((100, 2)))
-    run.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 4}), items, labels)
+    engine.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 4}), items, labels)
     with pytest.raises(PartlyError, match=r"imcl keeps .* for 100 x 100 entries"):
-        run.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 6}), items, labels)
+        engine.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 6}), items, labels)
 
 
 def test_an_exact_fit_says_nothing_of_the_scale() -> None:

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from conformance.bench import make_clock, make_pool, make_task, observed
-from partly import losses, methods, training
+from partly import losses, methods
 from partly.clock import Clock
+from partly.engine import training
 from partly.methods.large_loss import LargeLoss
 from partly.pool import Pool
 

@@ -10,7 +10,7 @@ import torch
 from torch.nn import functional as F
 
 from conformance.bench import ITEMS, LABELS, make_clock, make_pool, make_task, observed, truth, x_of
-from partly import training
+from partly.engine import training
 from partly.methods.leml import Leml
 from partly.pool import Pool
 

@@ -14,13 +14,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 from conformance.bench import ITEMS, LABELS, logits_of, make_clock, make_pool, make_task, observed, x_of
-from partly import Classifier, one_label, run, training
+from partly import Classifier, binary_relevance, engine
+from partly.binary_relevance import shelf
 from partly.clock import seed_for
+from partly.engine import training
 from partly.errors import CheckpointError, SettingError, Stopped
 from partly.items import as_items
 from partly.labels import Labels
 from partly.methods.per_label import ESTIMATORS, PerLabel
-from partly.one_label import shelf
 from partly.pool import Pool
 
 
@@ -160,7 +161,7 @@ def test_a_stopped_run_goes_on_after_the_last_finished_label(
 ) -> None:
     pool, done = make_pool(), []
     whole = fitted(pool)
-    fit_label = one_label.fit_label
+    fit_label = binary_relevance.fit_label
     monkeypatch.setattr(
         "partly.methods.per_label.fit_label", lambda *given: done.append(given[-1]) or fit_label(*given)
     )
@@ -192,7 +193,7 @@ def test_sparse_features_stay_sparse_and_give_the_same_scores() -> None:
 def test_a_model_that_holds_anything_else_is_not_opened(tmp_path: Path) -> None:
     pool = make_pool()
     method = fitted(pool)
-    strange = one_label.pack({"constant": None, "estimators": [np.ndarray.dump, Path]})
+    strange = binary_relevance.pack({"constant": None, "estimators": [np.ndarray.dump, Path]})
     tensors = method.weights() | {"method.shelf.2": torch.frombuffer(bytearray(strange), dtype=torch.uint8)}
     with pytest.raises(CheckpointError, match=r"label 2: holds types that are not trusted: .*Path"):
         method.load_state(tensors)
@@ -219,4 +220,4 @@ def test_settings_that_cannot_be_are_refused() -> None:
         ({"bags": -1}, "bags = -1: should be 0 or more"),
     ):
         with pytest.raises(SettingError, match=words):
-            run.Recipe("per-label", settings=settings).build(make_pool().items, LABELS, make_pool().labels)
+            engine.Recipe("per-label", settings=settings).build(make_pool().items, LABELS, make_pool().labels)

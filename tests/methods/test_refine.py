@@ -11,8 +11,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from conformance.bench import copied, differing, make_clock, make_pool, make_task, observed, trained, truth, x_of
-from partly import methods, training
+from partly import methods
 from partly.clock import Clock
+from partly.engine import training
 from partly.errors import SettingError
 from partly.items import as_items
 from partly.labels import Labels

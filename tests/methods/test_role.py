@@ -13,15 +13,15 @@ from torch import Tensor
 
 from conformance.bench import copied, differing, make_clock, make_pool, make_task, observed, x_of
 from losses.cases import no, sigmoid, yes
-from partly import training
 from partly.clock import Clock
+from partly.engine import training
 from partly.items import Absent, Items, absent, as_items
 from partly.labels import Labels
 from partly.method import Task
 from partly.methods.role import Role, known_share
 from partly.pool import Batch, Pool
-from partly.solving import folds
-from solving.by_hand import calibrated, z_scored
+from partly.solvers import folds
+from solvers.by_hand import calibrated, z_scored
 
 
 def started(z: np.ndarray | None = None, **settings: float) -> Role:

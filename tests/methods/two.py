@@ -11,7 +11,7 @@ from torch import Tensor
 from conformance.bench import make_pool, make_task
 from losses.cases import no, sigmoid, yes
 from partly.clock import Clock
-from partly.two_networks import TwoNetworks
+from partly.co_training import TwoNetworks
 
 EARLY, LATE = Clock(0, epochs=10, steps=1), Clock(0, epochs=10, steps=1, epoch=9)
 

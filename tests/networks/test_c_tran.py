@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from networks.slow_transformer import norm, slow_layer
 from partly import Classifier, networks
-from partly.data.scenes import scenes
+from partly.data.formats.scenes import scenes
 from partly.errors import SettingError
 from partly.items import as_items
 from partly.networks import CTran, c_tran

@@ -10,8 +10,8 @@ from partly import networks
 from partly.errors import SettingError
 from partly.items import absent, as_items
 from partly.networks import kernel
+from partly.networks.feature_union import Members
 from partly.networks.kernels import Nystroem
-from partly.networks.members import Members
 
 NAMES = ["linear", "linear_raw", "gaussian", "gaussian_raw", "laplace"]
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from partly import networks, run
+from partly import engine, networks
 from partly.errors import SettingError
 from partly.items import as_items
 from partly.labels import Labels
@@ -84,6 +84,6 @@ def test_where_nothing_can_be_compiled_it_is_said(monkeypatch: pytest.MonkeyPatc
         SettingError, match=r"torch cannot compile here \(No working C\+\+ compiler found\)\. Install a C"
     ):
         check_compiler()
-    recipe = run.Recipe("bce", "mlp", head_settings={"solve": False}, epochs=1, compile=True)
+    recipe = engine.Recipe("bce", "mlp", head_settings={"solve": False}, epochs=1, compile=True)
     with pytest.raises(SettingError, match="compile = True: torch cannot compile here"):
-        run.fit(recipe, as_items(X), Labels.from_ternary(Z))
+        engine.fit(recipe, as_items(X), Labels.from_ternary(Z))

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from evidence import __main__ as evidence
 from pages.blocks import PAGES, ROOT, Block, blocks
 from pages.prepared import prepare
-from partly.commands import cli
+from partly.cli import main
 
 ELSEWHERE = ("extend.md",)  # its blocks are files of a tree, which tests/test_extend.py makes
 CODE = [page for page in PAGES if page.name not in ELSEWHERE and any(block.language for block in blocks(page))]
@@ -39,8 +39,8 @@ def desk(small_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     shutil.copytree(small_files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: server.config.load())
-    monkeypatch.setattr("partly.annotate.serving.listen", lambda host, _: socket.create_server((host, 0)))
-    monkeypatch.setattr("partly.run.recipe.MOST_STEPS", 6)  # where a page does not say how long to train
+    monkeypatch.setattr("partly.annotate.server.listen", lambda host, _: socket.create_server((host, 0)))
+    monkeypatch.setattr("partly.engine.recipe.MOST_STEPS", 6)  # where a page does not say how long to train
     return tmp_path
 
 
@@ -77,7 +77,7 @@ def run_partly(words: list[str]) -> None:
         words = [*words, "--items", "300"]  # in its full size: .ci/installed
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # words to whoever has called
-        done = CliRunner().invoke(cli.app, words)
+        done = CliRunner().invoke(main.app, words)
     if done.exception and not (isinstance(done.exception, SystemExit) and done.exit_code == 0):
         raise AssertionError(f"partly {' '.join(words)}\n{done.output}") from done.exception
 

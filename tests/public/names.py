@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 import partly
-from partly.commands import cli
+from partly.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTING = Path(__file__).with_name("listing.txt")
@@ -44,7 +44,7 @@ def lines() -> Iterator[str]:
         yield f"partly.{name}{signature(thing)}"
         if isinstance(thing, type):
             yield from (f"partly.{name}.{member}{signature(what)}" for member, what in members(thing))
-    yield from commands(typer.main.get_command(cli.app), "partly")
+    yield from commands(typer.main.get_command(main.app), "partly")
 
 
 def signature(thing: Any) -> str:

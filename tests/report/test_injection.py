@@ -23,18 +23,18 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from comparison.making import lines as result_lines
-from partly import Classifier, export, run
+from partly import Classifier, engine, export
 from partly.active import rounds_page
-from partly.active.queries import Questions
-from partly.commands import doctor, explain, printing
+from partly.active.selection import Questions
+from partly.cli import doctor, explain, printing
 from partly.comparison import overview, score_tables, study
 from partly.comparison.study import Point, Study
 from partly.comparison.view import Live as view_of_cells
-from partly.diagnosis import examined
-from partly.diagnosis.patient import Patient
+from partly.diagnosis import run_checks
+from partly.diagnosis.context import CheckContext
+from partly.images import showing
 from partly.items import as_items, texts
 from partly.labels import Labels
-from partly.pictures import showing
 from partly.report import page
 from partly.report.page import Examples, Report
 from report.test_page import guesses, labels
@@ -206,7 +206,7 @@ def assert_says_nothing_to_a_terminal(text: str) -> None:
 def test_what_is_said_of_labels() -> None:
     rng = np.random.default_rng(0)
     known = Labels.from_ternary(rng.choice([-1, 0, 1], size=(40, len(PAYLOADS))), names=PAYLOADS)
-    assert_says_nothing_to_a_terminal(doctor.page(examined(Patient(known))))
+    assert_says_nothing_to_a_terminal(doctor.page(run_checks(CheckContext(known))))
 
 
 def test_what_is_said_of_an_entry() -> None:
@@ -215,7 +215,7 @@ def test_what_is_said_of_an_entry() -> None:
     known = Labels.from_ternary(rng.choice([-1, 0, 1], size=(40, len(PAYLOADS))), names=PAYLOADS, ids=ids)
     x = rng.normal(size=(40, 3))
     model = Classifier("bce", "linear", epochs=1, progress=False).fit(x, known)
-    assert_says_nothing_to_a_terminal(explain.page(run.reasons(model.fitted_, as_items(x), known, 12, 12, 40)))
+    assert_says_nothing_to_a_terminal(explain.page(engine.reasons(model.fitted_, as_items(x), known, 12, 12, 40)))
 
 
 def test_tables_and_bars_take_names_as_they_are(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -233,5 +233,5 @@ def test_tables_and_bars_take_names_as_they_are(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("sys.stderr", drawn)
     monkeypatch.setattr(drawn, "isatty", lambda: True, raising=False)
     monkeypatch.setattr("rich.console.Console", lambda **_: Console(file=drawn, force_terminal=True, width=99))
-    assert len(list(showing.counted(range(300), 300, "[/b]data[red]"))) == 300
+    assert len(list(showing.track_progress(range(300), 300, "[/b]data[red]"))) == 300
     assert "[/b]data[red]" in drawn.getvalue()

@@ -23,7 +23,7 @@ from PIL import Image
 
 from partly import metrics
 from partly.errors import DataError
-from partly.estimator import Classifier
+from partly.estimators.classifier import Classifier
 from partly.items import as_items, texts
 from partly.labels import Labels
 from partly.report import layout, operating_points

@@ -24,17 +24,18 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from partly import files, run
-from partly.active.queries import Questions, check, choose, find
-from partly.checkpoint import Home
+from partly import atomic_io, engine
+from partly.active.selection import Questions, select_questions
+from partly.active.strategies import check, find
 from partly.clock import Clock, seed_for
 from partly.data.answers import Answers, read_answers, write_questions
+from partly.distributed.devices import device_of
+from partly.engine import Fitted, Recipe
+from partly.engine.checkpoint import FolderGuard
+from partly.engine.progress_bar import watcher
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, listing
-from partly.estimator import Classifier
+from partly.estimators.classifier import Classifier
 from partly.labels import Hierarchy, Labels
-from partly.processes.devices import device_of
-from partly.report.bar import watcher
-from partly.run import Fitted, Recipe
 
 Round = dict[str, Any]
 Measure = Callable[[Fitted, Labels], dict[str, float]]  # of the model of a round and what is known in it
@@ -138,13 +139,13 @@ class Loop:
         first = given if hierarchy is None else hierarchy.deduce(given, self.plan.last_child)
         self.items.statistics  # noqa: B018, in the same pass as the digest
         if not (self.folder / "run.json").exists():  # what would be refused later must not claim the folder
-            run.check_memory(self.recipe, self.items, first)
+            engine.check_memory(self.recipe, self.items, first)
             check(self.plan.query, self.recipe.build(self.items, first.shape[1], first))
-        description = run.describe(self.recipe, self.items, given)
+        description = engine.describe(self.recipe, self.items, given)
         parents = None if hierarchy is None else dict(hierarchy.parents)
-        with files.locked(self.folder):
-            run.claim(self.folder, description | {"asks": asdict(self.plan) | {"hierarchy": parents}})
-            self._home = Home.of(self.folder)
+        with atomic_io.locked(self.folder):
+            engine.claim(self.folder, description | {"asks": asdict(self.plan) | {"hierarchy": parents}})
+            self._home = FolderGuard.of(self.folder)
         self.given = int(first.known_per_item().sum())  # entries known at first
         self.labels = first  # what is known by now
         self.round, self.answered = 0, 0
@@ -156,12 +157,12 @@ class Loop:
         found = [self._number(path) for path in self.folder.glob("known-*.json")]
         if found:
             self.round = max(found)
-            record = files.read_sealed(self._file("known"))
+            record = atomic_io.read_checksummed(self._file("known"))
             self.answered = record["answered"]
             self._asked, self._learned = (_entries(record[name]) for name in ("asked", "learned"))
             self.labels = self.labels.with_entries(*self._learned)
         if self._file("answers").exists():
-            self._end_round(*self._told(files.read_sealed(self._file("answers"))["answers"]))
+            self._end_round(*self._told(atomic_io.read_checksummed(self._file("answers"))["answers"]))
 
     # ---------------------------------------------------------------- the steps of a round
 
@@ -169,7 +170,7 @@ class Loop:
         """The model of this round, trained on all that is known by now."""
         here, record = self.folder / f"model-{self.round:03d}", self._file("round")
         if record.exists():
-            return self.model.take(run.load(here))
+            return self.model.take(engine.load(here))
         fitted = self._fitted(here)
         scores = {} if self.measure is None else self.measure(fitted, self.labels)
         known = int(self.labels.known_per_item().sum())
@@ -181,8 +182,8 @@ class Loop:
             "scores": {name: None if value != value else value for name, value in scores.items()},
         }
         with self._held():
-            run.publish(fitted, self.folder)
-            files.write_sealed(record, found)
+            engine.publish(fitted, self.folder)
+            atomic_io.write_checksummed(record, found)
         for old in self.folder.glob("model-*"):  # only this round would have started from it; a kill may leave more
             if old != here:
                 shutil.rmtree(old, ignore_errors=True)
@@ -191,7 +192,7 @@ class Loop:
     def _fitted(self, folder: Path) -> Fitted:
         recipe = self._recipe()
         with watcher(recipe.method, recipe.head, recipe.epochs, self.model.progress) as watch:
-            return run.fit(
+            return engine.fit(
                 recipe,
                 self.items,
                 self.labels,
@@ -207,7 +208,7 @@ class Loop:
         path = self._file("questions")
         if not path.exists():
             method = self.train().fitted_.method
-            found = choose(
+            found = select_questions(
                 self.plan.query,
                 method,
                 self.items,
@@ -220,7 +221,7 @@ class Loop:
             )
             plain = {"rows": found.rows, "columns": found.columns, **found.scores}
             with self._held():
-                files.write_sealed(path, {name: part.tolist() for name, part in plain.items()})
+                atomic_io.write_checksummed(path, {name: part.tolist() for name, part in plain.items()})
         return self._questions()
 
     def answer(self, said: Said) -> None:
@@ -239,7 +240,7 @@ class Loop:
         with self._held():
             if path.exists():
                 raise CheckpointError(f"{path}: round {self.round} was answered meanwhile. Open the folder again.")
-            files.write_sealed(path, {"answers": plain})
+            atomic_io.write_checksummed(path, {"answers": plain})
         self._end_round(*told)
 
     def run(self, answer: Callable[[Questions], Said], rounds: int) -> list[Round]:
@@ -252,12 +253,12 @@ class Loop:
     def rounds(self) -> list[Round]:
         """What is noted of every round whose model is trained: round 0 had no answers yet."""
         paths = (self._file("round", number) for number in range(self.round + 1))
-        return [files.read_sealed(path) for path in paths if path.exists()]
+        return [atomic_io.read_checksummed(path) for path in paths if path.exists()]
 
     def answers(self) -> Iterator[tuple[int, Questions, list[bool | None]]]:
         """Every round that was answered: its number, what was asked, and what was said."""
         for number in range(self.round):
-            yield number, self._questions(number), files.read_sealed(self._file("answers", number))["answers"]
+            yield number, self._questions(number), atomic_io.read_checksummed(self._file("answers", number))["answers"]
 
     # ---------------------------------------------------------------- questions and answers in files
 
@@ -287,14 +288,14 @@ class Loop:
     def _held(self) -> Iterator[None]:
         """The folder, while something is written into it, if it is still the one that this loop was opened in."""
         self._home.check()
-        with files.locked(self.folder):
+        with atomic_io.locked(self.folder):
             yield
 
     def _file(self, what: str, number: int | None = None) -> Path:
         return self.folder / f"{what}-{self.round if number is None else number:03d}.json"
 
     def _questions(self, number: int | None = None) -> Questions:
-        record = files.read_sealed(self._file("questions", number))
+        record = atomic_io.read_checksummed(self._file("questions", number))
         rows, columns = (np.array(record.pop(name), np.int64) for name in ("rows", "columns"))
         return Questions(rows, columns, {name: np.array(part) for name, part in record.items()})
 
@@ -324,8 +325,8 @@ class Loop:
         learned, asked = ([part.tolist() for part in entries] for entries in (self._learned, self._asked))
         with self._held():
             record = {"answered": self.answered, "learned": learned, "asked": asked}
-            files.write_sealed(self._file("known"), record)
-            files.drop(self._file("known", self.round - 2))  # the one before stays, in case of damage
+            atomic_io.write_checksummed(self._file("known"), record)
+            atomic_io.remove_file(self._file("known", self.round - 2))  # the one before stays, in case of damage
 
     @property
     def _fresh(self) -> bool:
@@ -338,7 +339,7 @@ class Loop:
 
     def _start(self) -> Mapping[str, Tensor] | None:
         before = self.folder / f"model-{self.round - 1:03d}"
-        return None if self._fresh else run.state_of(before)
+        return None if self._fresh else engine.state_of(before)
 
 
 def _entries(parts: Sequence[Sequence[int]]) -> Entries:

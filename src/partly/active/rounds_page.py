@@ -7,8 +7,8 @@ from pathlib import Path
 
 from partly.active import simulation
 from partly.active.loop import Round
-from partly.active.queries import Questions
-from partly.files import write_file
+from partly.active.selection import Questions
+from partly.atomic_io import write_file
 from partly.labels import Labels
 from partly.report import plots
 from partly.report.layout import template

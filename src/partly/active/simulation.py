@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from partly import metrics
 from partly.active.loop import Measure, Round, Said
-from partly.active.queries import Questions
+from partly.active.selection import Questions
 from partly.clock import seed_for
 from partly.data import Dataset
+from partly.engine import Fitted
 from partly.labels import Labels
 from partly.labels.matrix import blocks
-from partly.run import Fitted
 
 RANKS = ("P@1", "P@3", "P@5")
 # What answering is taken to cost: so many seconds an answer, and more for every screen of one label, of so many items.

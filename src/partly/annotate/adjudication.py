@@ -13,18 +13,18 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, and_, exists, func, insert, or_, select, update
 
-from partly.annotate import records
-from partly.annotate.desk import SAID, VALUES, Desk, is_decided
-from partly.annotate.known import together
+from partly.annotate import tables
+from partly.annotate.accounts import Person
+from partly.annotate.label_state import together
 from partly.annotate.passwords import Refused
-from partly.annotate.people import Person
-from partly.ledger import fetching
+from partly.annotate.question_queue import SAID, VALUES, Desk, is_decided
+from partly.ledger import reader
 
 NOTE = "decided"
 MAX_SHOWN = 50
 
-table, people = records.questions, records.people
-other = records.questions.alias("other")
+table, people = tables.questions, tables.people
+other = tables.questions.alias("other")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def decide(desk: Desk, admin: Person, question: int, value: str) -> Decision:
         if (row.item, row.label) not in waiting:
             raise Refused("Nobody disagrees about this entry any more. Load the page again.", 409)
         desk.implied(connection, row, VALUES[value])  # refuses what contradicts the hierarchy
-        undone, _ = fetching.undone(desk.ledger.store, connection)
+        undone, _ = reader.undone(desk.ledger.store, connection)
         losing = [one.batch for one in _answers(connection, row) if one.value not in (value, "cannot tell")]
         batch = ledger.append([row.item], [row.label], [SAID[value]], author=admin.name, note=NOTE)
         undos = [ledger.undo(one, by=admin.name, note=NOTE) for one in losing if one not in undone]

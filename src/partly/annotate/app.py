@@ -16,11 +16,11 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from partly.annotate import calls, pages
-from partly.annotate.doors import App, Doors
+from partly.annotate import api, pages
+from partly.annotate.app_context import Site, site_of
 from partly.annotate.guards import SignInFirst
 from partly.annotate.passwords import Refused
-from partly.annotate.site import Site, site_of
+from partly.annotate.security_middleware import App, Doors
 from partly.errors import PartlyError
 
 STATIC = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
@@ -34,7 +34,7 @@ def make_app(site: Site) -> App:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.state.site = site
     app.include_router(_static())
-    for module in (pages, calls):
+    for module in (pages, api):
         for router in module.ROUTERS:
             app.include_router(router)
     for kind, handler in (

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sqlalchemy import insert, select, update
 
-from partly.annotate import commits, records
-from partly.annotate.desk import Desk
+from partly.annotate import group_commit, tables
 from partly.annotate.passwords import Refused
+from partly.annotate.question_queue import Desk
 from partly.errors import did_you_mean
 
-table = records.assignments
+table = tables.assignments
 
 
 def assignments(desk: Desk) -> dict[int, list[str]]:
@@ -30,8 +30,8 @@ def assign(desk: Desk, person: int, labels: Sequence[str]) -> None:
     for label in labels:
         if label not in desk.columns:
             raise Refused(f"There is no label {label!r}.{did_you_mean(label, desk.columns)}", 422)
-    people, questions = records.people, records.questions
-    with commits.writing(desk.ledger.store) as connection:
+    people, questions = tables.people, tables.questions
+    with group_commit.writing(desk.ledger.store) as connection:
         if connection.scalar(select(people.c.id).where(people.c.id == person)) is None:
             raise Refused("There is no such person.", 404)
         connection.execute(table.delete().where(table.c.person == person))

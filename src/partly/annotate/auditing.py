@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from partly.annotate.desk import Desk
-from partly.annotate.known import Answer
+from partly.annotate.label_state import Answer
+from partly.annotate.question_queue import Desk
 from partly.clock import seed_for
-from partly.completion.bounds import Race
-from partly.ledger import fetching
-from partly.ledger.recording import MOST
+from partly.completion.bounds import SequentialTest
+from partly.ledger import reader
+from partly.ledger.writer import MOST
 
 RISK = 0.05  # that a bound is too low
 Entry = tuple[int, int]
@@ -61,8 +61,8 @@ def filled(desk: Desk, seed: int) -> list[Filled]:
     if not batches:
         return []
     with store.reading() as connection:
-        names = fetching.item_names(store, connection)
-        said = [fetching.rows(store, connection, one.number, 0, MOST, batch=one.number) for one in batches]
+        names = reader.item_names(store, connection)
+        said = [reader.rows(store, connection, one.number, 0, MOST, batch=one.number) for one in batches]
     rows = {number: desk.rows[name] for number, name in names.items() if name in desk.rows}
     labels = desk.ledger.vocabulary().labels
     columns = {number: desk.columns[one.name] for number, one in labels.items() if one.name in desk.columns}
@@ -103,7 +103,7 @@ def _most(errors: npt.NDArray[np.bool_], zone: int, risk: float) -> float:
     low, high = int(errors.sum()), zone  # low is possible; above high nothing is
     while low < high:
         middle = (low + high + 1) // 2
-        if Race.of(errors, zone, middle).log >= -math.log(risk):
+        if SequentialTest.of(errors, zone, middle).log >= -math.log(risk):
             high = middle - 1
         else:
             low = middle

@@ -8,28 +8,28 @@ from typing import Any
 import numpy as np
 from sqlalchemy import func, select
 
-from partly.annotate import figures, records
+from partly.annotate import stats, tables
+from partly.annotate.accounts import Person
+from partly.annotate.app_context import Site
 from partly.annotate.auditing import audited, filled
-from partly.annotate.desk import Desk
-from partly.annotate.people import Person
-from partly.annotate.site import Site
-from partly.annotate.worth import Worth
+from partly.annotate.query_gain import Worth
+from partly.annotate.question_queue import Desk
 
 MOST = 20  # lines of a list
 WIDTH, HEIGHT = 600, 160  # of the drawing
-table = records.questions
+table = tables.questions
 
 
 def gathered(site: Site, person: Person) -> dict[str, Any]:
     """For the template. What people said of single entries is for admins."""
     desk, known = site.desk, site.fold()
-    answers = figures.answered(desk)
+    answers = stats.answered(desk)
     yes, no = known.counts()
     unknown = len(known) - yes - no
-    pace = figures.pace(answers)
-    rounds = figures.rounds(desk)
+    pace = stats.pace(answers)
+    rounds = stats.rounds(desk)
     standing = desk.standing(person)
-    usual = float(np.median([row.seconds for row in answers if row.seconds] or [figures.GUESS]))
+    usual = float(np.median([row.seconds for row in answers if row.seconds] or [stats.GUESS]))
     last = rounds[-1]["found"] if rounds else {}
     return {
         "labels": sorted(zip(known.names, yes, no, unknown, strict=True), key=lambda line: -line[3]),
@@ -44,9 +44,9 @@ def gathered(site: Site, person: Person) -> dict[str, Any]:
         "curve": curve([(one["answers"], one["loss"]) for one in rounds if one["loss"] is not None]),
         "worth": _worth(desk, last.get("worth")),
         "doubts": last.get("doubts", [])[:MOST] if person.admin else [],
-        "agreement": figures.agreement(desk),
+        "agreement": stats.agreement(desk),
         "disagreements": desk.ledger.disagreements()[:MOST] if person.admin else [],
-        "audits": [audited(one, figures.answers(desk, answers)) for one in filled(desk, site.seed)][-MOST:],
+        "audits": [audited(one, stats.answers(desk, answers)) for one in filled(desk, site.seed)][-MOST:],
     }
 
 
@@ -54,7 +54,7 @@ def _worth(desk: Desk, found: dict[str, Any] | None) -> str:
     """What was measured last; where that says nothing yet, how far it is."""
     if found and found["saved"] is not None:
         return str(found["words"])
-    return Worth(len(figures.arm(desk, True)), len(figures.arm(desk, False))).words
+    return Worth(len(stats.arm(desk, True)), len(stats.arm(desk, False))).words
 
 
 def span(seconds: float) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.routing import APIRoute
 
+from partly.annotate.accounts import page_token
+from partly.annotate.app_context import cookie_of, site_of
 from partly.annotate.passwords import Refused
-from partly.annotate.people import page_token
-from partly.annotate.site import cookie_of, site_of
 
 TOKEN = "x-partly-page"
 MAX_COOKIE = 200  # characters; a session of ours has fewer

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from partly.annotate.desk import Desk
+from partly.annotate.accounts import Person
 from partly.annotate.passwords import Refused
-from partly.annotate.people import Person
 from partly.annotate.programs import program
+from partly.annotate.question_queue import Desk
 from partly.errors import listing
 
 SECONDS = 90.0  # that reading a file may take

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, insert, or_, select, update
 
-from partly.annotate import records
+from partly.annotate import tables
 from partly.annotate.passwords import Refused
 
 INVITATION_SECONDS = 48 * 3600.0
@@ -23,7 +23,7 @@ USED = "This address was used already, is too old, or was revoked. Ask for anoth
 
 Role = Literal["annotator", "admin"]
 
-table = records.invitations
+table = tables.invitations
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def make(
     connection: Connection, role: str, now: float, seconds: float, person: int | None = None, maker: int | None = None
 ) -> str:
     """Return the token of a new link. A maker who has been blocked meanwhile makes none."""
-    blocked = records.blocked
+    blocked = tables.blocked
     if connection.scalar(select(blocked.c.person).where(blocked.c.person == maker)) is not None:
         raise Refused("This account is blocked.")
     token = secrets.token_urlsafe(32)
@@ -80,9 +80,9 @@ def spend(connection: Connection, token: str, now: float) -> Target:
 
 def listed(connection: Connection, now: float) -> list[Link]:
     """Every link that still lets somebody in, the newest first."""
-    makers = records.people.alias("makers")
-    asked = select(table.c.digest, table.c.role, records.people.c.name, makers.c.name.label("maker"), table.c.expires)
-    asked = asked.outerjoin(records.people, records.people.c.id == table.c.person)
+    makers = tables.people.alias("makers")
+    asked = select(table.c.digest, table.c.role, tables.people.c.name, makers.c.name.label("maker"), table.c.expires)
+    asked = asked.outerjoin(tables.people, tables.people.c.id == table.c.person)
     asked = asked.outerjoin(makers, makers.c.id == table.c.maker)
     rows = connection.execute(asked.where(_is_good(now)).order_by(table.c.made.desc()))
     return [Link(*row) for row in rows]

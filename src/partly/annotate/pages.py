@@ -12,12 +12,12 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from partly.annotate import dashboard
+from partly.annotate.accounts import ROLES, SESSION, page_token
+from partly.annotate.app_context import address_of, cookie, need_accounts, person_of, site_of
 from partly.annotate.assignments import assignments
 from partly.annotate.guards import guarded, is_admin, is_in
 from partly.annotate.links import INVITATION_SECONDS, RENEWAL_SECONDS
 from partly.annotate.passwords import LEAST, Refused
-from partly.annotate.people import ROLES, SESSION, page_token
-from partly.annotate.site import address_of, cookie, need_accounts, person_of, site_of
 from partly.data import for_spreadsheets, write_labels
 
 open_to_all, inside, admins = guarded(), guarded(is_in), guarded(is_in, is_admin)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from partly import data
-from partly.active.queries import find
-from partly.annotate import figures, records
-from partly.annotate.desk import Desk
-from partly.annotate.known import beside, retired, without
+from partly.active.strategies import find
+from partly.annotate import stats, tables
+from partly.annotate.label_state import beside, retired, without
+from partly.annotate.question_queue import Desk
 from partly.data import Dataset
 from partly.errors import DataError, SettingError, within
 from partly.labels import Hierarchy, Labels
@@ -80,7 +80,7 @@ def open_project(
         tag_separator=plan.tag_separator,
     ).widened()
     ledger = _ledger(plan.ledger, found, plan.labels or plan.data, author, say)
-    records.prepare(ledger.store)
+    tables.prepare(ledger.store)
     names, gone = found.labels.names, retired(ledger)
     names = tuple(name for name in names if name not in gone) or ledger.vocabulary().names
     none = np.empty(0, np.int64)
@@ -90,7 +90,7 @@ def open_project(
     said = desk.labels()
     _refuse_other_items(said.ids, wanted.ids, place_of(plan.ledger).shown, plan.data)
     known = beside(said, wanted, place_of(plan.ledger).shown)
-    desk.given = without(known, figures.answers(desk, figures.answered(desk)), hierarchy)
+    desk.given = without(known, stats.answers(desk, stats.answered(desk)), hierarchy)
     desk.withdraw_strangers()
     return replace(found, labels=known, hierarchy=hierarchy, truth=None, test=None), desk
 

@@ -28,11 +28,15 @@ from sklearn.base import clone
 from sqlalchemy import func
 from sqlalchemy import select as choose
 
-from partly import run
-from partly.active.queries.diverse import scaled
-from partly.annotate import figures, records
+from partly import engine
+from partly.active.strategies.diverse import scaled
+from partly.annotate import stats, tables
 from partly.annotate.auditing import due, filled
-from partly.annotate.chosen import (
+from partly.annotate.label_state import beside, retired
+from partly.annotate.project import Plan, open_project
+from partly.annotate.query_gain import LEAST, Learn, Worth, worth
+from partly.annotate.question_queue import VIEWS, Desk
+from partly.annotate.question_selection import (
     NONE,
     WIDER,
     Candidates,
@@ -46,18 +50,14 @@ from partly.annotate.chosen import (
     mixed,
     unlike,
 )
-from partly.annotate.desk import VIEWS, Desk
-from partly.annotate.known import beside, retired
-from partly.annotate.project import Plan, open_project
-from partly.annotate.worth import LEAST, Learn, Worth, worth
 from partly.clock import Clock, seed_for
 from partly.data import Dataset
+from partly.engine.feature_cache import computed_once
 from partly.errors import PartlyError, SettingError, listing
-from partly.estimator import Classifier
+from partly.estimators.classifier import Classifier
 from partly.items import Items
 from partly.labels import Hierarchy, Labels
 from partly.labels.matrix import Ternary
-from partly.run.feature_cache import computed_once
 
 PAUSE = 1.0  # seconds between two looks at the database
 NICE = 10  # the pages come first
@@ -77,7 +77,7 @@ class Trainer:
     desk: Desk
     say: Say = lambda _: None
     base: Classifier = field(init=False)  # unfitted: how to train
-    first: run.Fitted | None = None  # the model of a run that is there, which asks first
+    first: engine.Fitted | None = None  # the model of a run that is there, which asks first
 
     def __post_init__(self) -> None:
         if self.plan.run is None:
@@ -100,7 +100,7 @@ class Trainer:
 
     def due(self) -> bool:
         """Whether a round is to be made: there is none, enough was answered since, or nothing is left to ask."""
-        rounds, table = records.rounds, records.questions
+        rounds, table = tables.rounds, tables.questions
         with self.desk.ledger.store.reading() as connection:
             last = connection.execute(choose(rounds).order_by(rounds.c.id.desc()).limit(1)).first()
             answers = connection.scalar(choose(func.count()).where(table.c.state == "answered")) or 0
@@ -114,7 +114,7 @@ class Trainer:
         """Where nobody was asked yet: questions at once, so that nobody waits for the first model, random ones among
         others as ever. Where somebody was, the model of a finished run has asked already, and knows nothing of the
         answers."""
-        if figures.rounds(self.desk):
+        if stats.rounds(self.desk):
             self.first = None
         elif self.first is None:
             known = coherent(self.desk.given, self.opened.hierarchy)
@@ -131,13 +131,13 @@ class Trainer:
         started, desk = time.monotonic(), self.desk
         known = beside(desk.labels(), self.opened.labels, self.plan.data, retired(desk.ledger))
         known = coherent(known, self.opened.hierarchy)
-        answers = figures.answered(desk)
+        answers, rounds = stats.answered(desk), stats.rounds(desk)
         found: dict[str, Any] = {}
         fitted = self._fitted(known)
         if fitted is not None:
-            found = {"doubts": doubts(fitted, known), "worth": self._worth()}
+            found = {"doubts": doubts(fitted, known), "worth": self._worth(rounds)}
         self.say("Choosing questions.")
-        wanted = self._wanted(fitted, known, answers)
+        wanted = self._wanted(fitted, known, answers, len(rounds))
         said = {
             "answers": len(answers),
             "known": int(known.known_per_item().sum()),
@@ -148,7 +148,7 @@ class Trainer:
         desk.pose(said, wanted)
         return len(wanted)
 
-    def _fitted(self, known: Labels) -> run.Fitted | None:
+    def _fitted(self, known: Labels) -> engine.Fitted | None:
         """The model of this round; None where nothing is known to learn from."""
         if self.first is not None:
             there, self.first = self.first, None
@@ -158,23 +158,22 @@ class Trainer:
         items = self.items
         self.say(f"Training a model on {int(known.known_per_item().sum()):,} known entries.")
         model: Classifier = clone(self.base)
-        fitted: run.Fitted = model.fit(items, known).fitted_
+        fitted: engine.Fitted = model.fit(items, known).fitted_
         return fitted
 
     # ---------------------------------------------------------------- what to ask
 
-    def _wanted(self, fitted: run.Fitted | None, known: Labels, answers: Any) -> list[Wanted]:
+    def _wanted(self, fitted: engine.Fitted | None, known: Labels, answers: Any, number: int) -> list[Wanted]:
         desk, plan = self.desk, self.plan
-        number = len(figures.rounds(desk))
         clock = Clock(plan.seed, epoch=number)
-        rng, asked = clock.epoch_rng("questions"), figures.asked_before(desk)
+        rng, asked = clock.epoch_rng("questions"), stats.asked_before(desk)
         again = self._again(answers, round(plan.repeat * plan.count), rng)
         shadow = round(plan.random * plan.count) if fitted is not None else plan.count - len(again)
         random = drawn(known, shadow, rng, asked)
-        audits = due(filled(desk, plan.seed), figures.answers(desk, answers), round(plan.audit * plan.count))
+        audits = due(filled(desk, plan.seed), stats.answers(desk, answers), round(plan.audit * plan.count))
         audits = [entry for entry in audits if entry not in random]
         rest = plan.count - len(random) - len(again) - len(audits)
-        best = self._best(fitted, known, max(rest, 0), clock, asked | {*random, *audits})
+        best = self._best(fitted, known, max(rest, 0), clock, asked | {*random, *audits}, answers)
         chosen = [
             Wanted(int(row), int(column), False, float(score), float(chance))
             for row, column, score, chance in zip(best.rows, best.columns, best.score, best.probability, strict=True)
@@ -184,13 +183,19 @@ class Trainer:
         return mixed(chosen, self._foreseen(fitted, guests), self._foreseen(fitted, again), rng)
 
     def _best(
-        self, fitted: run.Fitted | None, known: Labels, count: int, clock: Clock, asked: set[tuple[int, int]]
+        self,
+        fitted: engine.Fitted | None,
+        known: Labels,
+        count: int,
+        clock: Clock,
+        asked: set[tuple[int, int]],
+        answers: Any,
     ) -> Candidates:
         lines, plan = lines_of(self.opened.hierarchy, known), self.plan
         if fitted is None or count < 1:
             return NONE
-        items, answers = computed_once(fitted.seen(self.items)), figures.answered(self.desk)
-        takes = {view: figures.seconds(self.desk, answers, view) for view in VIEWS}
+        items = computed_once(fitted.seen(self.items))
+        takes = {view: stats.seconds(self.desk, answers, view) for view in VIEWS}
         found = candidates(
             plan.query,
             fitted.method,
@@ -228,7 +233,7 @@ class Trainer:
             for place, k in enumerate(picked)
         ]
 
-    def _foreseen(self, fitted: run.Fitted | None, wanted: list[Wanted]) -> list[Wanted]:
+    def _foreseen(self, fitted: engine.Fitted | None, wanted: list[Wanted]) -> list[Wanted]:
         """With what the model thinks of them, before anybody has answered: it is judged by that later."""
         if fitted is None or not wanted:
             return wanted
@@ -240,10 +245,10 @@ class Trainer:
 
     # ---------------------------------------------------------------- what it was worth
 
-    def _worth(self) -> dict[str, Any]:
+    def _worth(self, rounds: list[dict[str, Any]]) -> dict[str, Any]:
         """Measured anew when a quarter more random answers are there; else what was found last."""
-        random, chosen = figures.arm(self.desk, True), figures.arm(self.desk, False)
-        before = [one["found"]["worth"] for one in figures.rounds(self.desk) if one["found"].get("worth")]
+        random, chosen = stats.arm(self.desk, True), stats.arm(self.desk, False)
+        before = [one["found"]["worth"] for one in rounds if one["found"].get("worth")]
         if before and len(random) < AGAIN * max(before[-1]["random"], LEAST - 1):
             return dict(before[-1])
         if len(random) < LEAST:
@@ -288,7 +293,7 @@ def coherent(labels: Labels, hierarchy: Hierarchy | None) -> Labels:
     return hierarchy.deduce(labels.mapped(rule))
 
 
-def vectors(fitted: run.Fitted, items: Items, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def vectors(fitted: engine.Fitted, items: Items, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Where items lie, for telling which are alike: their features, each at its scale; of others what the model makes
     of them, the probabilities of all labels."""
     if items.kind == "features":
@@ -297,7 +302,7 @@ def vectors(fitted: run.Fitted, items: Items, rows: npt.NDArray[np.int64]) -> np
     return fitted.predict(items[at]).astype(np.float64)[back]
 
 
-def doubts(fitted: run.Fitted, known: Labels) -> list[dict[str, Any]]:
+def doubts(fitted: engine.Fitted, known: Labels) -> list[dict[str, Any]]:
     """Known entries of whose contrary a model is sure that has not seen the item, the surest first."""
     if fitted.out_of_fold is None or fitted.out_of_fold.shape != known.shape:
         return []

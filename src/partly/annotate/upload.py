@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from partly.data.label_studio import read, recognises
-from partly.data.meaning import Meaning
+from partly.data.formats.label_studio import read, recognizes
+from partly.data.label_semantics import Meaning
 from partly.errors import DataError, PartlyError
 
 MEMORY_BYTES = 1 << 30  # beside what the program itself takes
@@ -24,7 +24,7 @@ OUTPUT_BYTES = 64 << 20
 def statements(path: Path) -> dict[str, Any]:
     """Items, labels, and the entries that are known (row, column, value) of a file of Label Studio. Where people
     disagreed, and what nobody chose, is unknown: silence is no answer here."""
-    if not recognises(path):
+    if not recognizes(path):
         raise DataError("This is no list of tasks of Label Studio (Export, JSON).")
     labels = read(path, None, Meaning("unknown", "unknown"))
     row, column, value = labels.entries()

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from partly import methods
-from partly.comparison.blocks import Block, Row, spelled
-from partly.comparison.lines import Line
+from partly.comparison.groups import Block, Row, spelled
 from partly.comparison.plan import NAIVE, SCIKIT
+from partly.comparison.results import Line
 from partly.comparison.statistics import Scores
 
 ALLOWED = 0.005  # of mAP that a baseline may be below the yardstick

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from partly.comparison.blocks import Block, Row
+from partly.comparison.groups import Block, Row
 from partly.comparison.statistics import Ranking
 from partly.report import drawings, plots
 from partly.report.chart import INK, Drawing

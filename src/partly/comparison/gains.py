@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from partly.comparison.blocks import Block, Row
+from partly.comparison.groups import Block, Row
 from partly.comparison.protocol import GROUPS
 from partly.comparison.statistics import Mean, mean
 

@@ -15,19 +15,18 @@ import numpy.typing as npt
 import torch
 from scipy.stats import wasserstein_distance
 
-from partly import training
 from partly.clock import Clock
+from partly.engine import Fitted, Recipe, training
 from partly.items import Items
 from partly.labels import Labels
 from partly.methods.cls import LEFT_OUT
 from partly.methods.curriculum import label_rates
 from partly.pool import Pool
-from partly.run import Fitted, Recipe
 
 MOST = 1 << 18  # hidden entries of a kind whose scores are looked at
 
 
-def shown(fitted: Fitted, items: Items, observed: Labels, truth: Labels) -> dict[str, float]:
+def hidden_label_metrics(fitted: Fitted, items: Items, observed: Labels, truth: Labels) -> dict[str, float]:
     """Of the training items; nothing where nothing was hidden. Scores are looked at where items are features: to show
     pictures once more would take as long as an epoch."""
     z, right = observed.rows(slice(None)), truth.rows(slice(None))

@@ -13,13 +13,13 @@ from typing import Any
 
 from markupsafe import Markup
 
+from partly.atomic_io import write_file
 from partly.comparison import baselines, charts, gains, score_tables, verdict
-from partly.comparison.blocks import ORIGIN, Block, gather
-from partly.comparison.lines import Line
+from partly.comparison.groups import ORIGIN, Block, gather
 from partly.comparison.plan import RECIPE
+from partly.comparison.results import Line
 from partly.comparison.verdict import Verdict
 from partly.errors import DataError
-from partly.files import write_file
 from partly.report.layout import template
 from partly.report.plots import Look
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from partly.comparison import baselines, score_tables, verdict
-from partly.comparison.blocks import Block, Row, gather
-from partly.comparison.lines import Line
+from partly.comparison.groups import Block, Row, gather
+from partly.comparison.results import Line
 from partly.errors import SettingError, did_you_mean
 
 SUFFIXES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json"}

@@ -12,13 +12,14 @@ from typing import Any
 
 from partly import methods, scenarios
 from partly.active import Plan
-from partly.catalogue import parse_settings
-from partly.data import Meaning, digits, scenes
+from partly.data import Meaning
+from partly.data.formats import digits, scenes
 from partly.errors import SettingError, did_you_mean, within
+from partly.registry import parse_settings
 
 AUTO = "auto"  # the method, and its head
 SCIKIT = "per-label[estimator=tuned-logistic-regression]"
-YARDSTICKS = (AUTO, SCIKIT)  # rows that every method can be measured by: they choose for themselves
+REFERENCES = (AUTO, SCIKIT)  # rows that every method can be measured by: they choose for themselves
 FULL = "full"  # the scenario in which nothing is hidden: of somebody's own data, what is known as it is
 NAIVE = ("assume-negative", "bce")  # rows that run along
 VALIDATIONS = ("complete", "partial")
@@ -168,7 +169,7 @@ class Experiment:
             yield Cell(data, scenario, method, head, optimizer, seed, settings, self.recipe, kind, tune, **more)
         # They have neither head nor optimiser nor epochs to be told, and serve all races on the same known entries;
         # of pictures and texts they learn from the features of the backbone as it comes.
-        along = product(range(self.seeds), self.data, self.validation, self.scenarios, YARDSTICKS * self.yardsticks)
+        along = product(range(self.seeds), self.data, self.validation, self.scenarios, REFERENCES * self.yardsticks)
         for seed, data, kind, scenario, text in along:
             method, settings = method_and_settings(text)
             yield Cell(data, scenario, method, AUTO, "adamw", seed, settings, self._frozen(), kind, size=self.size)

@@ -25,20 +25,20 @@ import numpy.typing as npt
 import torch
 
 import partly
-from partly import calling, data, methods, metrics, run, scenarios
+from partly import calibration, data, engine, methods, metrics, scenarios
 from partly.active import Loop, simulation
 from partly.clock import seed_for
 from partly.comparison import hidden_entries
 from partly.comparison.plan import AUTO, FULL, Cell, cut_of, plan_of
 from partly.data import Dataset, Meaning, held_out
 from partly.data.dataset import grown
+from partly.engine import Fitted, Recipe
+from partly.engine.recipe import FIRST_STAGE
+from partly.engine.training import Validation
 from partly.errors import DataError, Diverged, PartlyError
-from partly.estimator import Classifier
+from partly.estimators.classifier import Classifier
 from partly.items import Arrays, Items
 from partly.labels import Labels
-from partly.run import Fitted, Recipe
-from partly.run.recipe import FIRST_STAGE
-from partly.training import Validation
 
 PROTOCOL = 4  # raised whenever the same cell would give other numbers
 HOLD_OUT = 0.2  # of the training part, for validation
@@ -117,7 +117,7 @@ class TestPart:
         scores |= {f"mAP group {number}": float(score) for number, score in enumerate(by_group, 1)}
         if validation is not None:
             logits = fitted.logits(validation.items)
-            thresholds = calling.calibration_of(logits, validation.labels, goal="f1").thresholds
+            thresholds = calibration.calibration_of(logits, validation.labels, goal="f1").thresholds
             chosen = metrics.evaluate(probabilities, self._test.labels, thresholds)
             scores |= {f"{name}{AT_CHOSEN}": chosen[name] for name in ("CF1", "OF1")}
         return scores
@@ -146,8 +146,8 @@ def first_stage(cell: Cell, data: Dataset) -> Dataset:
     """What a cell learns from: these data, or the features that its backbone makes of them once, where it is frozen."""
     asked = dict.fromkeys(FIRST_STAGE) | _parameters(cell)
     assert data.test is not None  # `open_data` sees to it
-    items = run.made_once(data.items, asked)
-    test = replace(data.test, items=run.made_once(data.test.items, asked, beside=items))
+    items = engine.made_once(data.items, asked)
+    test = replace(data.test, items=engine.made_once(data.test.items, asked, beside=items))
     return replace(data, items=items, test=test)
 
 
@@ -175,13 +175,13 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
     # By known yes: where entries are known by chance, every label has about as many known entries as any other.
     items, labels = data.items[fit], observed[fit]
     truth = data.labels[fit]
-    if data.wider is not None and methods.find(cell.method).learns_from_unknown:
+    if data.wider is not None and methods.find(cell.method).about.learns_from_unknown:
         items = data.wider.items[np.append(fit, data.unlisted)]
         labels, truth = (grown(one, map(data.wider.labels.id_at, data.unlisted.tolist())) for one in (labels, truth))
     how: dict[str, Any] = {"validation": validation, "keep_last": True}
     models = _fitted(candidates(cell, items, labels), items, labels, **how)
     best = max(models, key=_validation_score)
-    shown = hidden_entries.shown(best, items, labels, truth)
+    shown = hidden_entries.hidden_label_metrics(best, items, labels, truth)
     test = TestPart(data, labels.counts()[0])
     seconds = sum(model.progress.seconds for model in models)
     found = _tested(best, test, best.recipe, observed, seconds, validation)
@@ -193,7 +193,7 @@ def _fitted(recipes: Iterator[Recipe], items: Items, labels: Labels, **how: Any)
     models, lost = [], []
     for recipe in recipes:
         try:
-            models.append(run.fit(recipe, items, labels, **how))
+            models.append(engine.fit(recipe, items, labels, **how))
         except Diverged as error:
             lost.append(error)
     if not models:
@@ -257,9 +257,9 @@ def candidates(cell: Cell, items: Items, labels: Labels) -> Iterator[Recipe]:
     """The recipes that a cell may try: the asked one, then `tune - 1` more with a learning rate around its own and
     settings drawn from the ranges that the method declares. The budget is the same for all."""
     asked = _parameters(cell)
-    first, _ = run.complete(asked, items, labels)
+    first, _ = engine.complete(asked, items, labels)
     yield first
-    ranges = methods.find(cell.method).search()
+    ranges = methods.find(cell.method).about.search
     for trial in range(1, cell.tune):
         rng = np.random.default_rng(seed_for(cell.seed, cell.method, "tune", trial))
         rate = first.lr * _between(LR_FACTOR, rng)
@@ -272,7 +272,7 @@ def _parameters(cell: Cell) -> dict[str, Any]:
     return {name: getattr(cell, name) for name in names} | cell.recipe
 
 
-def blind(method: str, settings: dict[str, Any] | None = None) -> None:
+def check_no_leak(method: str, settings: dict[str, Any] | None = None) -> None:
     """Refuse a method that sees what nobody observed: two small cells that differ in nothing but what is hidden (under
     unknown entries, and in the labels of the test part) must end in the same predictions. An oracle that says so may
     look. What finds the truth on other data only is not noticed; files that settings name are of other items and

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 
-from partly.comparison import lines
+from partly.atomic_io import locked
+from partly.comparison import results
 from partly.comparison.plan import Cell, Experiment
-from partly.comparison.protocol import ProtocolError, blind, failed_cell, open_data, run_cell
+from partly.comparison.protocol import ProtocolError, check_no_leak, failed_cell, open_data, run_cell
 from partly.comparison.view import Live
 from partly.data import Dataset, Meaning
+from partly.distributed.progress import allowed, step
 from partly.errors import DataError, PartlyError, Stopped, listing
-from partly.files import locked
-from partly.processes.progress import allowed, step
-from partly.workers import Died, Results, placed
+from partly.executors import Died, Results, placed
 
 How = tuple[str | None, bool, Meaning]  # labels, skip_bad and what files leave open, of an experiment
 
@@ -23,8 +23,8 @@ How = tuple[str | None, bool, Meaning]  # labels, skip_bad and what files leave 
 class Incomplete(PartlyError):
     """Some cells of a comparison failed; those that did not are in `lines`."""
 
-    def __init__(self, path: Path, failed: list[lines.Line], finished: list[lines.Line]) -> None:
-        places = (f"{lines.named(line)}: {line['failed']}" for line in failed)
+    def __init__(self, path: Path, failed: list[results.Line], finished: list[results.Line]) -> None:
+        places = (f"{results.named(line)}: {line['failed']}" for line in failed)
         super().__init__(
             f"{path}: {len(failed)} of {len(failed) + len(finished)} cells failed"
             + listing(places, len(failed), 20)
@@ -40,54 +40,54 @@ def run(
     progress: bool = True,
     on: str = "here",
     address: str | None = None,
-) -> list[lines.Line]:
+) -> list[results.Line]:
     """Run what is not there yet; returns every line of the experiment. The file is `<out>/<name>.jsonl`. A cell that
     fails is a line with its reason, and is tried again next time; when all others are through, `Incomplete` is
-    raised. Where cells run, and how many at a time: `workers.placed`."""
+    raised. Where cells run, and how many at a time: `executors.placed`."""
     with allowed(progress):
         return _run(experiment, out, placed(on, address, workers), progress)
 
 
-def _run(experiment: Experiment, out: Path, results: Results, progress: bool) -> list[lines.Line]:
+def _run(experiment: Experiment, out: Path, execute: Results, progress: bool) -> list[results.Line]:
     path = out / f"{experiment.name}.jsonl"
     with locked(out):
-        there = {lines.key_of(line): line for line in lines.read(path)}
-        failed = {lines.key_of(line): line for line in lines.read_failed(path)}
-        lines.check(list(there.values()))
-        lines.check_present(list(there.values()))
+        there = {results.key_of(line): line for line in results.read(path)}
+        failed = {results.key_of(line): line for line in results.read_failed(path)}
+        consistency = results.ConsistencyCheck(there.values())
+        results.check_present(list(there.values()))
         opened = partial(_opened, how=_how(experiment))
         with step("Reading the data"):
             wanted = {_key(cell, opened(cell.data, size=cell.size)): cell for cell in experiment.cells()}
         todo = [cell for key, cell in wanted.items() if key not in there]
         try:
             with Live(len(wanted), [there[key] for key in wanted if key in there], progress) as live:
-                for line in _finished(todo, experiment, results):
-                    key = lines.key_of(line)
+                for line in _finished(todo, experiment, execute):
+                    key = results.key_of(line)
                     _refuse_other_data(line, key, wanted)
                     if "failed" in line:
                         failed[key] = line
                     else:
-                        lines.check([*there.values(), line])
+                        consistency.add(line)
                         there[key] = line
                         failed.pop(key, None)
                         live.add(line)
-                    lines.append(path, line)
+                    results.append(path, line)
         except KeyboardInterrupt:
             count = sum(key in there for key in wanted)
             raise Stopped(f"Stopped; {count} of {len(wanted)} cells are in {path}.") from None
-        lines.settle(path, [*there.values(), *failed.values()])
+        results.settle(path, [*there.values(), *failed.values()])
     lost = [failed[key] for key in wanted if key in failed]
     if lost:
         raise Incomplete(path, lost, [there[key] for key in wanted if key in there])
     return [there[key] for key in wanted]
 
 
-def _refuse_other_data(line: lines.Line, key: str, wanted: dict[str, Cell]) -> None:
+def _refuse_other_data(line: results.Line, key: str, wanted: dict[str, Cell]) -> None:
     """A worker opens data and methods by itself: on another machine, or after a file has changed, they may differ."""
     if key not in wanted:
         raise DataError(
-            f"{line['data']}: where {lines.named(line)} was run, the data or the file of the method are not what they "
-            "are here. Start again where they have changed meanwhile; else copy them to all machines."
+            f"{line['data']}: where {results.named(line)} was run, the data or the file of the method are not what "
+            "they are here. Start again where they have changed meanwhile; else copy them to all machines."
         )
 
 
@@ -97,12 +97,12 @@ def unlisted(experiment: Experiment) -> int:
     return sum(len(_opened(name, how=how, size=experiment.size).unlisted) for name in experiment.data)
 
 
-def _finished(todo: list[Cell], experiment: Experiment, results: Results) -> Iterator[lines.Line]:
+def _finished(todo: list[Cell], experiment: Experiment, execute: Results) -> Iterator[results.Line]:
     """The lines of these cells as they come. Always in processes of one thread each, wherever and however many they
     are, so that neither the number of workers nor an interruption changes a bit."""
     how = _how(experiment)
     work = partial(_work, how=how)
-    for cell, found in results(todo, work):
+    for cell, found in execute(todo, work):
         if isinstance(found, Died):
             found = failed_cell(cell, _opened(cell.data, how=how, size=cell.size), found.words)
         yield found
@@ -112,7 +112,7 @@ def _how(experiment: Experiment) -> How:
     return experiment.labels, experiment.skip_bad, experiment.meaning
 
 
-def _work(cell: Cell, how: How) -> lines.Line:
+def _work(cell: Cell, how: How) -> results.Line:
     data = _opened(cell.data, how=how, size=cell.size)
     try:
         # Outside of the cell's time, as is all that is loaded on first use.
@@ -127,7 +127,7 @@ def _work(cell: Cell, how: How) -> lines.Line:
 
 @cache
 def _blind(method: str, settings: str) -> None:
-    blind(method, json.loads(settings))
+    check_no_leak(method, json.loads(settings))
 
 
 @cache
@@ -137,4 +137,4 @@ def _opened(name: str, *, how: How, size: int | None) -> Dataset:
 
 
 def _key(cell: Cell, data: Dataset) -> str:
-    return lines.key_of(cell.key() | {"data_digest": data.digest})
+    return results.key_of(cell.key() | {"data_digest": data.digest})

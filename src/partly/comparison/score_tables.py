@@ -7,8 +7,8 @@ from itertools import groupby
 
 from partly.comparison import baselines, gains, verdict
 from partly.comparison import charts as pictures
-from partly.comparison.blocks import Block, Row, gather
-from partly.comparison.lines import Line
+from partly.comparison.groups import Block, Row, gather
+from partly.comparison.results import Line
 from partly.comparison.statistics import Mean
 from partly.comparison.verdict import Verdict
 from partly.report.layout import escaped

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from partly.atomic_io import write_file
 from partly.comparison import Experiment, charts, protocol, runner
-from partly.comparison.lines import Line
 from partly.comparison.plan import FULL, Cell, name_of
+from partly.comparison.results import Line
 from partly.comparison.score_tables import number
 from partly.comparison.statistics import Mean, Ranking, Scores, mean, rank
 from partly.data import Dataset
-from partly.files import write_file
 from partly.report import drawings, plots
 from partly.report.chart import Drawing
 from partly.report.layout import escaped, template

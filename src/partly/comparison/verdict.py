@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from partly.comparison.blocks import Block
+from partly.comparison.groups import Block
 from partly.comparison.plan import FULL
 from partly.comparison.statistics import LEVEL, Ranking, rank
 

@@ -12,7 +12,7 @@ from rich.live import Live as RichLive
 from rich.table import Column, Table
 from rich.text import Text
 
-from partly.processes.progress import room_for_bar, visible
+from partly.distributed.progress import room_for_bar, visible
 
 Line = dict[str, Any]
 EVERY = 30.0  # seconds between two plain lines where there is no terminal

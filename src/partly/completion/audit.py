@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.clock import seed_for
-from partly.completion.board import Board, Floats
-from partly.completion.bounds import Race
-from partly.completion.certificate import Side
+from partly.completion.bounds import SequentialTest
+from partly.completion.certificate import ZoneDecision
+from partly.completion.entry_scores import EntryScores, Floats
 
 Positions = npt.NDArray[np.int64]
 Ternary = npt.NDArray[np.int8]
@@ -32,7 +32,7 @@ WORTH = 4  # times as many entries as questions without a wrong answer, that a z
 class Audit:
     """What answers have certified, yes then no; and the entries to ask about next, none where it is over."""
 
-    sides: tuple[Side, Side]
+    sides: tuple[ZoneDecision, ZoneDecision]
     rows: Positions
     columns: Positions
 
@@ -47,20 +47,20 @@ class Rules:
     budget: int
 
 
-def ladders_of(board: Board, seed: int) -> tuple[Ladder, Ladder]:
+def ladders_of(board: EntryScores, seed: int) -> tuple[ZoneSearch, ZoneSearch]:
     """Of yes and of no. No entry is in a zone of both."""
-    yes = Ladder(board, 1, seed)
-    return yes, Ladder(board, -1, seed, above=1 - yes.thresholds.min(initial=1.0))
+    yes = ZoneSearch(board, 1, seed)
+    return yes, ZoneSearch(board, -1, seed, above=1 - yes.thresholds.min(initial=1.0))
 
 
-def look(ladders: tuple[Ladder, Ladder], answers: Ternary, rules: Rules) -> Audit:
+def look(ladders: tuple[ZoneSearch, ZoneSearch], answers: Ternary, rules: Rules) -> Audit:
     """How far answers z [N, L] have brought both sides. Yes may ask half of what is left, no the rest, and yes all of
     it where no is over."""
     left = max(rules.budget - sum(ladder.asked(answers) for ladder in ladders), 0)
-    yes = ladders[0].climb(answers, rules, left // 2)
-    no = ladders[1].climb(answers, rules, left - len(yes[1]))
+    yes = ladders[0].advance(answers, rules, left // 2)
+    no = ladders[1].advance(answers, rules, left - len(yes[1]))
     if not len(no[1]):
-        yes = ladders[0].climb(answers, rules, left)
+        yes = ladders[0].advance(answers, rules, left)
     rows, columns = (
         np.concatenate([getattr(ladder, name)[wanted] for ladder, (_, wanted) in zip(ladders, (yes, no), strict=True)])
         for name in ("rows", "columns")
@@ -68,10 +68,10 @@ def look(ladders: tuple[Ladder, Ladder], answers: Ternary, rules: Rules) -> Audi
     return Audit((yes[0], no[0]), rows, columns)
 
 
-class Ladder:
+class ZoneSearch:
     """One side: its zones, strict to lax, and all entries that could be filled in, in the order of asking."""
 
-    def __init__(self, board: Board, value: int, seed: int, above: float = -math.inf) -> None:
+    def __init__(self, board: EntryScores, value: int, seed: int, above: float = -math.inf) -> None:
         self.value = value
         chance = board.of(value)[0]
         rows, columns = np.nonzero(board.open & board.fills)
@@ -86,13 +86,13 @@ class Ladder:
         zone = self.chance >= self.thresholds.min(initial=math.inf)
         return int((answers[self.rows[zone], self.columns[zone]] != 0).sum())
 
-    def climb(self, answers: Ternary, rules: Rules, most: int) -> tuple[Side, Positions]:
+    def advance(self, answers: Ternary, rules: Rules, most: int) -> tuple[ZoneDecision, Positions]:
         """The laxest zone that passes, and what to ask next to try another one: positions here, at most `most`."""
         said = answers[self.rows, self.columns]
-        passed = Side(self.value, None, asked=self.asked(answers))
+        passed = ZoneDecision(self.value, None, asked=self.asked(answers))
         for threshold in self.thresholds:
             zone = np.flatnonzero(self.chance >= threshold)
-            whole = Race.of(np.empty(0, bool), len(zone), math.floor(rules.allowed * len(zone)) + 1)
+            whole = SequentialTest.of(np.empty(0, bool), len(zone), math.floor(rules.allowed * len(zone)) + 1)
             if whole.needed(rules.risk, len(zone) // WORTH) is None:
                 continue
             unasked = zone[said[zone] == 0]
@@ -100,7 +100,7 @@ class Ladder:
             race = self._raced(said[zone], math.floor(rules.allowed * len(unasked)) + 1 + wrong)
             if race.log >= -math.log(rules.risk):
                 counts = len(unasked), race.drawn, race.errors, race.errors / race.drawn * len(unasked)
-                passed = Side(self.value, float(threshold), *counts, asked=passed.asked)
+                passed = ZoneDecision(self.value, float(threshold), *counts, asked=passed.asked)
                 least = math.floor(rules.allowed * max(len(zone) - rules.budget, 0)) + 1
                 race = self._raced(said[zone], least)  # to go on, it must hold whatever else is asked
                 if race.log >= -math.log(rules.risk):
@@ -108,7 +108,7 @@ class Ladder:
             return passed, self._next(race, zone, unasked, rules, most)
         return passed, np.empty(0, np.int64)
 
-    def _next(self, race: Race, zone: Positions, unasked: Positions, rules: Rules, most: int) -> Positions:
+    def _next(self, race: SequentialTest, zone: Positions, unasked: Positions, rules: Rules, most: int) -> Positions:
         """The entries whose answers would suffice if all were right; none where these are too many."""
         answered = len(zone) - len(unasked) - race.drawn  # further on: they will count, and cost nothing
         draws = race.needed(rules.risk, most + answered)
@@ -118,11 +118,11 @@ class Ladder:
         wanted = np.intersect1d(zone[race.drawn : race.drawn + (draws or 0)], unasked)
         return wanted[: 0 if len(wanted) > most else None]
 
-    def _raced(self, said: Ternary, wrong: int) -> Race:
+    def _raced(self, said: Ternary, wrong: int) -> SequentialTest:
         """The answers of a zone, in order, up to the first that is missing."""
         missing = np.flatnonzero(said == 0)
         there = said[: missing[0] if len(missing) else None]
-        return Race.of(there != self.value, len(said), wrong)
+        return SequentialTest.of(there != self.value, len(said), wrong)
 
 
 def _rungs(chance: Floats, shares: tuple[float, ...]) -> Floats:

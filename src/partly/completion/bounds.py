@@ -4,7 +4,7 @@ theorems; nothing here knows of labels or models.
 - `wrong_p`: the sample is drawn without replacement, entry by entry: exact, by the hypergeometric distribution. Clopper
   and Pearson's binomial bound is its limit for zones without end.
 - `log_evidence`: sampled entries come in clusters (of an item) that are independent of one another; a mixture of bets.
-- `Race`: the sample is drawn one by one and may be looked at after each draw; a bet that knows what is left.
+- `SequentialTest`: the sample is drawn one by one and may be looked at after each draw; a bet that knows what is left.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def leading(passed: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Race:
+class SequentialTest:
     """Draws without replacement from a zone of `zone` entries, against the claim that `wrong` or more of it are wrong.
     `log`: of the evidence against it, after all draws; it may be looked at after every one. If the claim is true,
     evidence of 1 / risk or more has at most the chance `risk`, whenever one stops."""
@@ -61,7 +61,7 @@ class Race:
     log: float
 
     @classmethod
-    def of(cls, errors: npt.NDArray[np.bool_], zone: int, wrong: int) -> Race:
+    def of(cls, errors: npt.NDArray[np.bool_], zone: int, wrong: int) -> SequentialTest:
         """errors: [K] whether each draw was one, in order."""
         before: npt.NDArray[np.int64] = np.cumsum(errors) - errors
         right = _gains(zone, np.asarray(wrong - before), np.arange(len(errors)))

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partly.completion.board import Board, Bools, Floats
 from partly.completion.bounds import leading, log_evidence, wrong_p
+from partly.completion.entry_scores import Bools, EntryScores, Floats
 
 Counts = npt.NDArray[np.int64]
 
@@ -39,7 +39,7 @@ class Zones:
 
 
 @dataclass(frozen=True)
-class Side:
+class ZoneDecision:
     """What is filled in as yes (value 1) or as no (-1). threshold: of the chance, None where nothing is; known, errors:
     entries in the zone by which it was judged; expected: wrong ones among the filled; labels: those that the promise
     holds for each by itself; asked: questions that were answered; forced: not certified."""
@@ -63,7 +63,7 @@ class Side:
         return "yes" if self.value == 1 else "no"
 
 
-def zones_of(board: Board, value: int) -> Zones:
+def zones_of(board: EntryScores, value: int) -> Zones:
     """The zones of a side, by chances and by what is known, whatever it says."""
     chance, right, wrong = board.of(value)
     inside = (chance >= LEAST) & board.fills
@@ -93,21 +93,21 @@ def _thresholds(chances: Floats) -> Floats:
     return np.unique(chances[sizes - 1])[::-1]
 
 
-def certify(board: Board, value: int, precision: float, risk: float) -> tuple[Side, Zones]:
+def certify(board: EntryScores, value: int, precision: float, risk: float) -> tuple[ZoneDecision, Zones]:
     """The laxest zone that passes, with its promise; and the zones."""
     zones = zones_of(board, value)
     passed = _passed(board, zones, 1 - precision, risk)
     if passed < 0:
-        return Side(value, None), zones
+        return ZoneDecision(value, None), zones
     return side_at(board, zones, passed, _alone(zones, passed, 1 - precision, risk)), zones
 
 
-def side_at(board: Board, zones: Zones, at: int, alone: Bools | None = None) -> Side:
+def side_at(board: EntryScores, zones: Zones, at: int, alone: Bools | None = None) -> ZoneDecision:
     """What filling in a zone means, as far as known entries tell."""
     known, errors, opened = zones.known[at], zones.errors[at], zones.open[at]
     rate = float(board.weight @ errors) / max(float(board.weight @ known), 1e-300)
     names = () if alone is None else tuple(board.names[j] for j in np.flatnonzero(alone))
-    return Side(
+    return ZoneDecision(
         zones.value,
         float(zones.thresholds[at]),
         int(opened.sum()),
@@ -118,7 +118,7 @@ def side_at(board: Board, zones: Zones, at: int, alone: Bools | None = None) -> 
     )
 
 
-def _passed(board: Board, zones: Zones, allowed: float, risk: float) -> int:
+def _passed(board: EntryScores, zones: Zones, allowed: float, risk: float) -> int:
     """The laxest zone of all labels together that passes; -1 where not even the first does."""
     test = _Spread(board, zones, allowed) if board.spread else _Clustered(board, zones, allowed)
     needed, passed = -math.log(risk), -1
@@ -134,7 +134,7 @@ def _passed(board: Board, zones: Zones, allowed: float, risk: float) -> int:
 class _Spread:
     """Entries are known each by itself, and all labels alike: the known ones of a zone are a sample of it."""
 
-    def __init__(self, board: Board, zones: Zones, allowed: float) -> None:
+    def __init__(self, board: EntryScores, zones: Zones, allowed: float) -> None:
         self.known, self.errors, self.size, opened = (
             part.sum(axis=1) for part in (zones.known, zones.errors, zones.size, zones.open)
         )
@@ -154,7 +154,7 @@ class _Clustered:
     entries of an item depend on each other; and an entry counts the more, the more rarely its label is known (Horvitz
     and Thompson), so that labels weigh as they do among all entries."""
 
-    def __init__(self, board: Board, zones: Zones, allowed: float) -> None:
+    def __init__(self, board: EntryScores, zones: Zones, allowed: float) -> None:
         chance, right, wrong = board.of(zones.value)
         self.rows, self.columns = np.nonzero((right | wrong) & (chance >= LEAST) & board.fills)
         self.chance = chance[self.rows, self.columns]
@@ -182,7 +182,7 @@ def _alone(zones: Zones, at: int, allowed: float, risk: float) -> Bools:
     return np.asarray((leading(passes) > at) & able[at] & (zones.open[at] > 0))
 
 
-def recall_limit(board: Board, zones: Zones, recall: float, risk: float) -> float:
+def recall_limit(board: EntryScores, zones: Zones, recall: float, risk: float) -> float:
     """The strictest threshold at which so large a share of the yes is in the zone; -inf where there is none.
 
     Judged by known yes, zone after zone from the laxest on, since recall falls with the size of a zone.

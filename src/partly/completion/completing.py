@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from partly.binary_relevance.given import count_of
 from partly.completion import audit, certificate
-from partly.completion.board import Board, board_of, check_model, held_out_scores
-from partly.completion.certificate import Side
-from partly.completion.missing_by_chance import told_apart
-from partly.completion.promise import Completion, Found, Terms, filling
+from partly.completion.certificate import ZoneDecision
+from partly.completion.entry_scores import EntryScores, board_of, check_model, held_out_scores
+from partly.completion.missing_by_chance import reason_not_mar
+from partly.completion.result import Completion, Found, Terms, filling
 from partly.errors import LabelError, SettingError, did_you_mean, listing
 from partly.labels import Hierarchy, Labels
+from partly.labels.align import in_label_order, paired
 from partly.labels.hierarchy import as_hierarchy
-from partly.labels.pairing import in_label_order, paired
-from partly.one_label.given import count_of
 
 MISSING = ("auto", "at-random", "not-at-random")
 
@@ -92,7 +92,7 @@ def complete(
     if not said.known_per_item().any():
         raise LabelError("labels: no entry is known: there is nothing to complete them from.")
     why = {"at-random": "", "not-at-random": "as the caller says"}.get(missing)
-    why = told_apart(said, X, seed) if why is None else why
+    why = reason_not_mar(said, X, seed) if why is None else why
     if why and recall is not None:
         raise SettingError(
             f"recall = {recall}: cannot be certified here, since known entries do not speak for unknown ones ({why}), "
@@ -107,7 +107,7 @@ def complete(
     return _completed(board, told, tree, fitted, terms, found, force)
 
 
-def by_known(board: Board, terms: Terms) -> Found:
+def by_known(board: EntryScores, terms: Terms) -> Found:
     """From known entries that are known by chance. The risk is shared out among the promises."""
     risk = terms.risk / (2 if terms.recall is None else 3)
     (yes, zones), (no, _) = (certificate.certify(board, value, terms.precision, risk) for value in (1, -1))
@@ -117,7 +117,7 @@ def by_known(board: Board, terms: Terms) -> Found:
     return Found((yes, no), recall_certified=yes.threshold is not None and yes.threshold <= limit)
 
 
-def by_answers(board: Board, told: Labels, terms: Terms, why: str, seed: int) -> Found:
+def by_answers(board: EntryScores, told: Labels, terms: Terms, why: str, seed: int) -> Found:
     """From what people answered so far, which `told` knows."""
     answers = np.where(board.open, told.rows(slice(None)), 0).astype(np.int8)
     rules = audit.Rules(1 - terms.precision, terms.risk / 2, terms.budget)
@@ -126,10 +126,10 @@ def by_answers(board: Board, told: Labels, terms: Terms, why: str, seed: int) ->
 
 
 def _completed(
-    board: Board, known: Labels, tree: Hierarchy | None, model: Any, terms: Terms, found: Found, force: bool
+    board: EntryScores, known: Labels, tree: Hierarchy | None, model: Any, terms: Terms, found: Found, force: bool
 ) -> Completion:
     """Labels with what may be filled in."""
-    sides: tuple[Side, ...] = found.sides
+    sides: tuple[ZoneDecision, ...] = found.sides
     if force:
         sides = tuple(side if side.threshold is not None else _by_chance(board, side, terms) for side in sides)
     z = filling(board, sides, known)
@@ -142,12 +142,12 @@ def _completed(
     return Completion(labels, certified, len(rows), expected, terms, found, sides, board, known, model)
 
 
-def _by_chance(board: Board, side: Side, terms: Terms) -> Side:
+def _by_chance(board: EntryScores, side: ZoneDecision, terms: Terms) -> ZoneDecision:
     """Forced, not certified: whatever has such a chance by the model's own estimate."""
     chance = board.of(side.value)[0]
     zone = (chance >= terms.precision) & board.open & board.fills
     expected = float((1 - chance[zone]).sum())
-    return Side(side.value, terms.precision, int(zone.sum()), expected=expected, asked=side.asked, forced=True)
+    return ZoneDecision(side.value, terms.precision, int(zone.sum()), expected=expected, asked=side.asked, forced=True)
 
 
 def _tree(model: Any, hierarchy: Any) -> Hierarchy | None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from partly.diagnosis.checks import missing_by_features
-from partly.diagnosis.patient import Patient
+from partly.diagnosis.context import CheckContext
+from partly.diagnosis.model_checks import missing_by_features
 from partly.errors import DataError
 from partly.items import as_items
 from partly.labels import Labels
 
 
-def told_apart(said: Labels, X: Any, seed: int) -> str:
+def reason_not_mar(said: Labels, X: Any, seed: int) -> str:
     """Why entries are not known by chance; '' where nothing shows it. Items that are no features are not tested."""
     yes, no = said.counts()
     if not (yes.any() and no.any()):
         return "only yes is known" if yes.any() else "only no is known"
     try:
-        patient = Patient(said, as_items(X), seed=seed)
+        context = CheckContext(said, as_items(X), seed=seed)
     except DataError:  # what another library takes for items
         return ""
-    if patient.lacks(missing_by_features.NEEDS):
+    if context.lacks("features"):
         return ""
-    found = [one.words for one in missing_by_features.check(patient) if one.level == "warning"]
+    found = [one.words for one in missing_by_features(context) if one.level == "warning"]
     return found[0].rstrip(".") if found else ""

@@ -7,24 +7,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from partly.data import formats, hugging_face, labels_npy, ledger_db, tag_lists, train_test, wide
+from partly.atomic_io import PathLike
+from partly.data import formats
 from partly.data.dataset import Dataset, grown, held_out, sized, sound
+from partly.data.formats import hugging_face, labels_npy, ledger_db, tag_lists, train_test, wide
 from partly.data.headers import holds_values, is_long, is_tag_lists, is_tags
+from partly.data.hierarchy_table import read_hierarchy
+from partly.data.label_semantics import Meaning, meaning_of, only_yes
 from partly.data.matching import arranged, called_alike, positions, refuse_unwritable
-from partly.data.meaning import Meaning, meaning_of, only_yes
-from partly.data.parents import read_hierarchy
 from partly.data.paths import kind_of, plain_file, suffix_of
+from partly.data.protocols import DatasetFormat, Format, LabelFormat
 from partly.data.scores import Scores, read_score_blocks, read_scores, write_scores, write_strongest
 from partly.data.splits import read_split
 from partly.data.table_view import matching_columns, view
 from partly.data.tables import SUFFIXES, for_spreadsheets, is_table, open_table
 from partly.errors import DataError, SettingError
-from partly.files import PathLike
 from partly.items import Absent
 from partly.labels import Labels
 from partly.labels.names import checked_names
@@ -128,7 +129,7 @@ def read(
     data = sound(data, path, skip_bad)
     if size is not None:
         data = sized(data, size)
-    if hierarchy is None and labels is not None and ledger_db.recognises(Path(labels)):
+    if hierarchy is None and labels is not None and ledger_db.recognizes(Path(labels)):
         return replace(data, hierarchy=ledger_db.hierarchy(Path(labels)) or data.hierarchy)
     return data if hierarchy is None else replace(data, hierarchy=read_hierarchy(hierarchy))
 
@@ -139,7 +140,7 @@ def _opened(path: PathLike | Any, labels: PathLike | None, meaning: Meaning) -> 
         return hugging_face.of_object(path, meaning)
     whole = formats.of(Path(path), "dataset")
     if whole is not None:
-        data: Dataset = whole.read(Path(path), meaning)
+        data = whole.read(Path(path), meaning)
         return data if labels is None else replace(data, truth=data.labels)
     found = formats.of(Path(path), "items")
     if found is None and labels is None and formats.of(Path(path), "labels") is not None:
@@ -148,8 +149,7 @@ def _opened(path: PathLike | Any, labels: PathLike | None, meaning: Meaning) -> 
     if found is None:
         plain_file(path, formats.readable("items"))  # says what is wrong with it
         raise DataError(f"{path}: no format knows what items are in it.")
-    data = found.read(Path(path), meaning)
-    return data
+    return found.read(Path(path), meaning)
 
 
 def _labelled(data: Dataset, path: PathLike, labels: PathLike, meaning: Meaning) -> Dataset:
@@ -163,7 +163,7 @@ def _labelled(data: Dataset, path: PathLike, labels: PathLike, meaning: Meaning)
     rest = np.setdiff1d(np.arange(len(data.labels)), listed)
     more = grown(known, map(data.labels.id_at, rest.tolist())) if len(rest) else known
     whole = replace(data[np.concatenate([listed, rest])], labels=more)
-    to_test = read_split(Path(labels)) if data.test is None and not ledger_db.recognises(Path(labels)) else None
+    to_test = read_split(Path(labels)) if data.test is None and not ledger_db.recognizes(Path(labels)) else None
     if to_test is not None and not to_test.any():
         to_test = None  # nothing is set aside to test on
     train = np.arange(len(listed)) if to_test is None else np.flatnonzero(~to_test)
@@ -188,9 +188,9 @@ def _called_alike(data: Dataset, known: Labels) -> tuple[str, ...]:
 def _by_position(data: Dataset, known: Labels, path: PathLike, labels: PathLike, meaning: Meaning) -> tuple[str, ...]:
     """Say that rows are matched by position, where neither items nor labels have ids; refuse what may be wrong."""
     file = Path(labels)
-    form = None if ledger_db.recognises(file) else _labels_form(file, meaning)
-    positional = form is labels_npy or (
-        form in (wide, tag_lists) and view(open_table(file), meaning.id_column).by_position
+    form = None if ledger_db.recognizes(file) else _labels_form(file, meaning)
+    positional = form is labels_npy.FORMAT or (
+        form in (wide.FORMAT, tag_lists.FORMAT) and view(open_table(file), meaning.id_column).by_position
     )
     if not positional or str(path) == str(labels):
         return ()
@@ -210,7 +210,7 @@ def _by_position(data: Dataset, known: Labels, path: PathLike, labels: PathLike,
 def read_items(path: PathLike, labels: Sequence[str], skip_bad: bool, meaning: Meaning) -> Dataset:
     """Items of which no label is asked for: columns of a table that are called like `labels`, or that the caller names,
     are left out, where they are there."""
-    if not ledger_db.recognises(Path(path)) and is_table(Path(path)) and Path(path).is_file():
+    if not ledger_db.recognizes(Path(path)) and is_table(Path(path)) and Path(path).is_file():
         header = open_table(Path(path)).header
         named = matching_columns(header, meaning.label_columns)
         meaning = replace(meaning, label_columns=(*named, *(name for name in labels if name in header)))
@@ -256,19 +256,20 @@ def write(data: Dataset | Labels, path: PathLike, *, form: str | None = None, ab
     if isinstance(data, Labels):
         write_labels(data, path, form=form, absent=absent)
         return
-    one = _written_form(data, path) if form is None else formats.by_name(form, "dataset", "items", "labels")
-    if one.HOLDS == "labels":
+    one: Format = _written_form(data, path) if form is None else formats.by_name(form, "dataset", "items", "labels")
+    if isinstance(one, LabelFormat):
         write_labels(data.labels, path, form=form, absent=absent)
         return
-    if data.test is not None and one is not train_test:
+    if data.test is not None and one is not train_test.FORMAT:
         raise DataError(f"{path}: has no place for a test part. Write one part at a time, or both to an .npz.")
-    if getattr(one, "SAYS", None) == "yes":
+    if one.positives_only:
         only_yes(data.labels, absent, path)
-    _refuse_unwritten(one, form, path)
+    if one.write is None:
+        raise _not_written(form, path)
     one.write(data, path)
 
 
-def _written_form(data: Dataset, path: Path) -> ModuleType:
+def _written_form(data: Dataset, path: Path) -> DatasetFormat:
     both = kind_of(path) in formats.suffixes("dataset") and kind_of(path) not in formats.suffixes("items")
     return formats.by_suffix(path, "dataset" if data.test is not None or both else "items")
 
@@ -317,32 +318,31 @@ def read_labels(
     known = formats.readable("labels", "dataset")
     if form is not None:
         named = formats.by_name(form, "labels", "dataset")
-        if hasattr(named, "SUFFIXES") and named is not ledger_db:
+        if named.suffixes and named is not ledger_db.FORMAT:
             plain_file(path, formats.readable_by(named))
-        one: ModuleType | None = named
+        one: Format | None = named
     else:
-        if not path.is_dir() and not ledger_db.recognises(path):  # a server's is no file
+        if not path.is_dir() and not ledger_db.recognizes(path):  # a server's is no file
             plain_file(path, known)
         one = _labels_form(path, meaning)
         if one is None:
             plain_file(path, known)  # a folder that is none of ours
             raise DataError(f"{path}: no format knows what labels are in it. {_there()}")
     assert one is not None
-    if one.HOLDS == "labels":
-        labels: Labels = one.read(path, names, meaning)
-        return labels
-    found: Dataset = one.read(path, meaning)
-    return found.labels if names is None else meaning.filled(arranged(found.labels, names, str(path)), path)
+    if isinstance(one, LabelFormat):
+        return one.read(path, names, meaning)
+    labels = one.read(path, meaning).labels
+    return labels if names is None else meaning.filled(arranged(labels, names, str(path)), path)
 
 
-def _labels_form(path: Path, meaning: Meaning) -> ModuleType | None:
+def _labels_form(path: Path, meaning: Meaning) -> Format | None:
     """The format of a file of labels; that of a table may depend on what the caller says of its columns."""
-    if ledger_db.recognises(path) or not (is_table(path) and path.is_file()):
+    if ledger_db.recognizes(path) or not (is_table(path) and path.is_file()):
         return formats.of(path, "labels") or formats.of(path, "dataset")
     if meaning.label_columns:
         table = view(open_table(path), meaning.id_column)
         chosen = matching_columns(table.header, meaning.label_columns, table.place(-1))
-        return tag_lists if len(chosen) == 1 and not holds_values(table, chosen[0]) else wide
+        return tag_lists.FORMAT if len(chosen) == 1 and not holds_values(table, chosen[0]) else wide.FORMAT
     if meaning.id_column is None:
         return formats.of(path, "labels") or formats.of(path, "dataset")
     table = view(open_table(path), meaning.id_column)
@@ -379,11 +379,12 @@ def write_labels(labels: Labels, path: PathLike, *, form: str | None = None, abs
     path = Path(path)
     Meaning(absent)
     one = formats.by_name(form or _label_form(labels, path), "labels")
-    if hasattr(one, "SUFFIXES"):
-        suffix_of(path, one.SUFFIXES)
-    _refuse_unwritten(one, form, path)
+    if one.suffixes:
+        suffix_of(path, one.suffixes)
+    if one.write is None:
+        raise _not_written(form, path)
     refuse_unwritable(labels.ids, labels.names, path)
-    if getattr(one, "SAYS", None) == "yes":
+    if one.positives_only:
         only_yes(labels, absent, path)
     one.write(labels, path)
 
@@ -393,20 +394,18 @@ def _label_form(labels: Labels, path: Path) -> str:
     suffix = suffix_of(path, formats.suffixes("labels")) if path.suffix else ""
     if kind_of(path) in SUFFIXES:
         return TABLES[labels.sparse]
-    there = {name: one for name, one in formats.formats("labels").items() if hasattr(one, "write")}
-    of = [name for name, one in there.items() if suffix in getattr(one, "SUFFIXES", ("",))]
+    there = {name: one for name, one in formats.formats("labels").items() if one.write is not None}
+    of = [name for name, one in there.items() if suffix in (one.suffixes or ("",))]
     if len(of) != 1 or not suffix:
         raise DataError(f"{path}: say in which form: {' or '.join(of)} (form=, --form).")
     return of[0]
 
 
-def _refuse_unwritten(one: ModuleType, form: str | None, path: Path) -> None:
-    if not hasattr(one, "write"):
-        raise SettingError(f"{path}: form = {form!r} is only read. {_there()}")
+def _not_written(form: str | None, path: Path) -> SettingError:
+    return SettingError(f"{path}: form = {form!r} is only read. {_there()}")
 
 
 def _there() -> str:
-    names = [
-        name for what in ("labels", "dataset") for name, one in formats.formats(what).items() if hasattr(one, "write")
-    ]
+    both: dict[str, Format] = {**formats.formats("labels"), **formats.formats("dataset")}
+    names = [name for name, one in both.items() if one.write is not None]
     return f"There is: {', '.join(names)}."

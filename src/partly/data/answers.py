@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from partly.atomic_io import PathLike
 from partly.data.matching import refuse_unwritable
 from partly.data.paths import plain_file, suffix_of
 from partly.data.tables import SUFFIXES, UNSURE, WRONG, Faults, Table, open_table, ternary, text, write_table
 from partly.errors import DataError, did_you_mean
-from partly.files import PathLike
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
 

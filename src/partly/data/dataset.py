@@ -11,9 +11,9 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from partly.atomic_io import PathLike
 from partly.clock import seed_for
 from partly.errors import DataError, SettingError, listing
-from partly.files import PathLike
 from partly.items import Items, is_decoded
 from partly.labels import Hierarchy, Labels
 

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from partly.data.formats.wide import refuse_bad_ids
 from partly.data.headers import LONG, OPEN_IMAGES, is_long, is_open_images, is_tags
 from partly.data.paths import plain_file
 from partly.data.tables import READABLE, Table, first_cell, is_table, open_table, text
-from partly.data.wide import refuse_bad_ids
 from partly.errors import PartlyError
 
 IDS = ("item", "id", "name")  # columns that hold ids, the first that is there

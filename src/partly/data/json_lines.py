@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from partly.budget import Budget
-from partly.data.packing import unpacked
+from partly.data.compression import unpacked
 from partly.errors import DataError
 
 MOST_BYTES = 1 << 26  # of a line, before which a compressed file cannot be told from one that never ends

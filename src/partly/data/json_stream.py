@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from partly.budget import Budget
-from partly.data.packing import unpacked
+from partly.data.compression import unpacked
 from partly.errors import DataError, PartlyError
 
 DEEPEST = 100  # brackets within brackets: of what is nested deeper, ijson takes time and memory by the square of it

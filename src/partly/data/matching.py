@@ -10,8 +10,8 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 import numpy.typing as npt
 
+from partly.atomic_io import PathLike
 from partly.errors import DataError, listing
-from partly.files import PathLike
 from partly.labels import Labels
 
 FOLDS: dict[str, Callable[[str], str]] = {

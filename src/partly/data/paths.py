@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from partly.atomic_io import PathLike
 from partly.errors import DataError, LabelError
-from partly.files import PathLike
-from partly.ledger.places import is_sqlite
+from partly.ledger.location import is_sqlite
 
 UNSAFE = (".pt", ".pth", ".pkl", ".pickle", ".joblib")
 TEXT = (".csv", ".tsv", ".jsonl", ".json", ".arff", ".svm", ".libsvm", ".svmlight", ".txt")  # what may be packed

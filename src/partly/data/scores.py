@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from partly.data.feature_table import number_blocks, read_numbers, write_numbers
+from partly.atomic_io import PathLike
+from partly.data.formats.feature_table import number_blocks, read_numbers, write_numbers
+from partly.data.formats.wide import label_columns, refuse_bad_ids
 from partly.data.headers import ID
 from partly.data.matching import positions, refuse_unwritable
 from partly.data.paths import plain_file, suffix_of
 from partly.data.tables import SUFFIXES, open_table, write_table
-from partly.data.wide import label_columns, refuse_bad_ids
 from partly.errors import SettingError
-from partly.files import PathLike
 
 Block = npt.NDArray[np.floating[Any]]
 Index = npt.NDArray[np.int64]

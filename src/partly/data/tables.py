@@ -29,10 +29,10 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from partly.budget import Budget, decode_dictionaries
+from partly.data.compression import codec_of, packing, unpacked
 from partly.data.excel import ExcelTable
 from partly.data.json_lines import JsonTable
 from partly.data.json_records import JsonRecords, is_records
-from partly.data.packing import codec_of, packing, unpacked
 from partly.data.paths import kind_of, refuse_database
 from partly.errors import DataError, listing
 from partly.labels.spellings import WORDS

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from partly.data.packing import unpacked
+from partly.data.compression import unpacked
 from partly.data.paths import PACKED, plain_file
 from partly.errors import DataError, SettingError
 

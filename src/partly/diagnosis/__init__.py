@@ -1,6 +1,6 @@
-"""What is known of labels and what is wrong with them, before anything is trained on them: `doctor`.
+"""Diagnosis of labels before training: `doctor`.
 
-`checks/` holds the checks, one per file; `Patient` is what they look at, and a `Finding` what they say.
+`checks` and `model_checks` hold the checks; a check takes a `CheckContext` and returns `Finding`s.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from partly.diagnosis import encodings
+from partly.diagnosis import encodings, model_checks
 from partly.diagnosis.checks import discover
+from partly.diagnosis.context import CheckContext
 from partly.diagnosis.finding import Finding
-from partly.diagnosis.patient import Patient
+from partly.distributed.progress import step
 from partly.errors import DataError, LabelError
 from partly.items import as_items
 from partly.labels import Labels, as_labels
-from partly.processes.progress import step
 
-__all__ = ["Finding", "doctor", "examined", "unreadable"]
+__all__ = ["Finding", "doctor", "model_checks", "run_checks", "unreadable"]
 
 ORDER = ("problem", "warning", "note", "fine")
 
@@ -62,30 +62,30 @@ def doctor(labels: Any, X: Any = None, test: Any = None, method: str = "auto", s
     items, tested = (None if part is None else as_items(part) for part in (X, test))
     if items is not None and len(items) != len(known):
         raise DataError(f"X has {len(items)} items and labels {len(known)}; both must be of the same items, in order.")
-    return examined(Patient(known, items, tested, method, seed))
+    return run_checks(CheckContext(known, items, tested, method, seed))
 
 
-def examined(patient: Patient) -> dict[str, Any]:
-    """All checks that can be made."""
+def run_checks(context: CheckContext) -> dict[str, Any]:
+    """Run all checks whose needs are met."""
     findings, skipped = [], {}
     for name, info in discover().items():
-        why = patient.lacks(info.module.NEEDS)
-        if why:
-            skipped[name] = why
+        reason = context.lacks(info.about.needs)
+        if reason:
+            skipped[name] = reason
         else:
             with step(f"Checking the labels: {name}"):
-                findings += [one.plain(name) for one in info.make(patient)]
-    findings.sort(key=lambda one: ORDER.index(one["level"]))
+                findings += [finding.plain(name) for finding in info.make(context)]
+    findings.sort(key=lambda finding: ORDER.index(finding["level"]))
     return {
-        "known": patient.labels.summary(),
-        "labels": _lines(patient.labels),
+        "known": context.labels.summary(),
+        "labels": _lines(context.labels),
         "findings": findings,
         "skipped": skipped,
     }
 
 
 def unreadable(odd: Finding) -> dict[str, Any]:
-    """Of labels whose values have to be explained first."""
+    """Report labels whose values have to be explained first."""
     skipped = dict.fromkeys(discover(), "the labels cannot be read")
     return {"known": {}, "labels": [], "findings": [odd.plain("encodings")], "skipped": skipped}
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from sklearn.utils.validation import check_is_fitted
 
+from partly.atomic_io import PathLike, write_file
+from partly.engine import Fitted, load
 from partly.errors import DataError
-from partly.estimator import Classifier
+from partly.estimators.classifier import Classifier
 from partly.export.card import written_card
 from partly.export.onnx_file import write_onnx
-from partly.files import PathLike, write_file
-from partly.run import Fitted, load
 
 __all__ = ["check_free", "model_card", "to_onnx"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from partly.calling import Calibration, Line, Steps
+from partly.calibration import Calibration, IsotonicMap, PlattMap
 
 
 class Calibrated(nn.Module):
@@ -19,17 +19,17 @@ class Calibrated(nn.Module):
 
     def __init__(self, calibration: Calibration) -> None:
         super().__init__()
-        self.some = any(isinstance(label.map, Steps) for label in calibration.labels)
+        self.some = any(isinstance(label.map, IsotonicMap) for label in calibration.labels)
         maps = [label.map for label in calibration.labels]
-        lines = [map if isinstance(map, Line) else Line() for map in maps]
+        lines = [map if isinstance(map, PlattMap) else PlattMap() for map in maps]
         self.register_buffer("slope", torch.tensor([line.slope for line in lines]))
         self.register_buffer("bias", torch.tensor([line.bias for line in lines]))
-        steps = [map if isinstance(map, Steps) else Steps((0.0, 1.0), (0.5, 0.5)) for map in maps]
+        steps = [map if isinstance(map, IsotonicMap) else IsotonicMap((0.0, 1.0), (0.5, 0.5)) for map in maps]
         most = max((len(step.x) for step in steps), default=2)
         # Shorter ones go on flat, far out, where no score is.
         self.register_buffer("x", torch.tensor([_filled(step.x, most, 1.0) for step in steps]).reshape(-1, most))
         self.register_buffer("y", torch.tensor([_filled(step.y, most, 0.0) for step in steps]).reshape(-1, most))
-        self.register_buffer("stepped", torch.tensor([isinstance(map, Steps) for map in maps], dtype=torch.bool))
+        self.register_buffer("stepped", torch.tensor([isinstance(map, IsotonicMap) for map in maps], dtype=torch.bool))
 
     def forward(self, logits: Tensor) -> Tensor:
         found = self.slope * logits + self.bias

@@ -12,10 +12,10 @@ import jinja2
 
 import partly
 from partly import methods, networks
-from partly.catalogue import Info
+from partly.engine import Fitted, read_measured
 from partly.networks import backbones
+from partly.registry import Info
 from partly.report.layout import escaped
-from partly.run import Fitted, read_measured
 
 FEW = 10  # known yes or no: of fewer, little can be learned of a label, or said of it
 SHOWN = 100  # labels in the table

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from partly.binary_relevance import Shelf
+from partly.engine import Fitted
 from partly.errors import SettingError
 from partly.export.calibrated_logits import Calibrated
 from partly.items import Conditioning, Encoding, Origin, conditioning_of, encoding_of, origin_of
@@ -17,9 +19,7 @@ from partly.networks import Standardise
 from partly.networks.backbones import Backbone
 from partly.networks.backbones.hashed_words import HashedWords
 from partly.networks.backbones.text_model import TextModel
-from partly.one_label import Shelf
-from partly.run import Fitted
-from partly.solving.forest import Forest
+from partly.solvers.forest import Forest
 
 TOKENS = 12  # of the texts that a graph is tried on, at most
 

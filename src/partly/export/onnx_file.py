@@ -16,12 +16,12 @@ import numpy as np
 import torch
 
 import partly
-from partly import files
+from partly import atomic_io
+from partly.distributed.progress import step
+from partly.engine import Fitted
 from partly.errors import DataError, SettingError
 from partly.export.model_graph import Entrance, Graph, graph_of
 from partly.export.replacements import Replacing
-from partly.processes.progress import step
-from partly.run import Fitted
 
 LIBRARIES = ("onnx", "onnxscript", "onnxruntime")  # torch.onnx needs the second
 OUTPUTS = ("logits", "probabilities")
@@ -41,7 +41,7 @@ def write_onnx(fitted: Fitted, path: Path) -> float:
     onnx.helper.set_model_props(proto, metadata(fitted, entrance))
     if proto.ByteSize() > LARGEST:
         raise DataError(f"{path}: the model takes {proto.ByteSize()} bytes, and an ONNX file holds {LARGEST} at most.")
-    with step("Comparing the graph with the model"), files.writing(path) as file:
+    with step("Comparing the graph with the model"), atomic_io.atomic_output(path) as file:
         file.write(proto.SerializeToString())
         file.flush()
         session = onnxruntime.InferenceSession(file.name, providers=["CPUExecutionProvider"])

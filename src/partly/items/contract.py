@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from partly.clock import Draw
+from partly.images.augmentation import Augmentation
 from partly.labels.names import Names
-from partly.pictures.augmentation import Augmentation
 
 Kind = Literal["features", "pictures", "texts"]
 Index = slice | npt.NDArray[Any]  # a slice, positions or a boolean mask

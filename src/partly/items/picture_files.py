@@ -21,11 +21,11 @@ from torch import Tensor
 
 from partly.clock import Draw
 from partly.errors import DataError, within
+from partly.images.augmentation import Augmentation
+from partly.images.decoder_pool import crew
+from partly.images.scan import survey
+from partly.images.worker import Place, Request
 from partly.items.contract import Index, Kind, Positions, Statistics, narrowed
-from partly.pictures.augmentation import Augmentation
-from partly.pictures.crew import crew
-from partly.pictures.survey import survey
-from partly.pictures.worker import Place, Request
 
 SIZE = 128  # where neither a user nor a backbone says
 CHUNK = 16  # pictures of one question to a worker

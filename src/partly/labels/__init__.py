@@ -2,8 +2,8 @@
 hierarchy."""
 
 from partly.labels.hierarchy import Hierarchy
-from partly.labels.intake import CONSTRUCTORS
+from partly.labels.labels import Labels, as_labels
 from partly.labels.matrix import Matrix, Ternary
-from partly.labels.three_valued import Labels, as_labels
+from partly.labels.parsing import CONSTRUCTORS
 
 __all__ = ["CONSTRUCTORS", "Hierarchy", "Labels", "Matrix", "Ternary", "as_labels"]

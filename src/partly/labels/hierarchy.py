@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.errors import LabelError, listing
+from partly.labels.labels import Labels
 from partly.labels.matrix import Ternary, blocks
 from partly.labels.names import Names, checked_names, fold
-from partly.labels.three_valued import Labels
 
 EXAMPLE = "Give child -> parent, one parent each: Hierarchy({'cat': 'animal', 'dog': 'animal'})."
 

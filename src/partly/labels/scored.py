@@ -13,9 +13,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from partly.errors import DataError, listing
+from partly.labels.align import SCORED, has_index, in_label_order, matched
+from partly.labels.labels import Labels, as_labels
 from partly.labels.matrix import Matrix, Ternary, blocks
-from partly.labels.pairing import SCORED, has_index, in_label_order, matched
-from partly.labels.three_valued import Labels, as_labels
 
 Scores = npt.NDArray[Any]
 KnownScores = Any  # Scores [N, L], or, beside sparse labels, a CSR array of the scores of known entries in their places

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.errors import DataError, listing
-from partly.labels.pairing import table_in_label_order
-from partly.labels.three_valued import Labels
+from partly.labels.align import table_in_label_order
+from partly.labels.labels import Labels
 
 Weights = npt.NDArray[np.float32]
 

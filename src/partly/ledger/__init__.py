@@ -18,10 +18,10 @@
 number of the batch that is there and appends nothing, so that whoever does not know whether he was heard may repeat.
 """
 
-from partly.ledger.book import Difference, Ledger, Statement
-from partly.ledger.folding import POLICIES, RANKS
 from partly.ledger.history import Batch
-from partly.ledger.places import is_sqlite, is_url, place_of, without_password
+from partly.ledger.ledger import Difference, Ledger, Statement
+from partly.ledger.location import is_sqlite, is_url, place_of, without_password
+from partly.ledger.resolve import POLICIES, RANKS
 from partly.ledger.vocabulary import Change, Label, Vocabulary
 
 __all__ = [

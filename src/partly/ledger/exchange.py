@@ -18,13 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from partly.atomic_io import PathLike, atomic_output
 from partly.budget import Budget, decode_dictionaries
 from partly.errors import DataError
-from partly.files import PathLike, writing
-from partly.ledger import fetching, recording
-from partly.ledger.book import Ledger
+from partly.ledger import reader, writer
 from partly.ledger.history import Batch, History, plain_text, replayed
-from partly.ledger.places import Place, is_sqlite
+from partly.ledger.ledger import Ledger
+from partly.ledger.location import Place, is_sqlite
 from partly.ledger.store import Store, changes_text
 
 OF_BATCH = [
@@ -59,8 +59,8 @@ def is_statements(path: PathLike) -> bool:
 def export(ledger: Ledger, path: PathLike) -> int:
     """Everything, whole or not at all; how many batches there are."""
     store = ledger.store
-    with store.reading() as connection, writing(Path(path)) as file:
-        history = replayed(fetching.batches(store, connection))
+    with store.reading() as connection, atomic_output(Path(path)) as file:
+        history = replayed(reader.batches(store, connection))
         with pq.ParquetWriter(file, SCHEMA, compression="zstd") as out:
             for part in _tables(store, connection, history):
                 out.write_table(part)
@@ -68,11 +68,11 @@ def export(ledger: Ledger, path: PathLike) -> int:
 
 
 def _tables(store: Store, connection: Any, history: History) -> Iterator[Any]:
-    items = fetching.item_names(store, connection)
+    items = reader.item_names(store, connection)
     labels = {number: one.name for number, one in history.vocabulary.labels.items()}
     for batch in history.batches:
         yield _padded({"batch": [batch.number], **_of_batch(batch, items)})
-        for found in fetching.pieces(store, connection, history.last, 0, recording.MOST, batch.number):
+        for found in reader.pieces(store, connection, history.last, 0, writer.MOST, batch.number):
             label = pa.array(found.label, mask=found.label < 0)
             yield _padded(
                 {
@@ -113,7 +113,7 @@ def restore(url: PathLike | Place, path: PathLike) -> Ledger:
         try:
             for number, (head, body) in enumerate(_groups(path), 1):
                 _restored(store, connection, number, head, body)
-            replayed(fetching.batches(store, connection))  # what cannot be is refused before it is there
+            replayed(reader.batches(store, connection))  # what cannot be is refused before it is there
         except (pa.ArrowException, ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
             raise DataError(f"{path}: damaged, or changed by hand ({error}). No ledger was made of it.") from None
     return ledger
@@ -154,15 +154,15 @@ def _restored(store: Store, connection: Any, number: int, head: dict[str, Any], 
     names = [name for part in body for name in part.column("item").to_pylist()]
     plain_text("items", names)
     known = dict.fromkeys(names)
-    item = dict(zip(known, recording.item_numbers(store, connection, list(known)), strict=True))
+    item = dict(zip(known, writer.item_numbers(store, connection, list(known)), strict=True))
     label, z, sure = (
         np.concatenate([np.empty(0), *(_filled(part.column(one), blank) for part in body)])
         for one, blank in (("label", -1), ("value", 0), ("confidence", np.nan))
     )
-    if not np.isin(z, (-1, 0, 1)).all() or not ((label >= -1) & (label < recording.MOST)).all():
+    if not np.isin(z, (-1, 0, 1)).all() or not ((label >= -1) & (label < writer.MOST)).all():
         raise ValueError(f"batch {number} has values that are not 1, -1 or 0, or labels that cannot be")
     taken = [
-        (batch, -1 if name is None else recording.item_numbers(store, connection, [name])[0], which)
+        (batch, -1 if name is None else writer.item_numbers(store, connection, [name])[0], which)
         for batch, name, which in json.loads(head["takes_back"])
     ]
     columns = (
@@ -171,7 +171,7 @@ def _restored(store: Store, connection: Any, number: int, head: dict[str, Any], 
         z.astype(np.int8),
         None if np.isnan(sure).all() else sure.astype(np.float32),
     )
-    recording.insert(store, connection, row | {"number": number, **micro}, columns, taken)
+    writer.insert(store, connection, row | {"number": number, **micro}, columns, taken)
 
 
 def _filled(column: Any, blank: float) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from partly.errors import DataError, LabelError, PartlyError, SettingError, listing
 from partly.labels.names import checked_names
-from partly.ledger.folding import RANKS
+from partly.ledger.resolve import RANKS
 from partly.ledger.vocabulary import Change, Label, Vocabulary, apply
 
 At = int | str | datetime | None

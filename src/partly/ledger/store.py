@@ -22,8 +22,8 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from partly.errors import DataError
+from partly.ledger.location import MARK, Place, refuse_link, sqlite_uri
 from partly.ledger.migrations import LEDGER_STEPS, Schema, migrate, stamp
-from partly.ledger.places import MARK, Place, refuse_link, sqlite_uri
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, MetaData

@@ -12,9 +12,10 @@ are taken out before anything is computed on them, so neither value nor gradient
 their own, `focusing` what weighs an entry by how wrong it is, `ranking` what compares the entries of an item.
 """
 
-from partly.losses.basic import assume_negative, bce, cross_entropy, normaliser, partial_bce
+from partly.losses.basic import assume_negative, bce, cross_entropy, partial_bce
 from partly.losses.focusing import asymmetric, focal, hill, partial_asymmetric, splc
 from partly.losses.ranking import lsep, rank_net
+from partly.losses.terms import normaliser
 from partly.losses.unknown import (
     binary_entropy,
     count_penalty,

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from partly.errors import SettingError
+from partly.losses import terms
 from partly.losses.door import takes_z
 
 MANY = 1 << 16  # entries of a batch, from which on it is asked how many are known
@@ -16,6 +16,11 @@ FEW = 0.1  # share of them that is known, below which the others are not touched
 def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
     """Every entry against its target: 1 yes, 0 no, or anything between. [B, L]"""
     return F.binary_cross_entropy_with_logits(logits, target.to(logits.dtype), reduction="none")
+
+
+def weighted_cross_entropy(logits: Tensor, weights: Tensor, targets: Tensor) -> Tensor:
+    """Derive the loss of every entry from its terms. [B, L]"""
+    return cross_entropy(logits, targets) * weights
 
 
 @takes_z
@@ -46,11 +51,8 @@ def bce(logits: Tensor, z: Tensor) -> Tensor:
     if _few(z):
         at = z.nonzero(as_tuple=True)
         return torch.zeros_like(logits).index_put(at, cross_entropy(logits[at], z[at] > 0))
-    signed = z.to(logits.dtype)
-    # What counts 0 is log 2, of the logits that were taken out: no NaN can come of it.
-    return F.binary_cross_entropy_with_logits(
-        logits.masked_fill(z == 0, 0.0), signed.clamp(min=0), signed.abs(), reduction="none"
-    )
+    # A logit that counts 0 is taken out first, so that it cannot make a NaN.
+    return weighted_cross_entropy(logits.masked_fill(z == 0, 0.0), *terms.bce(z, dtype=logits.dtype))
 
 
 def _few(z: Tensor) -> bool:
@@ -85,7 +87,7 @@ def assume_negative(logits: Tensor, z: Tensor) -> Tensor:
     >>> partly.losses.assume_negative(logits, z)
     tensor([[0.1269, 0.3133, 0.9741]])
     """
-    return cross_entropy(logits, z > 0)
+    return weighted_cross_entropy(logits, *terms.assume_negative(z, dtype=logits.dtype))
 
 
 @takes_z
@@ -135,32 +137,4 @@ def partial_bce(
     tensor([[0.3150, 0.0000, 2.4172]])
     """
     entries = bce(logits, z)
-    return entries * known_weight(z, alpha, beta, gamma, p0, value, paper_rounding, entries.dtype)
-
-
-def known_weight(
-    z: Tensor,
-    alpha: float | None,
-    beta: float | None,
-    gamma: float,
-    p0: float,
-    value: float,
-    paper_rounding: bool,
-    dtype: torch.dtype,
-) -> Tensor:
-    """g(p) of each item, [B, 1]: see `partial_bce`."""
-    if paper_rounding:
-        alpha, beta = -4.45, 5.45
-    elif alpha is None or beta is None:
-        alpha, beta = normaliser(p0, value, gamma)
-    share = (z != 0).sum(dim=1, keepdim=True) / z.shape[1]
-    # An item of which nothing is known has no loss, whatever g is at 0 (infinite for gamma < 0).
-    return alpha * torch.where(share > 0, share, 1.0).to(dtype) ** gamma + beta
-
-
-def normaliser(p0: float, value: float, gamma: float) -> tuple[float, float]:
-    """(alpha, beta) such that g(p) = alpha p^gamma + beta has g(p0) = value and g(1) = 1."""
-    if not 0 < p0 < 1 or gamma == 0:
-        raise SettingError(f"g(p0) = value needs 0 < p0 < 1 and gamma other than 0; got p0 = {p0}, gamma = {gamma}.")
-    alpha = (value - 1.0) / (p0**gamma - 1.0)
-    return alpha, 1.0 - alpha
+    return entries * terms.known_weight(z, alpha, beta, gamma, p0, value, paper_rounding, entries.dtype)

@@ -1,25 +1,27 @@
-"""Losses that are a weighted cross-entropy, as what they are made of: (weights, targets) of z, [B, L] each.
+"""Weights and targets of the losses that are a weighted cross-entropy: functions of z that give [B, L] each.
 
 The loss of an entry is its weight times the cross-entropy of its logit with its target. Such a loss is convex in the
-logits, so that a linear head under it can be solved.
+logits, so that a linear head under it can be solved. The losses themselves are derived from these functions.
 """
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
-from partly.losses.basic import known_weight
+from partly.errors import SettingError, within
 
 Terms = tuple[Tensor, Tensor]
 
 
-def bce(z: Tensor) -> Terms:
-    return (z != 0).float(), (z > 0).float()
+def bce(z: Tensor, *, dtype: torch.dtype = torch.float32) -> Terms:
+    return (z != 0).to(dtype), (z > 0).to(dtype)
 
 
-def assume_negative(z: Tensor) -> Terms:
-    return torch.ones_like(z, dtype=torch.float32), (z > 0).float()
+def assume_negative(z: Tensor, *, dtype: torch.dtype = torch.float32) -> Terms:
+    return torch.ones_like(z, dtype=dtype), (z > 0).to(dtype)
 
 
 def partial_bce(
@@ -36,22 +38,59 @@ def partial_bce(
     return weights * known_weight(z, alpha, beta, gamma, p0, value, paper_rounding, torch.float32), targets
 
 
-def down_weight(z: Tensor, *, weight: float = 0.05) -> Terms:
-    return torch.where(z == 0, weight, 1.0), (z > 0).float()
+def down_weight(z: Tensor, *, weight: float = 0.05, dtype: torch.dtype = torch.float32) -> Terms:
+    within(0, math.inf, weight=weight)
+    return _unknown_weight(z, weight, dtype), (z > 0).to(dtype)
 
 
-def weak_assume_negative(z: Tensor) -> Terms:
-    return down_weight(z, weight=1.0 / max(z.shape[1] - 1, 1))
+def weak_assume_negative(z: Tensor, *, dtype: torch.dtype = torch.float32) -> Terms:
+    return down_weight(z, weight=1.0 / max(z.shape[1] - 1, 1), dtype=dtype)
 
 
-def label_smoothing(z: Tensor, *, smoothing: float = 0.1) -> Terms:
-    weights, targets = assume_negative(z)
+def label_smoothing(z: Tensor, *, smoothing: float = 0.1, dtype: torch.dtype = torch.float32) -> Terms:
+    within(0, 0.5, smoothing=smoothing)
+    weights, targets = assume_negative(z, dtype=dtype)
     return weights, targets * (1 - 2 * smoothing) + smoothing
 
 
-def negative_label_smoothing(z: Tensor, *, smoothing: float = 0.1) -> Terms:
-    return torch.ones_like(z, dtype=torch.float32), torch.where(z == 0, smoothing, (z > 0).float())
+def negative_label_smoothing(z: Tensor, *, smoothing: float = 0.1, dtype: torch.dtype = torch.float32) -> Terms:
+    within(0, 1, smoothing=smoothing)
+    weights, targets = assume_negative(z, dtype=dtype)
+    return weights, torch.where(z == 0, smoothing, targets)
 
 
-def one_class(z: Tensor, *, weight: float = 0.03) -> Terms:
-    return torch.where(z == 0, weight, 1.0), (z >= 0).float()
+def one_class(z: Tensor, *, weight: float = 0.03, dtype: torch.dtype = torch.float32) -> Terms:
+    return _unknown_weight(z, weight, dtype), (z >= 0).to(dtype)
+
+
+def _unknown_weight(z: Tensor, weight: float, dtype: torch.dtype) -> Tensor:
+    """`weight` for unknown entries and 1 for known ones."""
+    return torch.ones_like(z, dtype=dtype).masked_fill_(z == 0, weight)
+
+
+def known_weight(
+    z: Tensor,
+    alpha: float | None,
+    beta: float | None,
+    gamma: float,
+    p0: float,
+    value: float,
+    paper_rounding: bool,
+    dtype: torch.dtype,
+) -> Tensor:
+    """g(p) of each item, [B, 1]: see `losses.partial_bce`."""
+    if paper_rounding:
+        alpha, beta = -4.45, 5.45
+    elif alpha is None or beta is None:
+        alpha, beta = normaliser(p0, value, gamma)
+    share = (z != 0).sum(dim=1, keepdim=True) / z.shape[1]
+    # An item of which nothing is known has no loss, whatever g is at 0 (infinite for gamma < 0).
+    return alpha * torch.where(share > 0, share, 1.0).to(dtype) ** gamma + beta
+
+
+def normaliser(p0: float, value: float, gamma: float) -> tuple[float, float]:
+    """(alpha, beta) such that g(p) = alpha p^gamma + beta has g(p0) = value and g(1) = 1."""
+    if not 0 < p0 < 1 or gamma == 0:
+        raise SettingError(f"g(p0) = value needs 0 < p0 < 1 and gamma other than 0; got p0 = {p0}, gamma = {gamma}.")
+    alpha = (value - 1.0) / (p0**gamma - 1.0)
+    return alpha, 1.0 - alpha

@@ -10,7 +10,8 @@ from torch.nn import functional as F
 
 from partly import selection
 from partly.errors import within
-from partly.losses.basic import assume_negative, bce, cross_entropy
+from partly.losses import terms
+from partly.losses.basic import assume_negative, bce, cross_entropy, weighted_cross_entropy
 from partly.losses.door import takes_z
 
 # -------------------------------------------------------------------- a weaker no
@@ -43,9 +44,7 @@ def down_weight(logits: Tensor, z: Tensor, *, weight: float = 0.05) -> Tensor:
     >>> partly.losses.down_weight(logits, z)
     tensor([[0.1269, 0.0157, 0.9741]])
     """
-    within(0, math.inf, weight=weight)
-    entries = assume_negative(logits, z)
-    return torch.where(z == 0, weight * entries, entries)
+    return weighted_cross_entropy(logits, *terms.down_weight(z, weight=weight, dtype=logits.dtype))
 
 
 @takes_z
@@ -73,7 +72,7 @@ def weak_assume_negative(logits: Tensor, z: Tensor) -> Tensor:
     >>> partly.losses.weak_assume_negative(logits, z)
     tensor([[0.1269, 0.1566, 0.9741]])
     """
-    return down_weight(logits, z, weight=1.0 / max(z.shape[1] - 1, 1))
+    return weighted_cross_entropy(logits, *terms.weak_assume_negative(z, dtype=logits.dtype))
 
 
 @takes_z
@@ -103,8 +102,7 @@ def label_smoothing(logits: Tensor, z: Tensor, *, smoothing: float = 0.1) -> Ten
     >>> partly.losses.label_smoothing(logits, z)
     tensor([[0.3269, 0.4133, 0.9241]])
     """
-    within(0, 0.5, smoothing=smoothing)
-    return cross_entropy(logits, (z > 0).to(logits.dtype) * (1 - 2 * smoothing) + smoothing)
+    return weighted_cross_entropy(logits, *terms.label_smoothing(z, smoothing=smoothing, dtype=logits.dtype))
 
 
 @takes_z
@@ -134,8 +132,7 @@ def negative_label_smoothing(logits: Tensor, z: Tensor, *, smoothing: float = 0.
     >>> partly.losses.negative_label_smoothing(logits, z)
     tensor([[0.1269, 0.4133, 0.9741]])
     """
-    within(0, 1, smoothing=smoothing)
-    return cross_entropy(logits, torch.where(z == 0, smoothing, (z > 0).to(logits.dtype)))
+    return weighted_cross_entropy(logits, *terms.negative_label_smoothing(z, smoothing=smoothing, dtype=logits.dtype))
 
 
 # -------------------------------------------------------------------- entropy

@@ -6,7 +6,9 @@ or an optimiser of the method. Parameters and buffers are the model; the rest is
 """
 
 from partly.method.base import Method
+from partly.method.entry_state import EntryState
 from partly.method.loss_method import LossMethod
 from partly.method.task import Task
+from partly.registry import About
 
-__all__ = ["LossMethod", "Method", "Task"]
+__all__ = ["About", "EntryState", "LossMethod", "Method", "Task"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,14 +13,15 @@ import torch
 from torch import Tensor, nn
 
 from partly.clock import Clock
+from partly.distributed.group import process_group
 from partly.errors import PartlyError, SettingError
 from partly.items import Items, Kind, absent, origin_of, standardised
+from partly.method.entry_state import EntryState
 from partly.method.task import Task
 from partly.networks import Network
-from partly.optimising import optimisers
-from partly.optimising.averaging import Average
+from partly.optim import optimisers
+from partly.optim.averaging import Average
 from partly.pool import Batch, Pool
-from partly.processes.group import here
 
 FIRST_STAGE = "first_stage."  # begins the names of tensors that a backbone has fitted
 
@@ -28,8 +30,9 @@ class Method(nn.Module):
     """One paper. Subclasses take the task, then their settings as typed keyword arguments with defaults."""
 
     needs_truth: ClassVar[bool] = False  # an oracle says so, and every report prints it
-    entry_bytes: ClassVar[int] = 0  # memory kept per entry (N x L), declared so that a run can be refused in time
-    belief_bytes: ClassVar[int] = 0  # of one belief, where there are any
+    entry_state: ClassVar[tuple[EntryState, ...]] = ()  # kept for training entries; memory and attributes follow
+    entry_bytes: ClassVar[int] = 0  # kept per entry (N x L) outside `entry_state`, as methods for 0.2 declare it
+    belief_bytes: ClassVar[int] = 0  # of one belief that is not read from `entry_state`
     working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
     own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
     crosses: ClassVar[bool] = False  # whether it has scores of training entries by who has not seen them: `out_of_fold`
@@ -40,7 +43,8 @@ class Method(nn.Module):
     kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures", "texts")  # of items that it can learn from
     network: Network  # what `forward` asks, where a method does not say otherwise
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, settings: Mapping[str, Any] | None = None) -> None:
+        """Register the per-entry state; `settings` are those on which it depends, if there are any."""
         super().__init__()
         if task.items.kind not in self.kinds:
             raise SettingError(
@@ -52,21 +56,50 @@ class Method(nn.Module):
         self._kept: list[str] = []
         self._gathering = False  # whether gradients of a batch wait for those of the next
         self._average: Average | None = None
+        for state in self.entry_state_for(task, settings or {}):
+            self.register_entry_state(state)
 
     @classmethod
-    def memory(cls, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
-        """Bytes for entries with these settings (all of them): kept throughout, and needed beside that now and then.
-        Known before anything is made."""
+    def entry_state_for(cls, task: Task, settings: Mapping[str, Any]) -> tuple[EntryState, ...]:
+        """Return the per-entry state for this task and these settings, before anything is made."""
+        return cls.entry_state
+
+    @classmethod
+    def memory(cls, task: Task, settings: Mapping[str, Any]) -> tuple[int, int]:
+        """Return the bytes for entries with these settings (all of them): kept throughout, and needed temporarily.
+        State per item is not counted."""
+        kept = sum(state.dtype.itemsize for state in cls.entry_state_for(task, settings) if state.per_label)
         entries = len(task.items) * task.labels
-        return cls.entry_bytes * entries, cls.working_bytes * entries
+        return (kept + cls.entry_bytes) * entries, cls.working_memory(task, settings)
+
+    @classmethod
+    def working_memory(cls, task: Task, settings: Mapping[str, Any]) -> int:
+        """Return the bytes for entries that are needed temporarily."""
+        return cls.working_bytes * len(task.items) * task.labels
+
+    @classmethod
+    def belief_memory(cls, task: Task, settings: Mapping[str, Any]) -> int:
+        """Return the bytes of the beliefs about all training entries."""
+        read = sum(state.belief.itemsize for state in cls.entry_state_for(task, settings) if state.belief is not None)
+        return (read + cls.belief_bytes) * len(task.items) * task.labels
+
+    def register_entry_state(self, state: EntryState) -> None:
+        """Make the tensor an attribute. It is saved so that training can go on, and is not part of the model: it is
+        empty where `Task.observed` is None."""
+        count = 0 if self.task.observed is None else len(self.task.items)
+        shape = (count, self.task.labels) if state.per_label else (count,)
+        self.register_buffer(state.name, torch.full(shape, state.fill, dtype=state.dtype), persistent=False)
+        self._kept.append(state.name)
 
     def keep(self, name: str, fill: float = 0.0, dtype: torch.dtype = torch.float32, per_label: bool = True) -> None:
-        """State for each training entry [N, L] (or item [N]), an attribute from now on. It is saved so that training
-        can go on, and is no part of the model: where there is only to predict, it is empty."""
-        count = 0 if self.task.observed is None else len(self.task.items)
-        shape = (count, self.task.labels) if per_label else (count,)
-        self.register_buffer(name, torch.full(shape, fill, dtype=dtype), persistent=False)
-        self._kept.append(name)
+        """Register per-entry state whose memory `entry_bytes` declares. Deprecated: declare `entry_state`."""
+        warnings.warn(
+            f"{type(self).__name__}: Method.keep is deprecated since 0.3. Declare {name!r} in entry_state instead of "
+            "keep and entry_bytes.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        self.register_entry_state(EntryState(name, dtype, fill, per_label))
 
     def steps(self, pool: Pool) -> int:
         """Safe points of an epoch. Who does not go through batches says how many there are."""
@@ -157,7 +190,7 @@ class Method(nn.Module):
             self._gathering = not clock.ends_group(batches)
             if self._gathering:
                 return
-        here().average(p.grad for group in groups for p in group["params"])
+        process_group().average(p.grad for group in groups for p in group["params"])
         rate = self.task.rate(clock)
         for group in groups:
             group["lr"] = rate * group["factor"]

@@ -31,7 +31,7 @@ class LossMethod(Method):
         settings: dict[str, Any],
         phase: Callable[..., bool] | None = None,
     ) -> None:
-        super().__init__(task)
+        super().__init__(task, settings)
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
         self.loss, self.settings, self.phase = loss, settings, phase

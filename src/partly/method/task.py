@@ -11,15 +11,15 @@ import torch
 from torch import nn
 
 from partly import networks
-from partly.choosing.priors import among_known
 from partly.clock import Clock, seed_for
 from partly.errors import SettingError
 from partly.items import Items
 from partly.labels import Labels
+from partly.model_choice.priors import among_known
 from partly.networks import Network, Precision
 from partly.networks.backbones import rate_of
 from partly.networks.warm_linear import LINEAR
-from partly.optimising import optimisers, schedules
+from partly.optim import optimisers, schedules
 
 LITTLE = 0.1  # of the random weights of a linear head, where a method has several networks
 RAREST = 1e-3  # share of yes that a linear head starts from

@@ -17,28 +17,22 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from partly import catalogue
+from partly import registry
 from partly.errors import SettingError
 from partly.method import LossMethod, Method, Task
-from partly.solving import solved, warm
-from partly.solving.beside import Beside
-from partly.solving.solved import Solved
+from partly.solvers import solved, warm_start
+from partly.solvers.mlp_with_linear_path import Beside
+from partly.solvers.solved import Solved
 
 __path__ += [folder for folder in os.environ.get("PARTLY_METHODS", "").split(os.pathsep) if folder]
 
 
-class MethodInfo(catalogue.Info):
+class MethodInfo(registry.Info):
     """A method as its file shows it."""
 
     @property
     def kind(self) -> type[Method]:
         return self.make if isinstance(self.make, type) else LossMethod
-
-    @property
-    def learns_from_unknown(self) -> bool:
-        """Whether an item of which nothing is known teaches it anything, other than as an item without any label: its
-        file says so by `LEARNS_FROM_UNKNOWN`."""
-        return bool(vars(self.module).get("LEARNS_FROM_UNKNOWN", False))
 
     def kind_for(self, task: Task) -> type[Method]:
         """What it is for such a task: where it can be solved, a solver."""
@@ -48,12 +42,12 @@ class MethodInfo(catalogue.Info):
         """The method, untrained, with all of its settings."""
         if isinstance(self.make, type):
             method: Method = self.make(task, **settings)
-        elif self._solved(task):
-            method = self._solver(task)(task, vars(self.module)["terms"], settings)
+        elif self.about.terms is not None and self._solved(task):
+            method = self._solver(task)(task, self.about.terms, settings)
         else:
-            method = LossMethod(task, self.make, settings, vars(self.module).get("settled"))
-        if task.head == warm.HEAD and not self._solved(task):
-            warm.start(method, task)
+            method = LossMethod(task, self.make, settings, self.about.may_be_best)
+        if task.head == warm_start.HEAD and not self._solved(task):
+            warm_start.start(method, task)
         return method
 
     def memory(self, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
@@ -61,29 +55,29 @@ class MethodInfo(catalogue.Info):
         if self._solved(task):
             return solved.memory(task)
         kept, working = self.kind.memory(task, settings)
-        return kept, max(working, solved.memory(task)[1] if task.head == warm.HEAD else 0)
+        return kept, max(working, solved.memory(task)[1] if task.head == warm_start.HEAD else 0)
 
     @staticmethod
     def _solver(task: Task) -> type[Solved] | type[Beside]:
         return Beside if task.head == solved.BESIDE else Solved
 
     def _solved(self, task: Task) -> bool:
-        return hasattr(self.module, "terms") and solved.solves(task)
+        return self.about.terms is not None and solved.solves(task)
 
 
 def discover() -> dict[str, MethodInfo]:
     """Every method in the folder, by name (file name, `_` written `-`)."""
-    return catalogue.folder(__name__, "method", _maker, MethodInfo)
+    return registry.folder(__name__, "method", _maker, MethodInfo)
 
 
 def find(name: str) -> MethodInfo:
-    """The method of this name, or of one that its file gives in `ALSO`."""
-    return catalogue.find(name, discover(), "method")
+    """The method of this name, or of this alias."""
+    return registry.find(name, discover(), "method")
 
 
 def read(module: types.ModuleType) -> MethodInfo:
     """The method in a file that lies anywhere."""
-    info = catalogue.read(module, "method", _maker, MethodInfo)
+    info = registry.read(module, "method", _maker, MethodInfo)
     assert info is not None  # `_maker` refuses a file without one
     return info
 

@@ -18,8 +18,9 @@ Differs: computed from logits, without the 1e-5 that the authors' code adds insi
 """
 
 from partly.losses import assume_negative as loss
-from partly.losses.terms import assume_negative as terms
+from partly.losses import terms
+from partly.method import About
 
-__all__ = ["IN_PAPERS", "loss", "terms"]
+__all__ = ["ABOUT", "loss"]
 
-IN_PAPERS = ("AN loss",)
+ABOUT = About(in_papers=("AN loss",), terms=terms.assume_negative)

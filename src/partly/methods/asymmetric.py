@@ -29,9 +29,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from partly import losses
+from partly.method import About
 
-SEARCH = {"gamma_yes": (0.0, 2.0), "gamma_no": (1.0, 6.0), "clip": (0.0, 0.2)}
-IN_PAPERS = ("ASL",)
+ABOUT = About(search={"gamma_yes": (0.0, 2.0), "gamma_no": (1.0, 6.0), "clip": (0.0, 0.2)}, in_papers=("ASL",))
 
 
 def loss(logits: Tensor, z: Tensor, *, gamma_yes: float = 0.0, gamma_no: float = 1.0, clip: float = 0.2) -> Tensor:

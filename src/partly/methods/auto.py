@@ -36,8 +36,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -45,17 +46,17 @@ from torch import Tensor
 
 from partly.clock import Clock, seed_for
 from partly.losses.terms import assume_negative, bce
-from partly.method import Task
+from partly.method import EntryState, Task
 from partly.pool import Pool
-from partly.solving.beliefs import believed, targets_of
-from partly.solving.blending import gains
-from partly.solving.calibration import calibrate, weighted_by_rates
-from partly.solving.forest import Forest, log_odds
-from partly.solving.logistic import Floats, sigmoid
-from partly.solving.portfolio import read_budget, reason, with_forest
-from partly.solving.relations import FEWEST, compete, relate
-from partly.solving.solved import BLOCK, Solved, dense
-from partly.solving.thresholds import best_thresholds
+from partly.solvers.blending import gains
+from partly.solvers.calibration import calibrate, weighted_by_rates
+from partly.solvers.forest import Forest, log_odds
+from partly.solvers.logistic import Floats, sigmoid
+from partly.solvers.portfolio import read_budget, reason, with_forest
+from partly.solvers.pseudo_targets import believed, targets_of
+from partly.solvers.relations import FEWEST, compete, relate
+from partly.solvers.solved import BLOCK, Solved, dense, held_out_state
+from partly.solvers.thresholds import best_thresholds
 
 TREES = ((100, 120, 50), (300, 60, 20), (math.inf, 20, 8))  # fewer labels than; trees; trees for each fold
 RELATED = 2000  # labels: of more, they are not related to each other
@@ -66,8 +67,11 @@ CRITERION = "log-loss"  # of what is held out, calibrated; see `partly.criteria`
 class Auto(Solved):
     """The steps of the first epoch are the parts; scores of training entries by who has not seen them are kept."""
 
-    belief_bytes = 4
-    entry_bytes = 28  # held-out scores of five kinds of features, of the forest, and of all
+    entry_state = (
+        *held_out_state("kernel"),
+        EntryState("held_out_forest"),
+        EntryState("held_out_all", belief=torch.float32),
+    )
     working_bytes = 160
     grown = (*Solved.grown, "forest")
     kinds = ("features",)
@@ -96,8 +100,10 @@ class Auto(Solved):
         self.register_buffer("competition", torch.zeros(()))
         self.register_buffer("last", as_it_is.clone())
         self.register_buffer("called", torch.full((labels,), 0.5))
-        self.keep("held_out_forest")
-        self.keep("held_out_all")
+
+    @classmethod
+    def entry_state_for(cls, task: Task, settings: Mapping[str, Any]) -> tuple[EntryState, ...]:
+        return cls.entry_state
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         logits = self.lines[0] * self.network(x) + self.shift

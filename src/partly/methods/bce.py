@@ -19,9 +19,13 @@ the number of known entries, as some re-implementations do.
 """
 
 from partly.losses import bce as loss
-from partly.losses.terms import bce as terms
+from partly.losses import terms
+from partly.method import About
 
-__all__ = ["ALSO", "IN_PAPERS", "loss", "terms"]
+__all__ = ["ABOUT", "loss"]
 
-ALSO = ("logistic", "masked-bce")
-IN_PAPERS = ("BCE loss", "BCE ResNet-101 WELDON", "LEML")  # what Hsieh et al. 2021 call LEML has no low rank
+ABOUT = About(
+    aliases=("logistic", "masked-bce"),
+    in_papers=("BCE loss", "BCE ResNet-101 WELDON", "LEML"),  # what Hsieh et al. 2021 call LEML has no low rank
+    terms=terms.bce,
+)

@@ -40,12 +40,11 @@ from torch import Tensor
 
 from partly import losses, selection
 from partly.clock import Clock
+from partly.co_training import Predict, TwoNetworks, ramp_up
 from partly.errors import within
-from partly.method import Task
-from partly.two_networks import Predict, TwoNetworks, ramp_up
+from partly.method import About, Task
 
-SEARCH = {"tau_h": (0.0, 0.1), "tau_l": (0.0, 0.5), "ramp": (0.0, 1.0)}
-IN_PAPERS = ("CLS",)
+ABOUT = About(search={"tau_h": (0.0, 0.1), "tau_l": (0.0, 0.5), "ramp": (0.0, 1.0)}, in_papers=("CLS",))
 LEFT_OUT = "largest losses left out"  # as likely yes; in `plan`
 PRESETS = {  # tau_h, tau_l
     "features": (0.03, 0.1),

@@ -35,11 +35,10 @@ from torch.nn import functional as F
 
 from partly.clock import Clock, seed_for
 from partly.errors import within
-from partly.method import Method, Task
+from partly.method import About, Method, Task
 from partly.pool import Batch, Pool
 
-SEARCH = {"size": [64, 128, 256]}
-IN_PAPERS = ("CNN-RNN",)
+ABOUT = About(search={"size": [64, 128, 256]}, in_papers=("CNN-RNN",))
 CERTAIN = -1e-6  # the largest logarithm of a probability that still has a finite logit in float32
 
 

@@ -26,12 +26,11 @@ from __future__ import annotations
 from torch import Tensor
 
 from partly.clock import Clock
+from partly.co_training import Predict, TwoNetworks, co_teaching_loss, disagree, kept
 from partly.errors import within
-from partly.method import Task
-from partly.two_networks import Predict, TwoNetworks, co_teaching_loss, disagree, kept
+from partly.method import About, Task
 
-SEARCH = {"forget": (0.0, 0.5), "ramp": (0.0, 1.0), "warmup": (0.0, 0.9)}
-IN_PAPERS = ("Co-teaching+",)
+ABOUT = About(search={"forget": (0.0, 0.5), "ramp": (0.0, 1.0), "warmup": (0.0, 0.9)}, in_papers=("Co-teaching+",))
 
 
 class CoTeachingPlus(TwoNetworks):

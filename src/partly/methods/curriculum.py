@@ -39,24 +39,26 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from partly.clock import Clock
+from partly.distributed.share import BatchShard
 from partly.errors import within
 from partly.losses import bce, normaliser
-from partly.method import Method, Task
+from partly.method import About, EntryState, Method, Task
 from partly.networks import Network, predicting
 from partly.pool import Batch, Pool
-from partly.processes.share import Share
 from partly.selection import largest
 
-SEARCH = {"theta": (0.1, 1.0), "value": (1.5, 50.0)}  # a theta that every strategy takes
-IN_PAPERS = ("partial-BCE + fine-tuning + relabeling",)
-LEARNS_FROM_UNKNOWN = True
+ABOUT = About(
+    search={"theta": (0.1, 1.0), "value": (1.5, 50.0)},  # a theta that every strategy takes
+    in_papers=("partial-BCE + fine-tuning + relabeling",),
+    learns_from_unknown=True,
+)
 ROUNDS = (9 / 20, 14 / 20)  # shares of the schedule
 THETA = {"two-steps": 0.0, "threshold": 2.0, "proportion": 0.8, "positive": 5.0, "ensemble": 2.0, "bayesian": 0.3}
 ROWS = 1024  # of weak labels that are counted at a time: a mask of all is as large as they are
 
 
 class Curriculum(Method):
-    entry_bytes, belief_bytes = 1, 2
+    entry_state = (EntryState("weak", torch.int8, belief=torch.float16),)
 
     weak: Tensor  # +1, -1, or 0 where there is no weak label; 0 wherever something was observed
     labelled: Tensor
@@ -88,7 +90,6 @@ class Curriculum(Method):
         roles = ["network", *(f"member {number}" for number in range(2, networks + 1))]
         self.networks = nn.ModuleList(task.network(role) for role in (roles if strategy == "ensemble" else roles[:1]))
         self.optimiser = task.optimiser(self.networks.parameters())
-        self.keep("weak", dtype=torch.int8)
         self.register_buffer("labelled", torch.zeros(()))
 
     # ---------------------------------------------------------------- relabelling
@@ -124,7 +125,7 @@ class Curriculum(Method):
                 scores, easy = self._easy(batch.x, free)
                 self.weak[batch.index] = torch.where(free & easy, scores.sign().to(torch.int8), weak)
 
-    def _easy(self, x: Tensor | Share, free: Tensor) -> tuple[Tensor, Tensor]:
+    def _easy(self, x: Tensor | BatchShard, free: Tensor) -> tuple[Tensor, Tensor]:
         """Scores [B, L], whose signs are the labels, and which entries are easy, [B, L]."""
         if self.strategy == "bayesian":
             samples = self._samples(x)
@@ -139,7 +140,7 @@ class Curriculum(Method):
         easy = scores >= self.theta
         return scores, easy if self.strategy == "positive" else easy | (scores < -self.theta)
 
-    def _samples(self, x: Tensor | Share) -> Tensor:
+    def _samples(self, x: Tensor | BatchShard) -> Tensor:
         """Logits of several passes with dropout before the head, and nowhere else. [passes, B, L]"""
         network = self.networks[0]
         assert isinstance(network, Network)

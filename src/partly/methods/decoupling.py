@@ -28,11 +28,11 @@ from torch import Tensor
 
 from partly import losses
 from partly.clock import Clock
+from partly.co_training import Predict, TwoNetworks, disagree, mean_of
 from partly.errors import within
-from partly.method import Task
-from partly.two_networks import Predict, TwoNetworks, disagree, mean_of
+from partly.method import About, Task
 
-SEARCH = {"warmup": (0.0, 0.9)}
+ABOUT = About(search={"warmup": (0.0, 0.9)})
 
 
 class Decoupling(TwoNetworks):

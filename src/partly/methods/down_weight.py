@@ -19,9 +19,9 @@ Defaults: weight = 0.05 was chosen by validation on the features of VOC 2012 wit
 """
 
 from partly.losses import down_weight as loss
-from partly.losses.terms import down_weight as terms
+from partly.losses import terms
+from partly.method import About
 
-__all__ = ["IN_PAPERS", "SEARCH", "loss", "terms"]
+__all__ = ["ABOUT", "loss"]
 
-SEARCH = {"weight": (0.01, 1.0)}
-IN_PAPERS = ("DW",)
+ABOUT = About(search={"weight": (0.01, 1.0)}, in_papers=("DW",), terms=terms.down_weight)

@@ -29,10 +29,9 @@ from __future__ import annotations
 from torch import Tensor
 
 from partly import losses
+from partly.method import About
 
-SEARCH = {"alpha": (0.02, 0.5)}
-IN_PAPERS = ("EM loss",)
-LEARNS_FROM_UNKNOWN = True
+ABOUT = About(search={"alpha": (0.02, 0.5)}, in_papers=("EM loss",), learns_from_unknown=True)
 
 
 def loss(logits: Tensor, z: Tensor, *, alpha: float = 0.05) -> Tensor:

@@ -37,20 +37,22 @@ from torch import Tensor
 from partly.clock import Clock
 from partly.errors import within
 from partly.losses import cross_entropy, entropy_maximization
-from partly.method import Method, Task
+from partly.method import About, EntryState, Method, Task
 from partly.networks import predicting
 from partly.pool import Batch, Pool
 from partly.selection import smallest
 
-SEARCH = {"alpha": (0.02, 0.5), "beta": (0.01, 1.0), "warmup": (0.1, 0.8)}
-IN_PAPERS = ("EM loss+APL",)
-LEARNS_FROM_UNKNOWN = True
+ABOUT = About(
+    search={"alpha": (0.02, 0.5), "beta": (0.01, 1.0), "warmup": (0.1, 0.8)},
+    in_papers=("EM loss+APL",),
+    learns_from_unknown=True,
+)
 NOTHING = -1.0  # in the place of a belief
 AT_ONCE = 64  # labels whose entries are looked at together, each of them in one piece: across rows is far slower
 
 
 class EMAPL(Method):
-    belief_bytes = entry_bytes = 2
+    entry_state = (EntryState("believed", torch.float16, NOTHING, belief=torch.float16),)
     working_bytes = 4  # scores, while relabelling
 
     believed: Tensor
@@ -63,7 +65,6 @@ class EMAPL(Method):
         self.alpha, self.beta, self.warmup, self.share = alpha, beta, warmup, share
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
-        self.keep("believed", NOTHING, torch.float16)
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:

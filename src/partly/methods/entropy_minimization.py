@@ -18,8 +18,8 @@ collapses, in the paper as here: it is here to be compared with.
 """
 
 from partly.losses import entropy_minimization as loss
+from partly.method import About
 
-__all__ = ["IN_PAPERS", "LEARNS_FROM_UNKNOWN", "loss"]
+__all__ = ["ABOUT", "loss"]
 
-IN_PAPERS = ("EntMin",)
-LEARNS_FROM_UNKNOWN = True
+ABOUT = About(in_papers=("EntMin",), learns_from_unknown=True)

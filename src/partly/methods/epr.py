@@ -21,8 +21,8 @@ possible. Computed from logits.
 """
 
 from partly.losses import expected_positive as loss
+from partly.method import About
 
-__all__ = ["LEARNS_FROM_UNKNOWN", "SEARCH", "loss"]
+__all__ = ["ABOUT", "loss"]
 
-SEARCH = {"expected_yes": (1.0, 5.0)}
-LEARNS_FROM_UNKNOWN = True
+ABOUT = About(search={"expected_yes": (1.0, 5.0)}, learns_from_unknown=True)

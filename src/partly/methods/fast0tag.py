@@ -32,13 +32,12 @@ from dataclasses import replace
 from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.losses import bce, rank_net
-from partly.method import Method, Task
+from partly.method import About, Method, Task
 from partly.networks.label_vectors import label_vectors, size_of
 from partly.networks.low_rank import low_rank
 from partly.pool import Batch
 
-SEARCH = {"size": [30, 100, 300], "warmup": (0.0, 0.9)}
-IN_PAPERS = ("Fast0Tag",)
+ABOUT = About(search={"size": [30, 100, 300], "warmup": (0.0, 0.9)}, in_papers=("Fast0Tag",))
 
 
 class Fast0Tag(Method):

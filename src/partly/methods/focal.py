@@ -20,8 +20,8 @@ validation than `assume-negative` by more than chance: the worst fits among what
 """
 
 from partly.losses import focal as loss
+from partly.method import About
 
-__all__ = ["IN_PAPERS", "SEARCH", "loss"]
+__all__ = ["ABOUT", "loss"]
 
-SEARCH = {"gamma": (0.5, 4.0)}
-IN_PAPERS = ("Focal loss",)
+ABOUT = About(search={"gamma": (0.5, 4.0)}, in_papers=("Focal loss",))

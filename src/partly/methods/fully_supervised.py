@@ -22,10 +22,10 @@ from dataclasses import replace
 
 from partly.clock import Clock
 from partly.losses import bce
-from partly.method import Method, Task
+from partly.method import About, Method, Task
 from partly.pool import Batch, Pool
 
-IN_PAPERS = ("Fully-Supervised",)
+ABOUT = About(in_papers=("Fully-Supervised",))
 
 
 class FullySupervised(Method):

@@ -29,9 +29,11 @@ from torch import Tensor
 
 from partly import losses
 from partly.clock import Clock
+from partly.method import About
 
-SEARCH = {"slope_end": (0.0, 10.0), "offset_end": (-8.0, 0.0), "centre_end": (0.5, 1.0)}
-LEARNS_FROM_UNKNOWN = True
+ABOUT = About(
+    search={"slope_end": (0.0, 10.0), "offset_end": (-8.0, 0.0), "centre_end": (0.5, 1.0)}, learns_from_unknown=True
+)
 
 
 def loss(

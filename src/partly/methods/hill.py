@@ -18,7 +18,8 @@ Differs: the mean and not the sum over entries; from logits (the authors' logari
 """
 
 from partly.losses import hill as loss
+from partly.method import About
 
-__all__ = ["SEARCH", "loss"]
+__all__ = ["ABOUT", "loss"]
 
-SEARCH = {"margin": (0.0, 2.0), "gamma": (0.5, 3.0)}
+ABOUT = About(search={"margin": (0.0, 2.0), "gamma": (0.5, 3.0)})

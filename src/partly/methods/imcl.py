@@ -52,6 +52,7 @@ VOC 2012 lost 3.8 points and COCO 2.0, and scene won 0.2; with the MLP head VOC 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -62,7 +63,7 @@ from partly.clock import Clock
 from partly.errors import DataError, SettingError, within
 from partly.labels import Labels
 from partly.losses import bce
-from partly.method import Method, Task
+from partly.method import About, EntryState, Method, Task
 from partly.networks import predicting
 from partly.pool import Batch, Pool
 from partly.similarity import (
@@ -78,9 +79,11 @@ from partly.similarity import (
     read_classes,
 )
 
-SEARCH = {"lambda_y": (0.1, 4.0), "lambda_f": (0.05, 2.0), "k": [3, 5, 7], "graph": ["co-occurrence", "identity"]}
-IN_PAPERS = ("IMCL",)
-LEARNS_FROM_UNKNOWN = True
+ABOUT = About(
+    search={"lambda_y": (0.1, 4.0), "lambda_f": (0.05, 2.0), "k": [3, 5, 7], "graph": ["co-occurrence", "identity"]},
+    in_papers=("IMCL",),
+    learns_from_unknown=True,
+)
 Settings = dict[str, float | str | bool]
 SHARED: Settings = {"lambda_y": 1.0, "lambda_f": 0.5}
 SEARCHED: Settings = {"solver": "ls", "stop": "score", "tolerance": 1e-3, "known_through_graph": False}  # in the code
@@ -93,6 +96,7 @@ EXACT = 1e-4  # of the cross-entropy: a smaller smoothness loss is rounding (few
 
 
 class Imcl(Method):
+    entry_state = (EntryState("classes", torch.int64, -1, per_label=False),)
     scale: Tensor  # of the smoothness losses; 0 until measured
     classes: Tensor  # of the training items, -1 where not said
 
@@ -141,13 +145,12 @@ class Imcl(Method):
         room = min(bank, len(task.items)) if candidates == "bank" else 0
         self.bank = Bank(room, self.network.width(task.items.shape) if room else 0, task.labels)
         self.register_buffer("scale", torch.zeros(2))
-        self.keep("classes", -1, torch.int64, per_label=False)
         if task.observed is not None:  # a file that cannot be read is refused before the run begins
             self.vectors.graph.connect(graph, task.observed)
             self.classes.copy_(self._classes(task.observed))
 
     @classmethod
-    def memory(cls, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
+    def memory(cls, task: Task, settings: Mapping[str, Any]) -> tuple[int, int]:
         entries = min(settings["bank"], len(task.items)) * task.labels if settings["candidates"] == "bank" else 0
         return Bank.ENTRY_BYTES * entries, 0
 

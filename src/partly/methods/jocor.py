@@ -27,12 +27,11 @@ from torch import Tensor
 
 from partly import losses, selection
 from partly.clock import Clock
+from partly.co_training import Predict, TwoNetworks, kept, mean_of, ramp_up
 from partly.errors import within
-from partly.method import Task
-from partly.two_networks import Predict, TwoNetworks, kept, mean_of, ramp_up
+from partly.method import About, Task
 
-SEARCH = {"forget": (0.0, 0.5), "agreement": (0.05, 0.9), "ramp": (0.0, 1.0)}
-IN_PAPERS = ("JoCoR",)
+ABOUT = About(search={"forget": (0.0, 0.5), "agreement": (0.05, 0.9), "ramp": (0.0, 1.0)}, in_papers=("JoCoR",))
 
 
 class Jocor(TwoNetworks):

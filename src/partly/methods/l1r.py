@@ -30,10 +30,9 @@ from torch import Tensor
 
 from partly.errors import within
 from partly.losses import assume_negative
-from partly.method import LossMethod, Task
+from partly.method import About, LossMethod, Task
 
-SEARCH = {"strength": (1e-6, 1e-3)}
-IN_PAPERS = ("L1R",)
+ABOUT = About(search={"strength": (1e-6, 1e-3)}, in_papers=("L1R",))
 
 
 class L1R(LossMethod):

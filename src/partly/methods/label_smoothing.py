@@ -17,9 +17,9 @@ Differs: computed from logits, without the 1e-5 that the authors' code adds insi
 """
 
 from partly.losses import label_smoothing as loss
-from partly.losses.terms import label_smoothing as terms
+from partly.losses import terms
+from partly.method import About
 
-__all__ = ["IN_PAPERS", "SEARCH", "loss", "terms"]
+__all__ = ["ABOUT", "loss"]
 
-SEARCH = {"smoothing": (0.02, 0.3)}
-IN_PAPERS = ("LS",)
+ABOUT = About(search={"smoothing": (0.02, 0.3)}, in_papers=("LS",), terms=terms.label_smoothing)

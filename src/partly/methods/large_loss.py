@@ -26,6 +26,7 @@ with an MLP head; the paper's for VOC is 0.02.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import torch
@@ -34,13 +35,14 @@ from torch import Tensor
 from partly import losses, selection
 from partly.clock import Clock
 from partly.errors import within
-from partly.method import Method, Task
+from partly.method import About, EntryState, Method, Task
 from partly.pool import Batch, Pool
 
-SEARCH = {"share": (0.005, 0.1), "scheme": ["reject", "correct", "correct-permanently"]}
+ABOUT = About(search={"share": (0.005, 0.1), "scheme": ["reject", "correct", "correct-permanently"]})
 
 
 class LargeLoss(Method):
+    entry_state = (EntryState("held", torch.int8),)
     held: Tensor  # observed labels and entries turned for good; there with that scheme alone
 
     def __init__(
@@ -50,17 +52,15 @@ class LargeLoss(Method):
         scheme: Literal["reject", "correct", "correct-permanently"] = "reject",
         share: float = 0.035,
     ) -> None:
-        super().__init__(task)
+        super().__init__(task, {"scheme": scheme})
         within(0, 1, share=share)
         self.scheme, self.share = scheme, share
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
-        if scheme == "correct-permanently":
-            self.keep("held", dtype=torch.int8)
 
     @classmethod
-    def memory(cls, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
-        return (len(task.items) * task.labels if settings["scheme"] == "correct-permanently" else 0), 0
+    def entry_state_for(cls, task: Task, settings: Mapping[str, Any]) -> tuple[EntryState, ...]:
+        return cls.entry_state if settings["scheme"] == "correct-permanently" else ()
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0 and self.scheme == "correct-permanently":

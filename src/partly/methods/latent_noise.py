@@ -37,14 +37,13 @@ from torch.nn import functional as F
 from torch.nn.utils import skip_init
 
 from partly.clock import Clock
+from partly.distributed.share import BatchShard
 from partly.errors import within
 from partly.losses import assume_negative, bce
-from partly.method import Method, Task
+from partly.method import About, Method, Task
 from partly.pool import Batch
-from partly.processes.share import Share
 
-SEARCH = {"predicts": ["visual", "relevance"], "warmup": (0.0, 0.9)}
-IN_PAPERS = ("Latent Noise (visual)",)
+ABOUT = About(search={"predicts": ["visual", "relevance"], "warmup": (0.0, 0.9)}, in_papers=("Latent Noise (visual)",))
 ODDS = 3.29  # log 27, the logit at which what is there is said
 
 
@@ -91,7 +90,7 @@ class LatentNoise(Method):
         visual, relevance = self._both(x, z)
         return visual if self.predicts == "visual" else relevance
 
-    def _both(self, x: Tensor | Share, z: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _both(self, x: Tensor | BatchShard, z: Tensor | None) -> tuple[Tensor, Tensor]:
         """The logits of both classifiers. [B, L]"""
         features, visual = self.network.both(x, z)
         return visual, mixture(visual, *self.noise(features).chunk(2, dim=1))

@@ -39,11 +39,11 @@ from torch.nn import functional as F
 from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.labels import Labels
-from partly.method import Method, Task
+from partly.method import About, Method, Task
 from partly.networks import Network, Standardise
 from partly.pool import Pool
 
-SEARCH = {"rank": [8, 32, 80], "ridge": (1.0, 1000.0), "fit": ["squared", "logistic"]}
+ABOUT = About(search={"rank": [8, 32, 80], "ridge": (1.0, 1000.0), "fit": ["squared", "logistic"]})
 CURVATURE = {"squared": 1.0, "logistic": 0.25}  # the largest second derivative of each loss
 FEW = 0.03  # share of entries that are known, below which the others are not touched
 BLOCK = 1 << 21  # numbers of some items that are worked on at a time

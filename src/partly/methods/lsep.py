@@ -26,9 +26,9 @@ from torch import Tensor
 
 from partly.clock import Clock
 from partly.losses import bce, lsep
+from partly.method import About
 
-SEARCH = {"warmup": (0.0, 0.9)}
-IN_PAPERS = ("LSEP",)
+ABOUT = About(search={"warmup": (0.0, 0.9)}, in_papers=("LSEP",))
 
 
 def loss(logits: Tensor, z: Tensor, clock: Clock, *, warmup: float = 0.5, unknown_as_no: bool = False) -> Tensor:

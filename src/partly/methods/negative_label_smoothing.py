@@ -17,9 +17,9 @@ Differs: the paper names the baseline without a formula; the name is read as smo
 """
 
 from partly.losses import negative_label_smoothing as loss
-from partly.losses.terms import negative_label_smoothing as terms
+from partly.losses import terms
+from partly.method import About
 
-__all__ = ["IN_PAPERS", "SEARCH", "loss", "terms"]
+__all__ = ["ABOUT", "loss"]
 
-SEARCH = {"smoothing": (0.02, 0.5)}
-IN_PAPERS = ("N-LS",)
+ABOUT = About(search={"smoothing": (0.02, 0.5)}, in_papers=("N-LS",), terms=terms.negative_label_smoothing)

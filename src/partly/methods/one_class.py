@@ -24,19 +24,17 @@ with an MLP head, P@1 at weight 0.01, 0.03 and 0.3: VOC 2012 0.38, 0.42, 0.43 (0
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from partly.losses import cross_entropy
-from partly.losses.terms import one_class as terms
+from partly.losses import terms
+from partly.losses.basic import weighted_cross_entropy
+from partly.method import About
 
-__all__ = ["IN_PAPERS", "SEARCH", "loss", "terms"]
+__all__ = ["ABOUT", "loss"]
 
-SEARCH = {"weight": (0.01, 1.0)}
-IN_PAPERS = ("One-Class Classification",)
+ABOUT = About(search={"weight": (0.01, 1.0)}, in_papers=("One-Class Classification",), terms=terms.one_class)
 
 
 def loss(logits: Tensor, z: Tensor, *, weight: float = 0.03) -> Tensor:
     """Cross-entropy with every unknown entry taken for a yes, at `weight`. [B, L]"""
-    entries = cross_entropy(logits, z >= 0)
-    return torch.where(z == 0, weight * entries, entries)
+    return weighted_cross_entropy(logits, *terms.one_class(z, weight=weight, dtype=logits.dtype))

@@ -37,17 +37,19 @@ from torch import Tensor
 from partly import losses
 from partly.clock import Clock
 from partly.errors import within
-from partly.method import Method, Task
+from partly.method import About, Method, Task
 from partly.pool import Batch, Pool
 from partly.selection import largest, share_of
 
-SEARCH = {
-    "mode": ["selective", "negative"],
-    "gamma_no": (0.5, 4.0),
-    "gamma_unknown": (1.0, 6.0),
-    "likely": (0.1, 5.0),
-    "prior_threshold": (0.02, 0.5),
-}
+ABOUT = About(
+    search={
+        "mode": ["selective", "negative"],
+        "gamma_no": (0.5, 4.0),
+        "gamma_unknown": (1.0, 6.0),
+        "likely": (0.1, 5.0),
+        "prior_threshold": (0.02, 0.5),
+    }
+)
 
 
 class PASL(Method):

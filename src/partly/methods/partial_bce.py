@@ -21,9 +21,13 @@ Where the same share of every item is known g is a constant, and a constant fact
 """
 
 from partly.losses import partial_bce as loss
-from partly.losses.terms import partial_bce as terms
+from partly.losses import terms
+from partly.method import About
 
-__all__ = ["IN_PAPERS", "SEARCH", "loss", "terms"]
+__all__ = ["ABOUT", "loss"]
 
-SEARCH = {"value": (1.5, 50.0)}  # the paper finds g(0.1) flat between 3 and 50
-IN_PAPERS = ("partial-BCE + fine-tuning",)
+ABOUT = About(
+    search={"value": (1.5, 50.0)},  # the paper finds g(0.1) flat between 3 and 50
+    in_papers=("partial-BCE + fine-tuning",),
+    terms=terms.partial_bce,
+)

@@ -37,14 +37,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from partly.binary_relevance import Entries, Shelf, columns, entries_of, fit_label, log_odds
 from partly.clock import Clock, seed_for
 from partly.errors import within
-from partly.method import Method, Task
+from partly.method import About, Method, Task
 from partly.networks import Standardise
-from partly.one_label import Entries, Shelf, columns, entries_of, fit_label, log_odds
 from partly.pool import Pool
 
-SEARCH = {"c": (0.0001, 1.0)}
+ABOUT = About(search={"c": (0.0001, 1.0)})
 FOLDS, STRENGTHS = 3, (1e-4, 1e-3, 1e-2, 0.1, 1.0)
 Name = Literal[
     "logistic-regression", "tuned-logistic-regression", "extra-trees", "random-forest", "hist-gradient-boosting", "mlp"

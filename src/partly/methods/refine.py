@@ -41,17 +41,19 @@ from partly.clock import Clock
 from partly.errors import within
 from partly.lookahead import pseudo_label_gradient
 from partly.losses import bce, cross_entropy
-from partly.method import Method, Task
+from partly.method import About, EntryState, Method, Task
 from partly.pool import Batch, Pool
 
-SEARCH = {"rate": [0.5, 1.0], "fine_weight": [0.0, 0.1, 1.0], "sharpness": [None, 1.0]}
-IN_PAPERS = ("Ours (pseudo-label)",)
-LEARNS_FROM_UNKNOWN = True
+ABOUT = About(
+    search={"rate": [0.5, 1.0], "fine_weight": [0.0, 0.1, 1.0], "sharpness": [None, 1.0]},
+    in_papers=("Ours (pseudo-label)",),
+    learns_from_unknown=True,
+)
 LEAST = 1e-30  # a size of gradients that can be divided by
 
 
 class Refine(Method):
-    belief_bytes = entry_bytes = 4
+    entry_state = (EntryState("pseudo", belief=torch.float32),)
 
     pseudo: Tensor  # what was observed, 1 or 0, and pseudo-labels elsewhere
 
@@ -75,7 +77,7 @@ class Refine(Method):
         self.fine_weight, self.fine_items = fine_weight, fine_items
         self.network = task.network(at_random=False)  # what follows from a coarse no is no fair sample
         self.optimiser = task.optimiser(self.network.parameters())
-        self.keep("pseudo", start)
+        self.pseudo.fill_(start)
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:

@@ -42,6 +42,7 @@ first may be chosen as the best.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -53,14 +54,12 @@ from torch import Tensor
 from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.losses import bce, count_penalty, cross_entropy, yes_per_item
-from partly.method import Method, Task
+from partly.method import About, EntryState, Method, Task
 from partly.pool import Batch, Pool
-from partly.solving import folds
-from partly.solving.calibration import calibrate
+from partly.solvers import folds
+from partly.solvers.calibration import calibrate
 
-SEARCH = {"expected_yes": (1.0, 5.0), "step": (0.01, 1.0)}
-IN_PAPERS = ("ROLE",)
-LEARNS_FROM_UNKNOWN = True
+ABOUT = About(search={"expected_yes": (1.0, 5.0), "step": (0.01, 1.0)}, in_papers=("ROLE",), learns_from_unknown=True)
 UNKNOWN, KNOWN = math.log(0.6 / 0.4), math.log(0.995 / 0.005)  # largest first estimates, as logits
 SAMPLE, ENTRIES = 2000, 500_000  # items, and entries, that the number of yes per item is estimated from, at most
 TOP, LEAST = 0.1, 50  # share of the known yes with the highest scores, and the least number, among which c is counted
@@ -68,8 +67,12 @@ DECAY, DECAY_OF_SQUARES, TINY = 0.9, 0.999, 1e-12  # of Adam; gradients of singl
 
 
 class Role(Method):
-    belief_bytes = 4
-    entry_bytes = 12  # estimate and two moments in float32
+    entry_state = (
+        EntryState("estimates", belief=torch.float32),
+        EntryState("moment"),
+        EntryState("squares"),
+        EntryState("visits", per_label=False),
+    )
 
     estimates: Tensor
     moment: Tensor
@@ -88,22 +91,17 @@ class Role(Method):
         if linear_share:
             self.linear = replace(task, head="linear", head_settings={}).network("linear")
             self.linear_optimiser = task.optimiser(self.linear.parameters())
-        for name in ("estimates", "moment", "squares"):
-            self.keep(name)
-        self.keep("visits", per_label=False)
         generator = torch.Generator().manual_seed(seed_for(task.seed, "estimates"))
         self.estimates.uniform_(-UNKNOWN, UNKNOWN, generator=generator)
         self.register_buffer("expected", torch.zeros(()))
 
     @classmethod
-    def memory(cls, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
-        items, labels = len(task.items), task.labels
+    def working_memory(cls, task: Task, settings: Mapping[str, Any]) -> int:
         # A number that nobody gives is counted where some no is known, and else found by folds over some items.
         counted = settings["expected_yes"] is not None or (
             task.observed is not None and task.observed.counts()[1].any()
         )
-        estimated = 0 if counted else folds.memory(_sampled(items, labels), labels, 0)
-        return cls.entry_bytes * items * labels, estimated
+        return 0 if counted else folds.memory(_sampled(len(task.items), task.labels), task.labels, 0)
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch > 0:

@@ -26,8 +26,7 @@ from torch import Tensor
 
 from partly import losses
 from partly.clock import Clock
-
-SEARCH = {"threshold": (0.5, 0.9), "margin": (0.0, 2.0)}
+from partly.method import About
 
 
 def loss(
@@ -44,6 +43,9 @@ def loss(
     return losses.splc(logits, z, threshold=sure, margin=margin, gamma=gamma)
 
 
-def settled(clock: Clock, *, threshold: float, margin: float, gamma: float, start: float) -> bool:
+def may_be_best(clock: Clock, *, threshold: float, margin: float, gamma: float, start: float) -> bool:
     """Once a step could take something for yes; the last step of an epoch decides."""
     return replace(clock, step=clock.steps - 1).progress >= start
+
+
+ABOUT = About(search={"threshold": (0.5, 0.9), "margin": (0.0, 2.0)}, may_be_best=may_be_best)

@@ -17,9 +17,10 @@ Differs: computed from logits, without the 1e-5 that the authors' code adds insi
 depend on how many yes an item has, as in the paper. With a single label the weight is 1.
 """
 
+from partly.losses import terms
 from partly.losses import weak_assume_negative as loss
-from partly.losses.terms import weak_assume_negative as terms
+from partly.method import About
 
-__all__ = ["IN_PAPERS", "loss", "terms"]
+__all__ = ["ABOUT", "loss"]
 
-IN_PAPERS = ("WAN",)
+ABOUT = About(in_papers=("WAN",), terms=terms.weak_assume_negative)

@@ -38,12 +38,11 @@ from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.losses import bce
 from partly.losses.ranking import sides
-from partly.method import Method, Task
+from partly.method import About, Method, Task
 from partly.networks.low_rank import low_rank
 from partly.pool import Batch
 
-SEARCH = {"size": [30, 100, 300], "warmup": (0.0, 0.9)}
-IN_PAPERS = ("Wsabie",)
+ABOUT = About(search={"size": [30, 100, 300], "warmup": (0.0, 0.9)}, in_papers=("Wsabie",))
 
 
 class Wsabie(Method):

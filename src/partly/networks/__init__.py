@@ -19,10 +19,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from partly import catalogue
+from partly import registry
 from partly.items import Absent, Items, absent, as_they_are, is_decoded, streamed
 from partly.labels import Labels
-from partly.networks import backbones, own_parts
+from partly.networks import backbones, custom_modules
 from partly.networks.backbones.small_conv import SmallConv
 from partly.networks.c_tran import CTran
 from partly.networks.gnn import LabelGNN
@@ -43,12 +43,12 @@ __all__ = [
     "backbones",
     "build",
     "build_body",
+    "custom_modules",
     "feature_width",
     "find_head",
     "fitting",
     "heads",
     "label_graph",
-    "own_parts",
     "predicting",
     "takes_maps",
     "weldon",
@@ -58,26 +58,30 @@ __all__ = [
 A_FEW = 8  # examples at a time, since items may have to be read from somewhere
 
 
-def heads() -> dict[str, catalogue.Info]:
+def heads() -> dict[str, registry.Info]:
     """Every head there is, by name (file name, `_` written `-`)."""
-    return catalogue.folder(__name__, "head", _head, catalogue.Info)
+    return registry.folder(__name__, "head", _head, registry.Info)
 
 
 def _head(module: types.ModuleType) -> Callable[..., Any] | None:
     return getattr(module, "head", None)
 
 
-def find_head(name: str) -> catalogue.Info:
-    if name.startswith(own_parts.OWN):
-        return catalogue.Info("head", name, "The caller's own.", "", {}, partial(own_parts.own_head, name), own_parts)
-    if name == own_parts.NONE:
-        return catalogue.Info("head", name, "The backbone makes the logits.", "", {}, own_parts.no_head, own_parts)
-    return catalogue.find(name, heads(), "head")
+def find_head(name: str) -> registry.Info:
+    if name.startswith(custom_modules.OWN):
+        return registry.Info(
+            "head", name, "The caller's own.", "", {}, partial(custom_modules.own_head, name), custom_modules
+        )
+    if name == custom_modules.NONE:
+        return registry.Info(
+            "head", name, "The backbone makes the logits.", "", {}, custom_modules.no_head, custom_modules
+        )
+    return registry.find(name, heads(), "head")
 
 
 def takes_maps(head: str) -> bool:
     """Whether a head wants to know where in a picture something is, so that pooled features will not do."""
-    return bool(getattr(find_head(head).module, "MAPS", False))
+    return find_head(head).about.takes_maps
 
 
 def build(

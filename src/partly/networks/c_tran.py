@@ -30,8 +30,9 @@ from torch.nn import functional as F
 from partly.errors import SettingError, within
 from partly.networks.in_parts import in_parts
 from partly.networks.network import placed
+from partly.registry import About
 
-MAPS = True
+ABOUT = About(takes_maps=True)
 GIVEN = 0.75  # at most this share of what is known is given in training, on average
 PART = 2**20  # numbers in the tokens of the items that are worked on at a time
 KEPT = 2**22  # numbers in the tokens of a batch: with more, they are worked out again for the gradient

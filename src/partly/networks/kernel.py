@@ -16,8 +16,8 @@ from collections.abc import Callable
 from torch import Tensor, nn
 
 from partly.errors import within
+from partly.networks.feature_union import Members
 from partly.networks.kernels import AXES, LANDMARKS, SAMPLE, Clipped, NormalScores, Nystroem, Rescaled
-from partly.networks.members import Members
 
 ROOM = 1 << 26  # numbers in the examples that are held at a time
 MANY = 400  # features: of more, sums of absolute differences take too long, and Euclidean distances are taken instead

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from partly.networks.members import Members
+from partly.networks.feature_union import Members
 
 
 def head(inputs: int, labels: int, *, solve: bool = True) -> tuple[nn.Module, nn.Module]:

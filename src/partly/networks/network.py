@@ -11,9 +11,9 @@ from typing import Literal, Self, get_args
 import torch
 from torch import Tensor, nn
 
+from partly.distributed.share import BatchShard
 from partly.errors import SettingError
 from partly.items import Statistics
-from partly.processes.share import Share
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Made = tuple[Tensor, Tensor]  # features [B, D] and logits [B, L]
@@ -36,14 +36,14 @@ class Network(nn.Module):
         self.precision: Precision = "float32"
         self.compiled: Callable[..., Made] | None = None
 
-    def forward(self, x: Tensor | Share, z: Tensor | None = None) -> Tensor:
-        logits: Tensor = x.spread(self, z) if isinstance(x, Share) else self.both(x, z)[1]
+    def forward(self, x: Tensor | BatchShard, z: Tensor | None = None) -> Tensor:
+        logits: Tensor = x.spread(self, z) if isinstance(x, BatchShard) else self.both(x, z)[1]
         return logits
 
-    def both(self, x: Tensor | Share, z: Tensor | None = None) -> Made:
+    def both(self, x: Tensor | BatchShard, z: Tensor | None = None) -> Made:
         """Features [B, D], of maps their mean over all places, and logits [B, L]. Only while it learns as `learning`
         asks: scores are made in full precision, and for any number of items."""
-        if isinstance(x, Share):
+        if isinstance(x, BatchShard):
             features, logits = x.spread(self.both, z)
             return features, logits
         if not self.training:
@@ -65,10 +65,10 @@ class Network(nn.Module):
         self.precision, self.compiled = precision, torch.compile(self._both) if compiled else None
         return self
 
-    def embed(self, x: Tensor | Share) -> Tensor:
+    def embed(self, x: Tensor | BatchShard) -> Tensor:
         """Features [B, D] alone."""
         features: Tensor = (
-            x.spread(lambda own, _: self.embed(own)) if isinstance(x, Share) else pooled(self.features(x))
+            x.spread(lambda own, _: self.embed(own)) if isinstance(x, BatchShard) else pooled(self.features(x))
         )
         return features
 

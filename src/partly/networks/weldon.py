@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from partly.errors import SettingError
 from partly.networks.network import placed
+from partly.registry import About
 
-MAPS = True
+ABOUT = About(takes_maps=True)
 
 
 def weldon(maps: Tensor, k_max: float, k_min: float) -> Tensor:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partly.choosing.missingness import Missingness
 from partly.labels import Labels, scored
 from partly.metrics import precision_recall_f1
+from partly.model_choice.missingness import Missingness
 from partly.report import plots
 from partly.report.chart import Chart, Drawing, even
 from partly.report.words import Scored, only_yes

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partly.choosing.missingness import EntrySums
+from partly.atomic_io import write_file
+from partly.engine.training import Progress
 from partly.errors import DataError, listing
-from partly.files import write_file
 from partly.labels import Labels
 from partly.labels.scored import KnownScores
+from partly.model_choice.missingness import EntrySums
 from partly.report import operating_points, plots, reliability, words
 from partly.report.examples import Examples, cards, spread
 from partly.report.layout import template
 from partly.report.sights import is_tiny, picture_uri, sights
 from partly.report.words import RunView, Scored
-from partly.training import Progress
 
 __all__ = ["Examples", "Report", "RunView", "picture", "render", "view", "write"]
 

@@ -13,9 +13,9 @@ from markupsafe import Markup
 from scipy.special import stdtrit
 
 from partly import metrics
-from partly.choosing.missingness import EntrySums, Missingness
 from partly.labels import Labels
 from partly.labels.scored import KnownScores
+from partly.model_choice.missingness import EntrySums, Missingness
 from partly.report import plots
 
 GROUPS = 20  # of the jackknife, at most

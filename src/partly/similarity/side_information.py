@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from partly.atomic_io import PathLike
 from partly.data.matching import refuse_strangers
 from partly.data.paths import plain_file
 from partly.data.tables import SUFFIXES, Faults, Table, open_table, text
 from partly.errors import DataError
-from partly.files import PathLike
 
 EDGES, WEIGHT = ("label", "related"), "weight"
 CLASSES = ("item", "class")

@@ -10,7 +10,7 @@ from evidence.claims import cells, rules, specs
 from evidence.claims.rules import FAILS, HOLDS, OPEN
 from evidence.papers import Figure
 from partly import methods
-from partly.comparison import lines as result_lines
+from partly.comparison import results as result_lines
 from partly.comparison.plan import SCIKIT, method_and_settings
 from partly.comparison.protocol import PROTOCOL, ProtocolError
 from partly.errors import DataError

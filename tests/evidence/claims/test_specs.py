@@ -12,8 +12,8 @@ import pytest
 from evidence import claims, papers
 from evidence.claims import rules, specs
 from partly import methods, networks, scenarios
-from partly.active.queries import find as find_query
-from partly.comparison.blocks import named
+from partly.active.strategies import find as find_query
+from partly.comparison.groups import named
 from partly.comparison.plan import FULL, method_and_settings, read_experiment
 from partly.errors import DataError, SettingError
 

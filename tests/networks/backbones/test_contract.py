@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 
 from partly import networks
-from partly.catalogue import Info
 from partly.clock import Clock
 from partly.errors import SettingError
 from partly.items import as_items
@@ -18,6 +17,7 @@ from partly.method import Task
 from partly.networks import SmallConv, backbones
 from partly.networks.backbones.contract import Backbone
 from partly.pool import Pool
+from partly.registry import Info
 
 PICTURES = as_items(np.random.default_rng(0).integers(0, 256, (8, 16, 16, 3), dtype=np.uint8))
 

@@ -11,12 +11,12 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from partly import Classifier
 from partly.data import read
+from partly.engine import make_features
 from partly.errors import CheckpointError, DataError
 from partly.items import MadeFeatures, origin_of, texts
 from partly.networks import backbones
 from partly.networks.backbones import tfidf
-from partly.networks.featured import featured
-from partly.run import make_features
+from partly.networks.lazy_features import featured
 
 THINGS = ("red cat", "blue car", "old dog")
 SAID = [f"{THINGS[i % 3]} {'xyzw'[i % 4]} number {i}" for i in range(24)]
@@ -102,7 +102,7 @@ def test_a_folder_of_features_carries_its_words(tmp_path: Path) -> None:
 def test_one_scale_for_all_directions() -> None:
     """The first directions say more than the last ones: they are not blown up to the same size."""
     items = featured(texts(SAID), "tfidf", {})
-    from partly.run.feature_cache import remembered
+    from partly.engine.feature_cache import remembered
 
     found = remembered(items).statistics
     each = items.take(slice(None)).double().std(dim=0, correction=0)

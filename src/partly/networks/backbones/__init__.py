@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial, wraps
 from typing import Any
 
-from partly import catalogue
+from partly import registry
 from partly.errors import SettingError
 from partly.items import Items, Kind, is_decoded
 from partly.networks.backbones.contract import Backbone, rate_of
@@ -33,9 +33,9 @@ PRETRAINED: dict[Kind, tuple[str, str]] = {
 }
 
 
-def discover() -> dict[str, catalogue.Info]:
+def discover() -> dict[str, registry.Info]:
     """Every backbone there is, by name (file name, `_` written `-`)."""
-    return catalogue.folder(__name__, "backbone", _backbone, catalogue.Info)
+    return registry.folder(__name__, "backbone", _backbone, registry.Info)
 
 
 def pretrained(kind: Kind) -> str | None:
@@ -64,16 +64,16 @@ def default(items: Items) -> str | None:
 def weights_of(name: str, settings: Mapping[str, Any]) -> str:
     """Where the weights of a backbone come from, in words."""
     found = find(name)
-    words: str | None = getattr(found.module, "WEIGHTS", None)
+    words = found.about.weights
     if words is None or settings.get("pretrained", True) is False:
         return RANDOM
     return words.format(name=name.partition(":")[2])
 
 
-def find(name: str) -> catalogue.Info:
+def find(name: str) -> registry.Info:
     """The backbone of this name. What comes after a colon is the source's own name for it."""
     source, colon, inside = name.partition(":")
-    found = catalogue.find(source, discover(), "backbone")
+    found = registry.find(source, discover(), "backbone")
     if ("name" in inspect.signature(found.make).parameters) != bool(inside):
         way = f"takes no name of a model; write {source!r}" if colon else f"holds many; write '{source}:NAME'"
         raise SettingError(f"backbone = {name!r}: {source} {way}.")

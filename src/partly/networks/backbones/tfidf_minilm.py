@@ -13,9 +13,10 @@ from partly.items import Items
 from partly.networks.backbones import minilm, tfidf
 from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.text_model import TEXTS_AT_A_TIME, TextModel
+from partly.registry import About
 
 USUAL = {"freeze": "all"}  # words cannot be trained
-WEIGHTS = f"{tfidf.WEIGHTS} beside sentence vectors, {minilm.WEIGHTS}"
+ABOUT = About(weights=f"{tfidf.ABOUT.weights} beside sentence vectors, {minilm.ABOUT.weights}")
 
 # Chosen among 1, 1.5 and 2 on descriptions of packages, as the best over yes only, 10 % and 30 % known.
 TFIDF_WEIGHT = 1.5

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from partly.errors import SettingError
 from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.hf import in_places
+from partly.registry import About
 
-WEIGHTS = "weights of timm: {name}"
+ABOUT = About(weights="weights of timm: {name}")
 
 
 class TimmModel(Backbone):

@@ -1,0 +1,140 @@
+"""A fitted label: one estimator, the mean of several (bags), or a constant where there was nothing to tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, logit
+
+from partly.binary_relevance.archive import pack, unpack
+from partly.binary_relevance.entries import Entries, Positions
+from partly.binary_relevance.safety import check_classifier
+from partly.clock import seed_for
+from partly.errors import CheckpointError, DataError, SettingError
+
+Floats = npt.NDArray[np.float64]
+Take = Callable[[Positions], Any]  # the items in these rows, as an estimator takes them
+EDGE = 1e-6  # a forest is sure of itself; nobody is surer than this
+
+
+@dataclass(frozen=True)
+class Binary:
+    """Says how likely yes is: the mean of its estimators, or, where there are none, always the same."""
+
+    constant: float | None
+    estimators: tuple[Any, ...] = ()
+
+    def probabilities(self, x: Any, count: int) -> Floats:
+        """Of yes, [N], for the `count` items x."""
+        if not self.estimators:
+            return np.full(count, self.constant, np.float64)
+        mean: Floats = np.mean(
+            [_probabilities(estimator, x) for estimator in self.estimators], axis=0, dtype=np.float64
+        )
+        return mean
+
+    def loss(self, take: Take, entries: Entries) -> float:
+        """Cross-entropy of what it was learned from, a mean by weight."""
+        if not len(entries.rows):
+            return 0.0
+        p = np.clip(self.probabilities(take(entries.rows), len(entries.rows)), EDGE, 1.0 - EDGE)
+        return float(np.average(-np.log(np.where(entries.yes, p, 1.0 - p)), weights=entries.weights))
+
+    def packed(self) -> bytes:
+        return pack({"constant": self.constant, "estimators": list(self.estimators)})
+
+    @classmethod
+    def unpacked(
+        cls, content: bytes, where: str, trusted: Iterable[str] = (), way_out: str = "", width: int | None = None
+    ) -> Binary:
+        """What `packed` gave, from a file of anybody's making; `width`: how many features an item has, where known."""
+        made = unpack(content, where, trusted, way_out)
+        whole = isinstance(made, dict) and set(made) == {"constant", "estimators"}
+        if not whole or not isinstance(made["estimators"], list):
+            raise CheckpointError(f"{where}: not a label that was saved. Restore it from a copy.")
+        constant, estimators = made["constant"], tuple(made["estimators"])
+        if not estimators and not (isinstance(constant, float) and 0 <= constant <= 1):
+            raise CheckpointError(f"{where}: neither a classifier nor a probability. Restore it from a copy.")
+        for estimator in estimators:
+            check_classifier(estimator, width, where)
+        return cls(constant, estimators)
+
+
+def fit_label(estimator: Any, take: Take, entries: Entries, bags: int, seed: int, where: str) -> Binary:
+    """Fit one label: a clone of the estimator, or of each bag one. `where` names the label in errors."""
+    if not entries.both:
+        return Binary(entries.prior)
+    if not bags or not entries.assumed.any():
+        return Binary(None, (_fitted(estimator, take, entries, seed, where),))
+    fitted = []
+    for number in range(bags):
+        own = seed_for(seed, "bag", number)
+        bag = entries.bag(np.random.default_rng(own))
+        fitted.append(_fitted(estimator, take, bag, own, where))
+    return Binary(None, tuple(fitted))
+
+
+def log_odds(p: Floats) -> Floats:
+    logits: Floats = logit(np.clip(p, EDGE, 1.0 - EDGE))
+    return logits
+
+
+def _fitted(estimator: Any, take: Take, entries: Entries, seed: int, where: str) -> Any:
+    made = _seeded(estimator, seed)
+    weights: dict[str, Floats] = {}
+    if (entries.weights != 1.0).any():
+        argument = _weight_argument(made)
+        if argument is None:
+            raise SettingError(
+                f"{where}: {type(estimator).__name__} takes no sample_weight, and some entries count less than others. "
+                "Take an estimator that does, or weight_unknown=1, no sample_weight and no soft pseudo-labels."
+            )
+        weights[argument] = entries.weights
+    try:
+        return made.fit(take(entries.rows), entries.yes.astype(np.int64), **weights)
+    except ValueError as error:
+        yes = int(entries.yes.sum())
+        raise DataError(f"{where} ({yes} yes, {len(entries.yes) - yes} no): {error}") from error
+
+
+def _probabilities(estimator: Any, x: Any) -> Floats:
+    if hasattr(estimator, "predict_proba"):
+        found: Floats = estimator.predict_proba(x)[:, list(estimator.classes_).index(1)]
+        return found
+    if hasattr(estimator, "decision_function"):  # no probability, but it ranks like one
+        squeezed: Floats = expit(estimator.decision_function(x))
+        return squeezed
+    raise SettingError(
+        f"{type(estimator).__name__} has neither predict_proba nor decision_function: it gives no scores. "
+        "Take another one, or wrap it in sklearn.calibration.CalibratedClassifierCV."
+    )
+
+
+def _seeded(estimator: Any, seed: int) -> Any:
+    """An unfitted copy. Where the estimator draws random numbers and nobody said from which seed, from this one."""
+    from sklearn.base import clone
+
+    copy = clone(estimator)
+    names = [name for name in copy.get_params() if name.rpartition("__")[2] == "random_state"]
+    given = copy.get_params()
+    return copy.set_params(**{name: seed % (1 << 32) for name in names if given[name] is None})
+
+
+def _weight_argument(estimator: Any) -> str | None:
+    """What `fit` calls the weights; None where it takes none. A pipeline hands them to its last step, a search to what
+    it searches for."""
+    from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+    from sklearn.pipeline import Pipeline
+    from sklearn.utils.validation import has_fit_parameter
+
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        inner = _weight_argument(last)
+        return None if inner is None else f"{name}__{inner}"
+    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
+        return _weight_argument(estimator.estimator)
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None

@@ -1,0 +1,139 @@
+"""What a caller gives, checked: rows of anything that an estimator takes, and what is said beside the labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from partly.binary_relevance.binary import Take
+from partly.binary_relevance.entries import RULES, Entries, Positions, entries_of
+from partly.errors import DataError, LabelError, SettingError, did_you_mean, listing
+from partly.items import is_items
+from partly.labels import Labels
+from partly.labels.align import table_in_label_order
+from partly.labels.names import Names
+from partly.labels.weights import Weights
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What is said beside the labels: the weight of unknown entries (one, or [N, L]), pseudo-labels [N, L] and scores
+    of another model [N, L], or None."""
+
+    weight: float | Floats = 1.0
+    pseudo: Floats | None = None
+    scores: Floats | None = None
+    sample: Weights | None = None  # how much items [N, 1] or entries [N, L] count
+
+    @classmethod
+    def checked(
+        cls, weight: Any, pseudo: Any, scores: Any, count: int, names: Names, sample: Weights | None = None
+    ) -> Told:
+        return cls(
+            float(weight) if np.ndim(weight) == 0 else matrix(weight, count, names, "weight_unknown", 0.0, np.inf),
+            None if pseudo is None else matrix(pseudo, count, names, "pseudo_labels", 0.0, 1.0, missing=True),
+            None if scores is None else matrix(scores, count, names, "scores"),
+            sample,
+        )
+
+    def entries(self, z: npt.NDArray[np.int8], label: int, unknown: str) -> Entries:
+        """What a label is learned from; z [N] is what is known of it."""
+        weight = self.weight if isinstance(self.weight, float) else self.weight[:, label]
+        counts = None if self.sample is None else self.sample[:, label % self.sample.shape[1]]
+        return entries_of(z, unknown, weight, None if self.pseudo is None else self.pseudo[:, label]).weighed(counts)
+
+    def take(self, x: Any, label: int) -> Take:
+        """The items of x as a label sees them: with the scores of the other labels beside them, where there are any."""
+        if self.scores is None:
+            return lambda rows: rows_of(x, rows)
+        others = np.delete(self.scores, label, axis=1)
+        beside: Any = sp.hstack if sp.issparse(x) else np.hstack
+        how = {"format": "csr"} if sp.issparse(x) else {}
+        return lambda rows: beside([x[rows], others[rows]], **how)
+
+    def refuse_hopeless(self, labels: Labels, unknown: str) -> None:
+        """Refuse labels of which none has a yes and a no to tell apart."""
+        yes, no = labels.counts()
+        some_unknown = yes + no < len(labels)
+        taken = some_unknown & (unknown != "ignore")  # for no
+        if self.pseudo is not None or ((yes > 0) & ((no > 0) | taken)).any():
+            return
+        known = f"Y: of {labels.shape[0]} x {labels.shape[1]} entries {yes.sum()} are known to be yes, {no.sum()} no"
+        if unknown == "ignore" and ((yes > 0) & some_unknown).any():
+            raise LabelError(
+                f"{known}: with unknown='ignore' there is nothing to tell yes from. unknown='no' takes what is unknown "
+                "for no."
+            )
+        raise LabelError(f"{known}: every label has one class only, so there is nothing to learn.")
+
+
+def matrix(
+    values: Any,
+    count: int,
+    names: Names,
+    what: str,
+    low: float = -np.inf,
+    high: float = np.inf,
+    missing: bool = False,
+) -> Floats:
+    """Numbers [N, L] from low to high, columns matched by name, or an error that says where they are not."""
+    shape = (count, len(names))
+    try:
+        array = np.asarray(table_in_label_order(values, names, what), np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what}: should be numbers, items x labels ({error}).") from None
+    if array.shape != shape:
+        raise DataError(f"{what}: has shape {list(array.shape)}, and the labels have {list(shape)}.")
+    wrong = ~((array >= low) & (array <= high) & np.isfinite(array))
+    if missing:
+        wrong &= ~np.isnan(array)
+    if wrong.any():
+        ends = "finite numbers" if low == -np.inf else f"{low:g} or more" if high == np.inf else f"{low:g} to {high:g}"
+        places = (f"item {i}, label {j}: {array[i, j]}" for i, j in np.argwhere(wrong).tolist())
+        rest = ", or NaN where nothing is said" if missing else ""
+        raise DataError(f"{what}: should be {ends}{rest}" + listing(places, int(wrong.sum())))
+    return array
+
+
+def rows_of(x: Any, rows: Positions) -> Any:
+    """Some rows of an array, a sparse matrix, a table or a list."""
+    if hasattr(x, "iloc"):
+        return x.iloc[rows]
+    return [x[row] for row in rows.tolist()] if isinstance(x, list | tuple) else x[rows]
+
+
+def count_of(x: Any) -> int:
+    """How many rows; of items (`partly.items`), the shape is that of one."""
+    return int(x.shape[0]) if hasattr(x, "shape") and not is_items(x) else len(x)
+
+
+def numbers_wanted(x: Any) -> bool:
+    """Whether what somebody gives is a matrix of numbers. Tables and texts are left to the estimator to read."""
+    if hasattr(x, "iloc"):
+        return False
+    first = x[0] if isinstance(x, list | tuple) and len(x) else None
+    return not isinstance(first, str) and not (isinstance(x, np.ndarray) and x.ndim == 1 and x.dtype.kind in "OUT")
+
+
+def check_parameters(estimator: Any, unknown: Any, weight: Any, bags: Any, seed: Any) -> None:
+    """Refuse what `PerLabel` cannot be made of."""
+    from sklearn.base import is_classifier
+
+    if isinstance(estimator, type) or not is_classifier(estimator):
+        raise SettingError(f"estimator = {estimator!r} must be a scikit-learn classifier: an object, not a class.")
+    if unknown not in RULES:
+        raise SettingError(f"There is no unknown = {unknown!r}.{did_you_mean(str(unknown), RULES)}")
+    for name, value, least in (("bags", bags, 0), ("seed", seed, -np.inf)):
+        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+            raise SettingError(f"{name} = {value!r} must be a whole number{', 0 or more' if least == 0 else ''}.")
+    if np.ndim(weight) == 0 and not (isinstance(weight, Real) and 0 <= float(weight) < np.inf):
+        raise SettingError(f"weight_unknown = {weight!r} must be a number, 0 or more, or one for each entry [N, L].")
+    if bags and unknown == "ignore":
+        raise SettingError(f"bags = {bags} take unknown entries for no, but unknown='ignore'. Say unknown='no'.")

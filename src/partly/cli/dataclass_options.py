@@ -1,0 +1,130 @@
+"""Options of a command from the fields of a dataclass."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import typer
+
+from partly.registry import parse_settings
+
+Values = dict[str, Any]
+
+
+def expand_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function with one option for each field of its dataclass parameters.
+
+    Fields are described by their metadata: `help`; `option`, one spelling or several (`"--augment/--no-augment"`) where
+    it is not the name of the field; `cli=False` for a field that is no option; `complete`, a function that completes a
+    word. A field that is annotated with a `typer.Option` is taken as it is. Fields of type `dict` are settings:
+    `head_settings` becomes a repeatable `--head-setting name=value`. The function itself can still be called with an
+    instance.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    bundles = {name: hint for name, hint in hints.items() if name != "return" and dataclasses.is_dataclass(hint)}
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(function).parameters.values():
+        annotated = parameter.replace(annotation=hints.get(parameter.name, Any), kind=inspect.Parameter.KEYWORD_ONLY)
+        if parameter.name in bundles:
+            parameters += _options_of(bundles[parameter.name], parameter.default)
+        else:
+            parameters.append(annotated)
+
+    @functools.wraps(function)
+    def call(*args: Any, **values: Any) -> Any:
+        for name, kind in bundles.items():
+            if name not in values:
+                values[name] = _build(kind, hints_of(kind), values)
+        return function(*args, **values)
+
+    vars(call)["__signature__"] = inspect.Signature(parameters)
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return call
+
+
+def hints_of(kind: Any) -> Values:
+    """Return the types of the fields that are options."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        field.name: hints[field.name]
+        for field in dataclasses.fields(kind)
+        if field.init and field.metadata.get("cli", True)
+    }
+
+
+def _options_of(kind: Any, default: Any) -> list[inspect.Parameter]:
+    """Return a keyword parameter for each field; its default is that of the field, or of the instance `default`."""
+    hints = hints_of(kind)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=_option(field, hints[field.name]),
+            default=_default(field, default),
+        )
+        for field in dataclasses.fields(kind)
+        if field.name in hints
+    ]
+
+
+def _option(field: dataclasses.Field[Any], hint: Any) -> Any:
+    if get_origin(hint) is Annotated:
+        return hint
+    said = field.metadata.get("option", ())
+    names = [said] if isinstance(said, str) else list(said)
+    kind = _container(hint)
+    if not names and kind is dict:
+        names = [f"--{field.name.removesuffix('s').replace('_', '-')}"]
+    if not names and hint is bool and field.default is False:
+        names = [f"--{field.name.replace('_', '-')}"]
+    option = typer.Option(*names, help=field.metadata.get("help"), autocompletion=field.metadata.get("complete"))
+    if kind is None:
+        return Annotated[hint, option]
+    of = str if kind is dict else _members(hint)[0]
+    return Annotated[Union[list[of], None], option]  # type: ignore[valid-type] # noqa: UP007 (computed)
+
+
+def _default(field: dataclasses.Field[Any], instance: Any) -> Any:
+    """Return the default of an option; a container that is empty is None, as Typer has it."""
+    if dataclasses.is_dataclass(instance):
+        value = getattr(instance, field.name)
+    elif field.default_factory is not dataclasses.MISSING:
+        value = field.default_factory()
+    else:
+        value = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+    if isinstance(value, dict):
+        return [f"{name}={text}" for name, text in value.items()] or None
+    return (list(value) or None) if isinstance(value, list | tuple) else value
+
+
+def _build(kind: Any, hints: Values, values: Values) -> Any:
+    """Take the values of the fields out of those of the command, and make an instance."""
+    given = {name: values.pop(name) for name in hints if name in values}
+    return kind(**{name: _converted(hints[name], value) for name, value in given.items()})
+
+
+def _converted(hint: Any, value: Any) -> Any:
+    container = _container(get_args(hint)[0] if get_origin(hint) is Annotated else hint)
+    if container is None or (value is None and type(None) in _alternatives(hint)):
+        return value
+    return parse_settings(value or []) if container is dict else container(value or ())
+
+
+def _container(hint: Any) -> type | None:
+    """Return dict, list or tuple where a field holds one, or may."""
+    kinds = [get_origin(one) or one for one in _alternatives(hint)]
+    return next((kind for kind in (dict, list, tuple) if kind in kinds), None)
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    return next(get_args(one) for one in _alternatives(hint) if get_origin(one) in (list, tuple))
+
+
+def _alternatives(hint: Any) -> tuple[Any, ...]:
+    """Return A and None of `A | None`."""
+    is_union = get_origin(hint) is Union or type(hint).__name__ == "UnionType"
+    return get_args(hint) if is_union else (hint,)

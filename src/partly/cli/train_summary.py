@@ -1,0 +1,95 @@
+"""The lines that `partly train` prints: data, held-out items, model, time and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from partly.data import Dataset
+from partly.engine import Fitted
+from partly.labels import Labels
+from partly.report import page
+from partly.report.words import ONLY_YES, only_yes, wide
+
+SHOWN = {"mAP": "mAP", "macro_f1": "F1 macro", "micro_f1": "F1 micro", "P@1": "P@1"}
+NAMED_MODELS = 2  # of a portfolio, the heaviest are named
+WIDTH = 12  # of the first column
+
+
+def data_line(labels: Labels) -> str:
+    """Say how much is known."""
+    items, count = labels.shape
+    yes, no = (int(part.sum()) for part in labels.counts())
+    share = 100 * (yes + no) / max(items * count, 1)
+    return (
+        f"{'Data':<{WIDTH}}{items:,} items, {count:,} labels, {share:.3g} % of entries known ({yes:,} yes, {no:,} no)"
+    )
+
+
+def held_out_line(count: int, items: int, test: bool) -> str:
+    """Say what is held out, and what for."""
+    use = "they choose the epoch, scores are on the test part" if test else "scores are on those"
+    return f"{'Held out':<{WIDTH}}{count:,} of {items:,} items; {use}"
+
+
+def model_line(fitted: Fitted) -> str:
+    """Name the method, and of a portfolio its heaviest models."""
+    recipe, parts = fitted.recipe, fitted.method.notes.get("portfolio", ())
+    if not parts:
+        epochs = f", {recipe.epochs} epochs" if recipe.epochs > 1 else ""
+        return f"{'Model':<{WIDTH}}{recipe.method}, head {recipe.head}{epochs}"
+    ranked = sorted(parts, key=lambda part: -part["weight"])
+    named = [f"{part['name'].replace('_', ' ')} {part['weight']:.0%}" for part in ranked[:NAMED_MODELS]]
+    rest = ranked[NAMED_MODELS:]
+    if rest:
+        named.append(f"{len(rest)} others {sum(part['weight'] for part in rest):.0%}")
+    told = f"{len(parts)} models, weighted by held-out log loss ({', '.join(named)})"
+    return f"{'Model':<{WIDTH}}{recipe.method}: {told}"
+
+
+def time_line(models: Sequence[Fitted]) -> str:
+    """Say how long training took."""
+    seconds = [model.progress.seconds for model in models]
+    parts = f" ({seconds[0]:.1f} s for scoring, {seconds[1]:.1f} s for the final model)" if seconds[1:] else ""
+    return f"{'Time':<{WIDTH}}{sum(seconds):.1f} s{parts}"
+
+
+def refit_sentence(items: int, on_test: bool) -> str:
+    """Say what the final model was trained on."""
+    before = "" if on_test else " The scores were measured before that."
+    return f"Final model refitted on all {items:,} items.{before}"
+
+
+def score_lines(made: page.Report, data: Dataset, hold: npt.NDArray[np.int64], scored: Fitted) -> list[str]:
+    """Say what was scored on what, the scores, and what qualifies them."""
+    (run,), truth = made.scored, made.truth
+    assert truth is not None
+    assert run.scores is not None
+    part = "test" if data.test is not None else "held-out" if len(hold) else "training"
+    lines = ["", f"Scores on the {len(truth):,} {part} items ({run.scores['entries_known']:,} known entries)"]
+    found, half = run.own or run.scores, wide(run, truth)
+    numbers = [f"{name} {_number(found[key])}" for key, name in SHOWN.items()]
+    if half == half and found["mAP"] == found["mAP"]:
+        numbers[0] += f" ± {half:.3f}"
+    at = "0.5" if run.own is None else "the model's own thresholds"
+    lines.append(f"  {'   '.join(numbers)}   (F1 at {at})")
+    if run.missing is not None:
+        lines += run.missing.sentences()
+    if run.uncorrected is not None:
+        lines.append(f"On known entries alone, the mAP would be {_number(run.uncorrected['mAP'])}.")
+    if only_yes(truth):
+        lines += [ONLY_YES, *_unknown_as_no(scored)]
+    return [*lines, ""]
+
+
+def _number(value: float) -> str:
+    return "–" if value != value else f"{value:.3f}"
+
+
+def _unknown_as_no(fitted: Fitted) -> list[str]:
+    """The score that chose the epoch, where only yes is known."""
+    values = [line.get("validation_mAP_unknown_as_no") for line in fitted.progress.history]
+    found = [value for value in values if value is not None]
+    return [f"mAP with unknown taken as no: {max(found):.3f}. It ranks models; it is not a mAP."] if found else []

@@ -1,0 +1,103 @@
+"""A Parquet file that holds the pictures themselves: a column of bytes, or, as Hugging Face writes them, of structures
+with `bytes`. The column `item`, `id` or `name` holds the ids (else positions are ids).
+
+Parquet has no way to get at one row, so the bytes are copied once into a file of their own, in the cache folder, from
+which each is read when it is wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from partly.atomic_io import atomic_output, sha256
+from partly.budget import Budget
+from partly.data.dataset import Dataset, unlabelled
+from partly.data.formats.wide import refuse_bad_ids
+from partly.data.item_columns import IDS, byte_columns
+from partly.data.label_semantics import Meaning
+from partly.data.paths import plain_file
+from partly.data.protocols import DatasetFormat
+from partly.data.tables import ParquetTable, text
+from partly.errors import DataError
+from partly.images.scan import cache_folder
+from partly.images.worker import Place
+from partly.items import PictureFiles, Source
+
+ROWS = 64  # copied at a time: a picture may be large
+
+
+def recognizes(path: Path) -> bool:
+    return bool(byte_columns(path))
+
+
+def read(path: Path, meaning: Meaning = Meaning()) -> Dataset:  # noqa: B008 (it is frozen)
+    path, columns = plain_file(path, (".parquet",)), byte_columns(path)
+    if len(columns) != 1:
+        raise DataError(f"{path}: several columns hold bytes: {', '.join(columns)}. Leave one: the pictures.")
+    packed = _packed(path, columns[0])
+    ends = np.load(packed.with_suffix(".npy"), allow_pickle=False)
+    ids = _ids(path, len(ends) - 1, meaning.id_column)
+    spans = zip(ends[:-1].tolist(), np.diff(ends).tolist(), strict=True)
+    places = [Place(str(packed), start, length) for start, length in spans]
+    return Dataset(PictureFiles(Source(places, ids, str(path))), unlabelled(ids))
+
+
+def _packed(path: Path, column: str) -> Path:
+    """The file that holds the bytes one after the other, with the places where they end beside it; made where it is not
+    there, or is not of this file as it is now."""
+    found = path.stat()
+    key = sha256(f"{path.absolute()}\n{column}\n{found.st_size}\n{found.st_mtime_ns}".encode())[:32]
+    folder = cache_folder() / "embedded"
+    packed = folder / f"{key}.bytes"
+    if packed.exists() and packed.with_suffix(".npy").exists():
+        return packed
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(
+            f"{folder}: cannot be made ({error.strerror}). "
+            f"Say in PARTLY_CACHE where the pictures of {path} may be kept."
+        ) from error
+    ends = [0]
+    with atomic_output(packed) as file:
+        for content in _contents(path, column):
+            file.write(content)
+            ends.append(ends[-1] + len(content))
+    with atomic_output(packed.with_suffix(".npy")) as file:  # last: where it is, the bytes are whole
+        np.save(file, np.array(ends, np.int64))
+    return packed
+
+
+def _contents(path: Path, column: str) -> Iterator[bytes]:
+    """Nothing, where there is none: that shows when the pictures are looked at."""
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            budget = Budget(path)
+            for batch in file.iter_batches(ROWS, columns=[column]):
+                budget.unpack(batch.nbytes)
+                for cell in batch.column(batch.schema.get_field_index(column)).to_pylist():
+                    content = cell.get("bytes") if isinstance(cell, dict) else cell
+                    yield content or b""
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{path}: cannot be read ({error}).") from error
+
+
+def _ids(path: Path, count: int, id_column: str | None) -> list[str]:
+    table = ParquetTable(path)
+    called = next((column for column in (id_column, *IDS) if column in table.header), None)
+    if called is None:
+        return list(map(str, range(count)))
+    ids: list[str] = []
+    for batch in table.batches([called]):
+        table.budget.hold_rows(batch.num_rows)
+        ids += text(batch.column(0), called, path).to_pylist()
+    refuse_bad_ids(table, ids)
+    return ids
+
+
+FORMAT = DatasetFormat("items", recognizes, read)

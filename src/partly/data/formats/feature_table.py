@@ -1,0 +1,230 @@
+"""Features in a table: the column `item` or `id`, or the one that the caller names, holds the ids, all others numbers.
+Columns that the caller calls labels, and a column `split` with train and test, are left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from partly.data.dataset import Dataset, unlabelled
+from partly.data.formats.wide import refuse_bad_ids
+from partly.data.headers import ID
+from partly.data.item_columns import holds
+from partly.data.label_semantics import Meaning
+from partly.data.matching import refuse_unwritable
+from partly.data.paths import kind_of, plain_file
+from partly.data.protocols import DatasetFormat
+from partly.data.splits import COLUMN as SPLIT
+from partly.data.splits import has_split
+from partly.data.table_view import matching_columns, view
+from partly.data.tables import READABLE, SUFFIXES, Table, is_table, open_table, text, write_table
+from partly.errors import DataError, listing
+from partly.items import Arrays, Items, features, matrix_rows
+from partly.items.arrays import refuse_infinite
+from partly.items.columns import OF_WORDS
+from partly.items.encoding import Column
+from partly.items.table_rows import TableRows, table_rows, typed_column
+
+BLOCK = 1 << 14  # rows taken or written at a time, at most
+MIN_IDS = 10  # different texts that are taken for ids
+CELLS = {".parquet": 1 << 25}  # and numbers: every group of a Parquet file costs some bytes a column
+
+
+def recognizes(path: Path) -> bool:
+    """Any table that holds no other items: one that holds no numbers is refused when it is read."""
+    return is_table(path) and path.exists() and holds(path) is None
+
+
+def read(path: Path, meaning: Meaning = Meaning()) -> Dataset:  # noqa: B008 (it is frozen)
+    table = view(open_table(plain_file(path, READABLE)), meaning.id_column)
+    labels = matching_columns(table.header, meaning.label_columns)
+    beside = {ID, *labels, *([SPLIT] if has_split(table) else [])}
+    items, ids = read_rows(table, [name for name in table.header if name not in beside], meaning.missing)
+    if table.by_position:
+        _refuse_ids(items, path)
+    return Dataset(items, unlabelled(ids))
+
+
+def _refuse_ids(items: Items, path: Path) -> None:
+    """Refuse a column of a table without ids that has another text in every row."""
+    for column in items.table.columns if isinstance(items, TableRows) else ():
+        if column.kind == "category" and len(items) >= MIN_IDS and len(set(column.values)) == len(items):
+            raise DataError(
+                f"{path}: column {column.name!r} has another text in every row ({column.values[0]!r:.40}, ...). If it "
+                f"holds the ids of the items: --id-column {column.name} (id_column=). Otherwise leave it out."
+            )
+
+
+def write(data: Dataset, path: Path) -> None:
+    labels, items = data.labels, data.items
+    names = items.names or tuple(f"feature {j}" for j in range(items.shape[0]))
+    if items.kind != "features":
+        raise DataError(f"{path}: a table holds features, and these items are {items.kind}.")
+    blocks = (items.take(slice(i, i + BLOCK)).numpy() for i in range(0, len(items), BLOCK))
+    write_numbers(path, map(labels.id_at, range(len(labels))), names, blocks)
+
+
+def write_numbers(path: Path, ids: Iterable[str], names: Sequence[str], blocks: Iterable[npt.NDArray[Any]]) -> None:
+    """A row per item, a column per name; ids one by one and blocks of rows, of which no more is held than is written at
+    a time."""
+    refuse_unwritable((), names, path)
+    if ID in names:
+        raise DataError(f"{path}: no column but that of the ids can be named {ID!r} here. Rename it.")
+    schema = pa.schema([(ID, pa.string()), *((name, pa.float32()) for name in names)])
+
+    rows = min(BLOCK, max(1, CELLS.get(kind_of(path), 1 << 20) // max(1, len(names))))
+
+    def batches() -> Iterator[Any]:
+        rest = iter(ids)
+        for columns in _columns(blocks, len(names), rows):
+            its = list(islice(rest, columns.shape[1]))
+            refuse_unwritable(its, (), path)
+            yield pa.record_batch([pa.array(its, pa.string()), *map(pa.array, columns)], schema)
+
+    write_table(path, schema, batches())
+
+
+def _columns(blocks: Iterable[npt.NDArray[Any]], width: int, rows: int) -> Iterator[npt.NDArray[np.float32]]:
+    """The same numbers column by column, [width, rows], so many rows at a time: a few pictures at once are too few for
+    a group of a Parquet file."""
+    columns, filled = np.empty((width, rows), np.float32), 0
+    for block in blocks:
+        while len(block):
+            part = block[: rows - filled]
+            columns[:, filled : filled + len(part)] = part.T
+            block, filled = block[len(part) :], filled + len(part)
+            if filled == rows:
+                yield columns
+                columns, filled = np.empty((width, rows), np.float32), 0  # not again: who writes may still hold it
+    if filled:
+        yield np.ascontiguousarray(columns[:, :filled])
+
+
+def read_rows(table: Table, columns: Sequence[str], missing: Sequence[str] = ()) -> tuple[Items, tuple[str, ...]]:
+    """Features under the names of the columns, and ids; rows of a table where columns are to be encoded. missing:
+    further cells of text that say nothing."""
+    words = dict[str, str]()
+    ids: list[str] = []
+    blocks: list[npt.NDArray[np.float64]] = [np.empty((0, len(columns)))]
+    for some, x in number_blocks(table, columns, words):
+        ids += some
+        blocks.append(x)
+    refuse_bad_ids(table, ids)
+    x = np.concatenate(blocks)
+
+    def place(i: int, j: int) -> str:
+        return f"{table.place(i)}: item {ids[i]!r}, column {columns[j]!r}"
+
+    if not words:
+        return matrix_rows(x, str(table.path), tuple(columns), place), tuple(ids)
+    refuse_infinite(x, str(table.path), tuple(columns), place)
+    typed = {column.name: column for column in _typed(table, list(words), missing)}
+    number = (Column(name, "number", x[:, j]) for j, name in enumerate(columns))
+    return table_rows([typed.get(column.name, column) for column in number], str(table.path)), tuple(ids)
+
+
+def _typed(table: Table, names: Sequence[str], missing: Sequence[str]) -> Iterator[Column]:
+    """Columns that are not numbers throughout, each as what its cells are."""
+    batches = list(table.batches(names))
+    wrong = []
+    for j, name in enumerate(names):
+        cells = pa.chunked_array([batch.column(j) for batch in batches]).combine_chunks()
+        try:
+            yield typed_column(name, cells, missing, table.decimal_comma)
+        except DataError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise DataError(
+            f"{table.path}: columns that cannot be encoded: {len(wrong)}{listing(wrong, len(wrong))}\n{OF_WORDS}"
+        )
+
+
+def read_numbers(table: Table, columns: Sequence[str]) -> tuple[Arrays, tuple[str, ...]]:
+    """Numbers [N, D], under the names of the columns, and ids."""
+    ids: list[str] = []
+    blocks: list[npt.NDArray[np.float64]] = [np.empty((0, len(columns)))]
+    for some, x in number_blocks(table, columns):
+        ids += some
+        blocks.append(x)
+        table.budget.hold(2 * x.nbytes)  # and once more, as one matrix
+    refuse_bad_ids(table, ids)
+
+    def place(i: int, j: int) -> str:
+        return f"{table.place(i)}: item {ids[i]!r}, column {columns[j]!r}"
+
+    return features(np.concatenate(blocks), str(table.path), tuple(columns), place), tuple(ids)
+
+
+def number_blocks(
+    table: Table, columns: Sequence[str], words: dict[str, str] | None = None
+) -> Iterator[tuple[list[str], npt.NDArray[np.float64]]]:
+    """Ids and numbers [B, D] of some rows after others. Columns that hold no numbers are refused when all were seen;
+    with `words` they are named there, and NaN."""
+    start, text_columns = 0, dict[str, str]() if words is None else words
+    for batch in table.batches([ID, *columns]):
+        table.budget.hold_rows(batch.num_rows)
+        if table.decimal_comma:
+            _refuse_two_signs(table, columns, batch)
+        x = np.full((batch.num_rows, len(columns)), np.nan)
+        for j, (name, column) in enumerate(zip(columns, batch.columns[1:], strict=True)):
+            try:
+                x[:, j] = _numbers(column, table.decimal_comma)
+            except pa.ArrowException:
+                text_columns.setdefault(
+                    name, f"column {name!r}, {table.place(start + _first_word(column, table.decimal_comma))}"
+                )
+        start += batch.num_rows
+        if words is not None or not text_columns:
+            yield text(batch.column(0), ID, table.path).to_pylist(), x
+    if text_columns and words is None:
+        raise DataError(
+            f"{table.path}: columns that are not numbers: {len(text_columns)}"
+            + listing(text_columns.values(), len(text_columns))
+            + f"\n{OF_WORDS}"
+        )
+
+
+def _refuse_two_signs(table: Table, columns: Sequence[str], batch: Any) -> None:
+    """Refuse 1.000 beside 1,5: it may be one or one thousand."""
+    found = dict[str, str]()
+    for name, column in zip(columns, batch.columns[1:], strict=True):
+        for sign, pattern in ((",", r"^[+-]?[0-9]+,[0-9]+$"), (".", r"^[+-]?[0-9]{1,3}([.][0-9]{3})+$")):
+            cells = column.filter(pc.match_substring_regex(column, pattern))
+            if len(cells):
+                found.setdefault(sign, f"column {name!r}: {cells[0].as_py()}")
+    if len(found) > 1:
+        raise DataError(
+            f"{table.path}: numbers with a decimal comma beside numbers with a point"
+            + listing(found.values(), len(found))
+            + "\nWrite all of them with the same sign, and without signs between thousands."
+        )
+
+
+def _numbers(column: Any, decimal_comma: bool = False) -> npt.NDArray[np.float64]:
+    """NaN where the cell is blank. decimal_comma: 1,5 is a number, unless other cells have a point."""
+    if pa.types.is_string(column.type):
+        column = pc.if_else(pc.equal(column, ""), None, column)
+        if decimal_comma and not pc.any(pc.match_substring(column, ".")).as_py():
+            column = pc.replace_substring(column, ",", ".")
+    numbers: npt.NDArray[np.float64] = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _first_word(column: Any, decimal_comma: bool) -> int:
+    """The first cell that is not a number."""
+    for i in range(len(column)):
+        try:
+            _numbers(column.slice(i, 1), decimal_comma)
+        except pa.ArrowException:
+            return i
+    return 0
+
+
+FORMAT = DatasetFormat("items", recognizes, read, write, suffixes=SUFFIXES)

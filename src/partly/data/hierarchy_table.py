@@ -1,0 +1,52 @@
+"""A hierarchy from a table: a row per label, with the columns child and parent."""
+
+from __future__ import annotations
+
+from partly.atomic_io import PathLike
+from partly.data.paths import naming, plain_file
+from partly.data.tables import SUFFIXES, Faults, open_table, text
+from partly.errors import DataError
+from partly.labels.hierarchy import Hierarchy
+
+COLUMNS = ("child", "parent")
+
+
+def read_hierarchy(path: PathLike) -> Hierarchy:
+    r"""The hierarchy in a `.csv` or `.parquet` file. A child has one parent; saying so twice is allowed.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table.
+
+    Returns
+    -------
+    Hierarchy
+        Child -> parent.
+
+    Examples
+    --------
+    >>> import partly
+    >>> from pathlib import Path
+    >>> size = Path("parents.csv").write_text("child,parent\ncat,animal\n")
+    >>> partly.data.read_hierarchy("parents.csv")
+    Hierarchy(2 labels: 1 roots, 1 leaves)
+    """
+    table = open_table(plain_file(path, SUFFIXES))
+    if not set(COLUMNS) <= set(table.header):
+        raise DataError(
+            f"{table.place(-1)}: a hierarchy has the columns child and parent; here are {', '.join(table.header)}."
+        )
+    parents: dict[str, str] = {}
+    twice, row = Faults(table, "labels with two parents"), 0
+    for batch in table.batches(COLUMNS):
+        words = (
+            text(column, name, table.path).to_pylist() for column, name in zip(batch.columns, COLUMNS, strict=True)
+        )
+        for child, parent in zip(*words, strict=True):
+            if parents.setdefault(child, parent) != parent:
+                twice.add([row], [f"{child!r} below {parent!r}, but below {parents[child]!r} before"])
+            row += 1
+    twice.refuse("Keep one of them.")
+    with naming(table.path):
+        return Hierarchy(parents)

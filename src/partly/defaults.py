@@ -1,0 +1,70 @@
+"""method="auto" and head="auto": what is taken where a caller leaves it open, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from partly import methods
+from partly.items import Items
+from partly.labels import Labels
+from partly.method import Task
+from partly.networks import backbones
+from partly.solvers import solved
+
+FINE_TUNED = 3  # last stages of a default backbone, trained where pictures are augmented
+PORTFOLIO = "auto"  # the method of this name, which stands for the plain one where it cannot be
+
+
+def choose(
+    method: str, head: str, items: Items, labels: Labels, optimizer: str = "adamw", backbone: str | None = None
+) -> tuple[str, str, str]:
+    """(method, head, reason), nothing left open.
+
+    Features of which nothing else is asked are learned from by the portfolio `auto`. Where a head is asked for, or the
+    items are pictures, or there are too many for the portfolio to be solved, "auto" is the plain method that fits what
+    is known. An open head is `kernel` where it is solved, else `mlp`.
+    """
+    reason, task = "asked for", Task(items, labels.shape[1], "kernel", optimizer, backbone=backbone)
+    fits = solved.solves(task)
+    if method == PORTFOLIO and not (fits and head == "auto"):
+        method, reason = plain(labels)
+        if head == "auto" and solved.too_large(task):
+            reason += f"; a portfolio of {labels.shape[0]:,} x {labels.shape[1]:,} entries would take too much memory"
+    elif method == PORTFOLIO:
+        reason = "a portfolio, blended by what each part is worth on held-out entries"
+    if head == "auto":
+        kernel = method == PORTFOLIO or (fits and methods.find(method).about.terms is not None)
+        head = "kernel" if kernel else "mlp"
+    return method, head, reason
+
+
+def backbone(asked: Mapping[str, Any], items: Items) -> dict[str, Any]:
+    """What is asked for, with a backbone for these items where none is named: `backbones.default`, for every command,
+    method and head. It is frozen, so that its features are made once. Where pictures are to be augmented its last
+    stages are trained, and a recipe of a paper says itself what is."""
+    found = backbones.default(items) if asked.get("backbone") is None else None
+    if found is None:
+        return dict(asked)
+    freeze = {"freeze": FINE_TUNED if asked.get("augment") else "all"} if asked.get("recipe") is None else {}
+    return {**asked, "backbone": found, "backbone_settings": freeze | (asked.get("backbone_settings") or {})}
+
+
+def plain(labels: Labels) -> tuple[str, str]:
+    """(method, reason). The rule, in this order:
+
+    1. Nothing is unknown: `bce`.
+    2. Some entries are known to be no: `partial-bce`.
+    3. Only yes is known: `assume-negative`, since without any no the loss on known entries is least when everything
+       is called yes.
+    """
+    s = labels.summary()
+    if not s["unknown"]:
+        return "bce", "every entry is known"
+    if s["no"]:
+        return (
+            "partial-bce",
+            f"{s['yes']} entries are known to be yes and {s['no']} to be no; unknown ones are left out",
+        )
+    what = "one yes per item" if (labels.known_per_item() == 1).all() else "only yes"
+    return "assume-negative", f"{what} is known and no entry is known to be no; unknown ones are taken for no"

@@ -1,0 +1,130 @@
+"""What a network computes of a whole batch, while each process has only some of its rows.
+
+Batch normalisation takes mean and variance over all processes (torch's own way to do so is for GPUs alone). Dropout is
+drawn for the whole batch in each process, which then takes its rows: so it is what one process draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+from partly.clock import seed_for
+from partly.distributed.group import Group
+from partly.errors import SettingError
+
+
+@contextmanager
+def over_batch(own: Tensor, rows: slice, of: int, group: Group) -> Iterator[None]:
+    """While it lasts, a network works on `own`, which are these rows of a batch of `of`.
+
+    What is drawn for rows of its own (by other layers than dropout) is drawn anew in each process; afterwards the
+    generator is the same in all of them again, so that what is drawn of the gathered batch is too.
+    """
+    generator = torch.cuda.default_generators[own.device.index] if own.is_cuda else torch.default_generator
+    common = generator.clone_state()
+    seed = torch.randint(1 << 62, (), generator=generator, device=own.device).item()
+    generator.manual_seed(seed_for(int(seed), group.rank))
+    before = generator.get_state()
+    try:
+        with _OverBatch(len(own), rows, of, group, common):
+            yield
+    finally:
+        if not generator.get_state().equal(before):  # so that the next network does not draw the same
+            torch.rand((), generator=common, device=own.device)
+        generator.set_state(common.get_state())
+
+
+class _OverBatch(TorchFunctionMode):
+    def __init__(self, own: int, rows: slice, of: int, group: Group, common: torch.Generator) -> None:
+        super().__init__()
+        self.own, self.rows, self.of, self.group, self.common = own, rows, of, group, common
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        instead = {F.batch_norm: self.batch_norm, F.dropout: self.dropout}.get(func, func)
+        return instead(*args, **kwargs or {})
+
+    def batch_norm(
+        self,
+        x: Tensor,
+        running_mean: Tensor | None,
+        running_var: Tensor | None,
+        weight: Tensor | None = None,
+        bias: Tensor | None = None,
+        training: bool = False,
+        momentum: float = 0.1,
+        eps: float = 1e-5,
+    ) -> Tensor:
+        """As `F.batch_norm`, over the rows of all processes."""
+        if not training:
+            return F.batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+        if _worked_out_again():
+            raise SettingError(
+                "Batch normalisation that learns inside torch.utils.checkpoint, or without gradients, cannot be taken "
+                "over several processes. Put it at rest (the backbone's settings keep_statistics or freeze), or train "
+                "with one process."
+            )
+        wide = (1, -1, *[1] * (x.ndim - 2))
+        count, mean, variance = self._measured(x)
+        with torch.no_grad():
+            for running, now in ((running_mean, mean), (running_var, variance * count / (count - 1).clamp(min=1))):
+                if running is not None:
+                    running.lerp_(now.to(running.dtype), momentum)
+        scale = torch.rsqrt(variance + eps) if weight is None else torch.rsqrt(variance + eps) * weight
+        shift = -mean * scale if bias is None else bias - mean * scale
+        return torch.addcmul(shift.view(wide), x, scale.view(wide))
+
+    def _measured(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Number of values, mean and variance of each channel over all processes, [C] each; from those of each process,
+        which are exchanged at once. A row that only stands in does not count."""
+        over = (0, *range(2, x.ndim))
+        mean = x.mean(over)  # torch.var_mean takes many times as long on maps whose channels lie together
+        variance = (x - mean.detach().view(1, -1, *[1] * (x.ndim - 2))).square().mean(over)
+        own = x.numel() / x.shape[1] if self.rows.start < self.rows.stop else 0.0
+        placed = x.new_zeros(self.group.count, 3, x.shape[1])
+        placed[self.group.rank] = torch.stack([torch.full_like(mean, own), mean, variance])
+        counts, means, variances = _total(placed, self.group).unbind(1)
+        shares = counts / counts.sum(dim=0)
+        mean = (shares * means).sum(dim=0)
+        return counts.sum(dim=0), mean, (shares * (variances + (means - mean).square())).sum(dim=0)
+
+    def dropout(self, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+        """As `F.dropout`, with the mask that one process would draw; where rows are not items, or are worked out again
+        for the gradient, with one that is drawn for them alone."""
+        if not training or not 0 < p < 1 or len(x) % self.own or _worked_out_again():
+            return F.dropout(x, p, training, inplace)
+        each = len(x) // self.own
+        start = self.rows.start if self.rows.start < self.rows.stop else 0
+        whole = x.new_empty(self.of * each, *x.shape[1:]).bernoulli_(1 - p, generator=self.common).div_(1 - p)
+        mask = whole[start * each : start * each + len(x)]
+        return x.mul_(mask) if inplace else x * mask
+
+
+def _worked_out_again() -> bool:
+    """Whether this is inside torch.utils.checkpoint, which calls it once more in the backward pass, as torch has it."""
+    hooked = torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+    return hooked or not torch.is_grad_enabled()
+
+
+def _total(tensor: Tensor, group: Group) -> Tensor:
+    total: Tensor = _Total.apply(tensor, group)  # type: ignore[no-untyped-call]
+    return total
+
+
+class _Total(torch.autograd.Function):
+    """The sum over processes. What each makes of it flows back to all."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, group: Group) -> Tensor:
+        ctx.group = group
+        return group.total(tensor.clone())
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None]:
+        return ctx.group.total(slopes[0].clone()), None

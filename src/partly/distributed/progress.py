@@ -1,0 +1,132 @@
+"""What a terminal shows while something takes time: one line with the step under way, or a bar in its place.
+
+Nothing is shown where stderr is no terminal (so not with --quiet either), in all processes but the first, and within
+`allowed(False)`, which is what `progress=False` of the Python interface comes to.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Any, TextIO, cast
+
+from partly.distributed.launched import launched
+
+DELAY_SECONDS = 1.0  # quick steps are not worth a line
+PER_SECOND = 4  # how often the line is drawn anew
+
+_ALLOWED: ContextVar[bool] = ContextVar("progress is allowed", default=True)
+
+
+class _Line:
+    """The steps under way, the innermost last, and the display that shows it while nothing else is shown."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, float]] = []
+        self.bars = 0  # that are shown in its place
+        self.terminal: Any = None  # where it is drawn: stderr, also while something hides what a library writes there
+        self.display: Any = None
+
+    def __rich__(self) -> Any:
+        from rich.text import Text
+
+        words, begun = self.steps[-1] if self.steps else ("", time.monotonic())
+        seconds = time.monotonic() - begun
+        sign = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"[int(seconds * PER_SECOND) % 10]
+        shown = f"{sign} {words} ({seconds:.0f} s)" if seconds >= DELAY_SECONDS else ""
+        return Text(shown, no_wrap=True, overflow="ellipsis")
+
+    def start(self) -> None:
+        if self.steps and not self.bars and self.display is None:
+            from rich.console import Console
+            from rich.live import Live
+
+            plain: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
+            self.display = Live(self, console=Console(file=self.terminal), refresh_per_second=PER_SECOND, **plain)
+            self.display.start()
+
+    def stop(self) -> None:
+        if self.display is not None:
+            self.display.stop()
+        self.display = None
+
+
+class _Above:
+    """A stream to the terminal of which the line makes way for what is written."""
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> Any:
+        _LINE.stop()
+        count = self.stream.write(text)
+        self.stream.flush()
+        if text.endswith("\n"):
+            _LINE.start()
+        return count
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+_LINE = _Line()
+
+
+def visible() -> bool:
+    """Whether somebody is watching who wants to see progress. Only the main thread shows it."""
+    ours = launched().first and threading.current_thread() is threading.main_thread()
+    return _ALLOWED.get() and ours and sys.stderr.isatty()
+
+
+@contextmanager
+def allowed(wanted: bool) -> Iterator[None]:
+    """Within this nothing is shown unless it is wanted, here and further out."""
+    before = _ALLOWED.set(_ALLOWED.get() and wanted)
+    try:
+        yield
+    finally:
+        _ALLOWED.reset(before)
+
+
+@contextmanager
+def step(words: str) -> Iterator[None]:
+    """Show what is being done, and for how long, while this lasts."""
+    if not visible():
+        yield
+        return
+    _LINE.steps.append((words, time.monotonic()))
+    try:
+        with nullcontext() if _LINE.steps[1:] else _shown():
+            yield
+    finally:
+        _LINE.steps.pop()
+
+
+@contextmanager
+def _shown() -> Iterator[None]:
+    """The line on the terminal, below all that is printed meanwhile."""
+    streams = sys.stdout, sys.stderr
+    _LINE.terminal = sys.stderr
+    sys.stdout, sys.stderr = (cast(TextIO, _Above(stream)) if stream.isatty() else stream for stream in streams)
+    _LINE.start()
+    try:
+        yield
+    finally:
+        _LINE.stop()
+        sys.stdout, sys.stderr = streams
+
+
+@contextmanager
+def room_for_bar() -> Iterator[None]:
+    """Take the line away while a bar or a table is shown in its place."""
+    _LINE.stop()
+    _LINE.bars += 1
+    try:
+        yield
+    finally:
+        _LINE.bars -= 1
+        _LINE.start()

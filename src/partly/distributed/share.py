@@ -1,0 +1,75 @@
+"""A process's share of a batch. Only networks can do something with it, and what they make is of the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from partly.distributed.group import Group
+from partly.distributed.layers import over_batch
+from partly.errors import SettingError
+
+
+@dataclass(frozen=True, eq=False)
+class BatchShard:
+    """In the place of x [B, ...] where a batch is spread over processes.
+
+    Who looks at items by himself would see a part and take it for all: he is refused.
+    """
+
+    own: Tensor  # the rows of this process; one that stands in, where there are none
+    rows: slice  # which of the batch they are
+    of: int  # rows of the batch
+    group: Group
+
+    def spread(self, network: Callable[[Tensor, Tensor | None], Any], z: Tensor | None = None) -> Any:
+        """What a network (or anything that works on items one by one) makes of the batch, a tensor or several [B, ...]:
+        each process works on its rows alone."""
+        known = None if z is None else z[self.rows] if self.rows.start < self.rows.stop else z[:1]
+        with over_batch(self.own, self.rows, self.of, self.group):
+            made = network(self.own, known)
+        return self.gathered(made) if isinstance(made, Tensor) else tuple(map(self.gathered, made))
+
+    def gathered(self, own: Tensor) -> Tensor:
+        """The rows of all processes, [B, ...], of those of this one."""
+        whole: Tensor = _Gathered.apply(own[: self.rows.stop - self.rows.start], self)  # type: ignore[no-untyped-call]
+        return whole
+
+    @classmethod
+    def __torch_function__(cls, *call: Any) -> NoReturn:
+        refuse(getattr(call[0], "__name__", str(call[0])))
+
+    def __len__(self) -> int:
+        refuse("len")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # Python itself asks whether there is such a thing
+            raise AttributeError(name)
+        refuse(name)
+
+
+def refuse(what: str) -> NoReturn:
+    raise SettingError(
+        f"This method looks at the items of a batch by itself ({what}), and with several processes each has only its "
+        "share of them. Train it with one process, or let it ask a network: network(batch.x, batch.z)."
+    )
+
+
+class _Gathered(torch.autograd.Function):
+    """Backwards each process follows its own rows alone. The loss is the same in all of them, and gradients become the
+    mean over processes (`Group.average`): so that this is their sum, what flows back is multiplied by their number."""
+
+    @staticmethod
+    def forward(ctx: Any, own: Tensor, share: BatchShard) -> Tensor:
+        ctx.share = share
+        whole = own.new_zeros(share.of, *own.shape[1:])
+        whole[share.rows] = own
+        return share.group.total(whole)
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None]:
+        return slopes[0][ctx.share.rows] * ctx.share.group.count, None

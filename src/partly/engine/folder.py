@@ -1,0 +1,296 @@
+"""The folder of a run: what was run on what (run.json), and what a finished run has left there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+import partly
+from partly import atomic_io, methods
+from partly.calibration import Calibration
+from partly.engine import checkpoint, schema
+from partly.engine.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
+from partly.engine.recipe import Recipe
+from partly.engine.training import Validation, progress_of
+from partly.errors import CheckpointError, listing
+from partly.items import Items, conditioning_of, encoding_of, origin_of
+from partly.labels import Labels
+from partly.labels.weights import Weights
+from partly.networks.custom_modules import OWN, source_digest
+
+SCORES = "scores.json"
+CALIBRATION = "calibration.json"
+SAVED = ("run.json", "checkpoint-*", CALIBRATION, ".lock")  # what a saved model consists of
+
+
+def describe(
+    recipe: Recipe,
+    items: Items,
+    labels: Labels,
+    validation: Validation | None = None,
+    weights: Weights | None = None,
+) -> dict[str, Any]:
+    """What is run on what. `decides` says which of it decides whether a folder may go on."""
+    known = {k: v for k, v in labels.summary().items() if not isinstance(v, list)}
+    yes, no = labels.counts()
+    held_out = None
+    if validation is not None:
+        held_out = {"sha256": validation.items.digest(), "labels_sha256": validation.labels.digest()}
+    return {
+        "format": checkpoint.FORMAT,
+        "partly": partly.__version__,
+        "recipe": asdict(recipe),
+        **_to_be_given(recipe),
+        **_sources(recipe),
+        **_files_named(recipe),
+        "labels": list(labels.names),
+        "features": None if items.names is None else list(items.names),
+        "data": {
+            "kind": items.kind,
+            "shape": [len(items), *items.shape],
+            "sha256": items.digest(),
+            "labels_sha256": labels.digest(),
+            "known": known,
+            **({} if weights is None else {"weights_sha256": digest(torch.tensor(weights))}),
+            **_made_of(items),
+            **_prepared(items),
+            "known_by_label": {"yes": yes.tolist(), "no": no.tolist()},
+        },
+        "validation": held_out,
+        **origin(),
+    }
+
+
+def _made_of(items: Items) -> dict[str, Any]:
+    """What features were made of, where a backbone made them."""
+    origin = origin_of(items)
+    return {} if origin is None else {"made_of": origin.plain()}
+
+
+def _prepared(items: Items) -> dict[str, Any]:
+    """How columns of a table become numbers, and numbers come into the range of float32, where they have to."""
+    conditioning, encoding = conditioning_of(items), encoding_of(items)
+    found: dict[str, Any] = {} if conditioning is None else {"conditioning": conditioning.to_json()}
+    return found | ({} if encoding is None else {"encoding": encoding.to_json()})
+
+
+def _to_be_given(recipe: Recipe) -> dict[str, Any]:
+    """Which parts of the network are the caller's own, so that somebody who finds the folder knows what is missing."""
+    own = {part: getattr(recipe, part) for part in ("backbone", "head")}
+    own = {part: name for part, name in own.items() if name is not None and name.startswith(OWN)}
+    words = "only the weights of {} are here; give it again to load: Classifier.load(folder, {}=...)"
+    return {"to_be_given": {part: words.format(name, part) for part, name in own.items()}} if own else {}
+
+
+def _sources(recipe: Recipe) -> dict[str, Any]:
+    """SHA-256 of the source of what is not part of the package: it decides the run as the settings do."""
+    found = {f"method {recipe.method}": methods.find(recipe.method).source_sha256}
+    own = (recipe.backbone, recipe.head)
+    found |= {name: source_digest(name) for name in own if name is not None and name.startswith(OWN)}
+    found = {name: digest for name, digest in found.items() if digest}
+    return {"sources": found} if found else {}
+
+
+def _files_named(recipe: Recipe) -> dict[str, Any]:
+    """SHA-256 of the files that settings name (label vectors, a graph): they decide the run as the settings do."""
+    given = (value for part in (recipe.settings, recipe.head_settings) for value in part.values())
+    named = [value for value in given if isinstance(value, str) and os.path.isfile(value)]
+    return {"files": {name: atomic_io.sha256_of(Path(name)) for name in named}} if named else {}
+
+
+def origin() -> dict[str, Any]:
+    """Where and when: what may differ when a run goes on."""
+    machine = {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "threads": torch.get_num_threads(),
+        "cpu": platform.machine(),
+        "cores": os.cpu_count(),
+    }
+    return {"machine": machine, "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())}
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """The description in run.json, if it is what was written."""
+    path = folder / checkpoint.RUN
+    if not path.exists():
+        raise CheckpointError(f"{folder}: no run here (there is no run.json).")
+    description = atomic_io.read_checksummed(path)
+    if description.get("format") != checkpoint.FORMAT:
+        raise CheckpointError(
+            f"{folder}: a run of format {description.get('format')}; this version reads format {checkpoint.FORMAT}. "
+            "Train it again, or use the version that wrote it."
+        )
+    found = schema.problems(description)
+    if found:
+        raise CheckpointError(f"{path}: cannot be{listing(found, len(found), 20)}\nRestore it from a copy.")
+    return description
+
+
+def digest(tensor: Tensor) -> str:
+    """SHA-256 of values, shape and type."""
+    plain = tensor.detach().cpu().contiguous()
+    kind = (
+        str(plain.dtype) if plain.dtype == torch.bfloat16 else torch.empty(0, dtype=plain.dtype).numpy().dtype.str
+    )  # NumPy has no bfloat16
+    sha = hashlib.sha256(f"{kind}{tuple(plain.shape)}".encode())
+    sha.update(plain.reshape(-1).view(torch.uint8).numpy().data)
+    return sha.hexdigest()
+
+
+def claim(folder: Path, description: dict[str, Any]) -> None:
+    """Write run.json in a new folder; in a used one, make sure that it is the same run."""
+    if not (folder / checkpoint.RUN).exists():
+        atomic_io.write_checksummed(folder / checkpoint.RUN, description)
+        return
+    as_read = json.loads(json.dumps(description))  # tuples become lists
+    here, there = (decides(part) for part in (as_read, read_description(folder)))
+    differ = [key for key in here | there if here.get(key) != there.get(key)]
+    if differ:
+        lines = "".join(f"\n  {key}: {there.get(key)!r} there, {here.get(key)!r} now" for key in differ)
+        raise CheckpointError(
+            f"{folder} holds another run; these differ:{lines}\n"
+            "Use another folder, or the same data and settings to go on."
+        )
+
+
+@contextmanager
+def making_room(folder: Path, overwrite: bool, kinds: Sequence[str]) -> Iterator[None]:
+    """Within this a model may be saved into a folder that has no run. One that was saved there before is put aside,
+    where that is asked for, and is back if the new one cannot be written. Only a folder that holds nothing else
+    (`kinds` of files) is put aside: the folder of a training has a history and a report that would be lost."""
+    if not (folder / "run.json").exists():
+        yield
+        return
+    if not overwrite:
+        raise CheckpointError(
+            f"{folder}: there is a run in this folder already. Choose another one, or replace it: overwrite=True."
+        )
+    more = sorted(path.name for path in folder.iterdir() if not any(path.match(kind) for kind in kinds))
+    if more:
+        raise CheckpointError(
+            f"{folder}: holds more than a saved model and is not overwritten: {', '.join(more[:5])}. Take another one."
+        )
+    aside = folder.with_name(f".{folder.name}.before")
+    with atomic_io.locked(folder), atomic_io.disk_errors(folder):
+        shutil.rmtree(aside, ignore_errors=True)
+        folder.rename(aside)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        aside.rename(folder)
+        raise
+    with atomic_io.disk_errors(folder):
+        shutil.rmtree(aside)
+
+
+def decides(description: dict[str, Any]) -> dict[str, Any]:
+    """What must be equal for a run to go on: all but the machine and the time."""
+    usual = asdict(Recipe("bce"))  # what a recipe was by itself before it could say so
+    flat = {f"recipe.{key}": value for key, value in (usual | description["recipe"]).items()}
+    flat |= {f"data.{key}": description["data"][key] for key in ("kind", "shape", "sha256", "labels_sha256")}
+    flat |= {"data.weights_sha256": description["data"].get("weights_sha256")}
+    flat |= {f"validation.{key}": value for key, value in (description["validation"] or {}).items()}
+    for part in ("files", "sources"):
+        flat |= {f"{part}.{key}": value for key, value in description.get(part, {}).items()}
+    flat |= {f"asks.{key}": value for key, value in description.get("asks", {}).items()}
+    return flat | {key: description.get(key) for key in ("labels", "format", "start")}
+
+
+# ---------------------------------------------------------------- what a finished run has left
+
+
+def state_of(folder: Path) -> Mapping[str, Tensor]:
+    """Weights, and what was kept for the training entries, of a run that was finished with `keep_entries`; each is read
+    when it is asked for."""
+    return finished(folder)[1]
+
+
+def read_beliefs(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
+    """What the method of a finished run believes of its training entries, [N, L], mapped from its file; None where it
+    believes nothing."""
+    said, path = finished(folder)[2]["beliefs"], folder / BELIEFS
+    if said is None:
+        return None
+    if not path.is_file() or atomic_io.sha256_of(path) != said["sha256"]:
+        raise CheckpointError(f"{path}: missing or damaged (its checksum does not match). Restore it from a copy.")
+    beliefs: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return beliefs
+
+
+def read_out_of_fold(folder: Path) -> npt.NDArray[np.floating[Any]] | None:
+    """Logits of the training entries of a finished run by who has not seen them, [N, L], mapped from their file; None
+    where there are none."""
+    path = folder / f"{OUT_OF_FOLD}.npy"
+    if not path.with_suffix(".json").exists():
+        return None
+    said = atomic_io.read_checksummed(path.with_suffix(".json"))
+    if said.get("run") != checkpoint.run_of(folder):
+        raise CheckpointError(f"{path}: belongs to another run than run.json. Restore it from a copy.")
+    if not path.is_file() or atomic_io.sha256_of(path) != said.get("array_sha256"):
+        raise CheckpointError(f"{path}: missing or damaged (its checksum does not match). Restore it from a copy.")
+    logits: npt.NDArray[np.floating[Any]] = np.load(path, mmap_mode="r", allow_pickle=False)
+    return logits
+
+
+def read_ids(folder: Path) -> tuple[str, ...]:
+    """Of the training items, whose beliefs are in the folder; their positions where they had none."""
+    said = finished(folder)[2]["beliefs"]
+    if said["ids"]:
+        return tuple(atomic_io.read_checksummed(folder / IDS)["ids"])
+    return tuple(map(str, range(said["shape"][0])))
+
+
+def write_measured(folder: Path, measured: dict[str, Any]) -> None:
+    """Keep what a run has scored, and on what: what was printed can be told again without the data."""
+    with_none = json.loads(json.dumps(measured), parse_constant=lambda word: None)  # JSON knows no NaN
+    atomic_io.write_checksummed(folder / SCORES, with_none)
+
+
+def read_measured(folder: Path) -> dict[str, Any] | None:
+    """What `write_measured` kept; None where nothing was measured."""
+    return atomic_io.read_checksummed(folder / SCORES) if (folder / SCORES).exists() else None
+
+
+def write_calibration(folder: Path, calibration: Calibration | None) -> None:
+    """Keep how probabilities and calls are made of scores; None: they are as the method makes them."""
+    if calibration is not None:
+        atomic_io.write_checksummed(folder / CALIBRATION, calibration.plain())
+    else:
+        atomic_io.remove_file(folder / CALIBRATION)
+
+
+def read_calibration(folder: Path) -> Calibration | None:
+    """What `write_calibration` kept; None where nothing was calibrated."""
+    path = folder / CALIBRATION
+    return Calibration.read(atomic_io.read_checksummed(path)) if path.exists() else None
+
+
+def finished(folder: Path) -> tuple[dict[str, Any], checkpoint.Tensors, dict[str, Any]]:
+    """Description, tensors and record of a finished run."""
+    description = read_description(folder)
+    if description.get("kind") == "per-label":
+        raise CheckpointError(f"{folder}: here is a model of one estimator per label. partly.PerLabel.load reads it.")
+    found = checkpoint.load(folder)
+    if found is None or not progress_of(folder, found[1]).finished:
+        damage = "".join(f"\n  {problem}" for problem in (found[2] if found else ()))
+        raise CheckpointError(f"{folder}: training has not finished. Start the same command again to go on.{damage}")
+    if found[2]:
+        warnings.warn(f"{folder}: took an older copy of the model: {'; '.join(found[2])}", stacklevel=3)
+    return description, found[0], found[1]

@@ -1,0 +1,144 @@
+"""Why a model gives an entry its probability, for any method that learns from features.
+
+- **Features**: how much the logit falls when one feature is put to its mean (to 0, where features are sparse), one at a
+  time. True of this model and this item, whatever the method; what features do only together is not seen.
+- **Words**, of texts: how much the logit falls when one word is left out.
+- **Neighbours**: the nearest items, by standardised features, of which the label is known. They say what the data has
+  to offer, not what the model made of it.
+- **Paths**, where the method has reasons of its own (`imcl`): similar items and related labels, as it learned them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy.special import expit
+from torch import Tensor
+
+from partly import items as things
+from partly.engine.feature_cache import computed_once
+from partly.engine.fitting import Fitted
+from partly.errors import SettingError, within
+from partly.items import Items, SparseRows, as_matrix, encoding_of, texts_of
+from partly.labels import Labels
+from partly.pool import Pool
+
+BLOCK = 512  # items looked at together
+WORD = re.compile(r"\w+")
+MOST_WORDS = 200  # of a text, the first ones
+SAID = {1: "yes", -1: "no"}
+
+
+def reasons(fitted: Fitted, items: Items, labels: Labels, item: int, label: int, most: int = 5) -> dict[str, Any]:
+    """Plain data about the entry (item, label), positions both. items: among which neighbours are sought, and which
+    hold the item; labels: what is known of them. most: of each kind of reason."""
+    within(0, len(items) - 1, item=item)
+    within(0, len(fitted.names) - 1, label=label)
+    own = getattr(fitted.method, "explain", None)
+    seen = fitted.seen(items)
+    if seen.kind != "features" and own is None:
+        raise SettingError(
+            f"{fitted.recipe.method} gives no reasons of its own, and its network takes {items.kind} as they are. "
+            "Train on features that a frozen backbone makes once (--freeze); of pictures see `partly train --evidence`."
+        )
+    logit = float(fitted.logits(items[np.array([item])])[0, label])
+    threshold = float(fitted.thresholds[label])
+    found: dict[str, Any] = {"item": labels.id_at(item), "label": fitted.names[label]}
+    found |= {"probability": float(expit(logit)), "threshold": threshold, "called": expit(logit) >= threshold}
+    found["called"] = "yes" if found["called"] else "no"
+    found["given"] = SAID.get(int(labels.rows(np.array([item]))[0, label]), "unknown")
+    if items.kind == "features":
+        row = as_matrix(seen[np.array([item])])  # as they were given
+        values = (row if isinstance(row, np.ndarray) else row.toarray())[0].tolist()
+        found["features"] = _features(fitted, seen, values, item, label, logit, most)
+    if items.kind == "texts":
+        found["words"] = _words(fitted, items, item, label, logit, most)
+    if seen.kind == "features":
+        found["neighbours"] = _neighbours(computed_once(seen), labels, item, label, most)
+    if own is not None:
+        told = own(item, label, Pool(seen, labels))
+        found["paths"] = [
+            {
+                "item": labels.id_at(path.neighbour),
+                "label": fitted.names[path.label],
+                "value": path.value,
+                "known": path.known,
+                "contribution": path.contribution,
+            }
+            for path in told.evidence[:most]
+        ]
+    return found
+
+
+def _features(
+    fitted: Fitted, items: Items, values: list[float], item: int, label: int, logit: float, most: int
+) -> list[dict[str, Any]]:
+    """Those without which the logit would change most."""
+    x, usual = items.take(slice(item, item + 1))[0], _usual(items)
+    places = torch.nonzero(x != usual).ravel()
+    changes = [
+        logit - fitted.logits(_as_seen(_without(x, usual, part), items))[:, label] for part in places.split(BLOCK)
+    ]
+    falls = np.concatenate([np.empty(0, np.float32), *changes])
+    names = items.names or tuple(map(str, range(len(x))))
+    return [
+        {"feature": names[int(places[k])], "value": values[int(places[k])], "adds": float(falls[k])}
+        for k in np.argsort(-np.abs(falls), kind="stable")[:most]
+    ]
+
+
+def _words(fitted: Fitted, items: Items, item: int, label: int, logit: float, most: int) -> list[dict[str, Any]]:
+    """The words without which the logit would change most, each left out wherever it stands."""
+    (text,) = texts_of(items.take(slice(item, item + 1)))
+    words = list(dict.fromkeys(WORD.findall(text.casefold())))[:MOST_WORDS]
+    others = [re.sub(rf"\b{re.escape(word)}\b", " ", text, flags=re.IGNORECASE) for word in words]
+    kept = [(word, other) for word, other in zip(words, others, strict=True) if other.strip()]
+    if not kept:
+        return []
+    falls = logit - fitted.logits(things.texts([other for _, other in kept]))[:, label]
+    order = np.argsort(-np.abs(falls), kind="stable")[:most]
+    return [{"word": kept[k][0], "adds": float(falls[k])} for k in order]
+
+
+def _as_seen(x: Tensor, items: Items) -> Items:
+    """Rows of features as items that need no further conditioning."""
+    return replace(things.features(x.numpy(), "X", items.names).conditioned_as(None), encoding=encoding_of(items))
+
+
+def _usual(items: Items) -> Tensor:
+    mean = items.statistics.mean.float()
+    return torch.zeros_like(mean) if isinstance(items, SparseRows) else mean
+
+
+def _without(x: Tensor, usual: Tensor, places: Tensor) -> Tensor:
+    """A row for each place, [len(places), D], in which that place is as usual."""
+    rows = x.repeat(len(places), 1)
+    rows[torch.arange(len(places)), places] = usual[places]
+    return rows
+
+
+def _neighbours(items: Items, labels: Labels, item: int, label: int, most: int) -> list[dict[str, Any]]:
+    """The nearest items of which the label is known, other than the item itself."""
+    scale = items.statistics.keeping_size.scale.float()
+    inverse = torch.where(scale > 0, 1 / scale, torch.zeros_like(scale))
+    x = items.take(slice(item, item + 1))
+    far: list[npt.NDArray[np.float32]] = []
+    said: list[npt.NDArray[np.int8]] = []
+    for start in range(0, len(items), BLOCK):
+        rows = slice(start, min(start + BLOCK, len(items)))
+        far.append(((items.take(rows) - x) * inverse).norm(dim=1).numpy())
+        said.append(labels.rows(rows)[:, label])
+    distance, known = np.concatenate(far), np.concatenate(said)
+    distance[known == 0] = np.inf
+    distance[item] = np.inf
+    nearest = np.argsort(distance, kind="stable")[:most]
+    return [
+        {"item": labels.id_at(int(k)), "given": SAID[int(known[k])], "distance": float(distance[k])}
+        for k in nearest
+        if np.isfinite(distance[k])
+    ]

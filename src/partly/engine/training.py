@@ -1,0 +1,416 @@
+"""The only loop. It knows no method: it owns the clock, saves at safe points, evaluates, and keeps the best epoch."""
+
+from __future__ import annotations
+
+import math
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from partly import metrics
+from partly.calibration.sigmoid import sigmoid
+from partly.clock import Clock
+from partly.distributed.group import ALONE, Group
+from partly.engine import checkpoint
+from partly.engine.checkpoint import FolderGuard
+from partly.errors import CheckpointError, DataError, Diverged, PartlyError, Stopped, listing
+from partly.items import Items, at_once, streamed
+from partly.labels import Labels, scored
+from partly.losses.door import trusted
+from partly.method import Method
+from partly.networks import predicting
+from partly.pool import Pool
+from partly.registry import is_installed
+
+SAVE_SECONDS = 20.0
+BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
+CACHED = 1 << 20  # features, or scores, that are worked on at a time
+HELD = 1 << 27  # probabilities of the validation part that are held rather than made twice
+MAYBE = ("best_epoch", "best_score")  # of progress: numbers, where there are any
+Watch = Callable[[Clock, dict[str, float]], None]
+Predicted = Callable[[slice], Iterable[npt.NDArray[Any]]]  # probabilities of some rows, block after block
+
+
+@dataclass
+class Progress:
+    """How far a run has come, beside the method's own state: all of it goes into the checkpoint's record."""
+
+    history: list[dict[str, Any]] = field(default_factory=list)
+    sums: dict[str, float] = field(default_factory=dict)  # of the epoch under way
+    seconds: float = 0.0
+    best: dict[str, Tensor] | None = None
+    best_epoch: int | None = None
+    best_score: float | None = None
+    last: dict[str, Tensor] | None = None  # of the last epoch, where somebody asked and the best is another one
+    finished: bool = False
+    notes: dict[str, Any] = field(default_factory=dict)  # what the method tells of its training
+    scores: list[float | None] = field(default_factory=list)  # of the validation part, after each epoch
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Items that choose the epoch, never trained on. Their labels may be partly known themselves."""
+
+    items: Items
+    labels: Labels
+
+    def score(self, predicted: Predicted, group: Group = ALONE) -> tuple[str, float | None]:
+        """mAP on the known entries, None if no label has one. Where no entry is known to be no (single positives)
+        the unknown ones stand in for it: that ranks epochs, and its own name keeps it from being read as a mAP.
+
+        Probabilities come in blocks, and only those of known entries are kept. Where unknown ones count, each block is
+        compared with these: all of them are held while they are few, else made a second time."""
+        rows = group.rows(len(self.labels))
+        if self.labels.counts()[1].any():
+            name, ap = "mAP", metrics.average_precision(_at_known(predicted(rows), self.labels, group), self.labels)
+        else:
+            few = math.prod(self.labels.shape) <= HELD
+            blocks = list(predicted(rows)) if few else None
+            only = self.labels if self.labels.sparse else Labels.from_positives(sp.csr_array(self.labels.ternary()))
+            yes = _at_known(predicted(rows) if blocks is None else blocks, only, group)
+            every = predicted(rows) if blocks is None else blocks
+            name, ap = "mAP_unknown_as_no", scored.precision_against_rest(every, yes, group.total_of)
+        defined = ap[~np.isnan(ap)]
+        return name, float(defined.mean()) if len(defined) else None
+
+    def memory(self) -> int:
+        """Bytes that `score` takes."""
+        entries, (yes, no) = math.prod(self.labels.shape), map(int, map(np.sum, self.labels.counts()))
+        if no:
+            return metrics.memory(self.labels)
+        return 4 * min(entries, HELD) + 32 * yes + (0 if self.labels.sparse else entries)
+
+
+def train(
+    method: Method,
+    pool: Pool,
+    clock: Clock,
+    *,
+    validation: Validation | None = None,
+    folder: Path | None = None,
+    save_seconds: float = SAVE_SECONDS,
+    watch: Watch | None = None,
+    keep_entries: bool = False,
+    keep_last: bool = False,
+) -> Progress:
+    """Train to the end of the clock's epochs; leave the best epoch's weights (or the last's) in the method.
+
+    With a folder, go on from the newest checkpoint there, save at safe points, and on SIGINT or SIGTERM finish the
+    step, save and raise `Stopped`. What is saved at the end is the model, and beside it what the method believes of the
+    training entries; `keep_entries`: and what it kept for them, so that another run can start from there. `keep_last`:
+    leave the last epoch's weights in `Progress.last` too, in memory alone.
+
+    Where the pool is spread over several processes, all of them call this, and stop and save at the same step.
+    """
+    group = pool.group
+    home = None if folder is None else FolderGuard.of(folder)
+    progress = Progress() if home is None else _resume(home.folder, method, clock, group)
+    method.notes, clock.scores = progress.notes, progress.scores
+    started = time.monotonic() - progress.seconds
+    saved = time.monotonic()
+    with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]), trusted():
+        while clock.epoch < clock.epochs and not progress.finished:
+            for logs in _epoch(method, pool, clock):
+                _add(progress.sums, logs)
+                progress.seconds = time.monotonic() - started
+                if watch:
+                    watch(clock, logs)
+                # Asked once: a signal between two questions would be heard and not saved for.
+                stopping, due = group.asked(bool(stop()), time.monotonic() - saved >= save_seconds and group.first)
+                if home is not None and (stopping or due):
+                    _save_together(home, method, clock, progress, group)
+                    saved = time.monotonic()
+                if stopping:
+                    words = f"Stopped after {clock.step} steps of epoch {clock.epoch + 1}; saved in {folder}."
+                    raise Stopped(words, stop() or signal.SIGINT)
+            _close_epoch(method, clock, progress, validation, group)
+        if not progress.finished:
+            method.become_average()
+            if progress.best is not None:
+                if keep_last and progress.best_epoch != clock.epochs:
+                    progress.last = {key: tensor.clone() for key, tensor in method.state_dict().items()}
+                method.load_state_dict(progress.best)
+            progress.best, progress.finished = None, True
+            group.assert_consistent(method.state())
+            if home is not None and group.first:
+                _save_finished(home, method, clock, progress, keep_entries)
+            if number := stop():  # it has waited for what was saved last
+                raise Stopped(f"Stopped after the last step; the finished model is in {folder}.", number)
+    method.eval()  # for good: what is trained only predicts
+    return progress
+
+
+def _save_finished(home: FolderGuard, method: Method, clock: Clock, progress: Progress, keep_entries: bool) -> None:
+    home.check()
+    folder = home.folder
+    some, observed = method.beliefs(slice(0, 0)), method.task.observed
+    beliefs = None
+    if some is not None and observed is not None:
+        shape, dtype = (len(method.task.items), method.task.labels), some.cpu().numpy().dtype
+        beliefs = checkpoint.save_beliefs(folder, shape, dtype, believed(method), observed.given_ids)
+    if observed is not None and method.out_of_fold(slice(0, 0)) is not None:
+        checkpoint.save_out_of_fold(folder, observed.shape, unseen(method))
+    for _ in range(checkpoint.KEEP):  # so that nothing is left but the model, and a copy of it against damage
+        save(folder, method, clock, progress, keep_entries, beliefs)
+
+
+def believed(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
+    """What a method believes of the training entries, block after block of items; nothing, where it believes
+    nothing."""
+    return _in_blocks(method, method.beliefs)
+
+
+def unseen(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
+    """Logits of the training entries by who has not seen them, block after block of items."""
+    return _in_blocks(method, method.out_of_fold)
+
+
+def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator[npt.NDArray[np.floating[Any]]]:
+    count, step = len(method.task.items), max(1, BLOCK // method.task.labels)
+    for start in range(0, count, step):
+        part = of(slice(start, min(start + step, count)))
+        if part is not None:
+            yield method.coherent(part).cpu().numpy()
+
+
+def predict(
+    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
+) -> npt.NDArray[np.float32]:
+    """Probabilities [N, L], without side effects on the method."""
+    return _whole(sigmoid, method, items, batch_size, known)
+
+
+def logits(
+    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
+) -> npt.NDArray[np.float32]:
+    """Logits [N, L], without side effects on the method; `known` is what its network may be told of the items."""
+    return _whole(np.positive, method, items, batch_size, known)
+
+
+def _whole(made: Callable[..., Any], method: Method, items: Items, *how: Any) -> npt.NDArray[np.float32]:
+    """What is made of the logits, [N, L], block after block while they are in the cache."""
+    scores = np.empty((len(items), method.task.labels), np.float32)
+    for rows, block in scored.in_order(logit_blocks(method, items, *how)):
+        made(block, out=scores[rows])
+    return scores
+
+
+def predict_blocks(
+    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
+) -> Iterator[npt.NDArray[np.float32]]:
+    """`predict`, batch after batch [B, L], for who does not want to hold them all."""
+    return map(sigmoid, logit_blocks(method, items, batch_size, known))
+
+
+def logit_blocks(
+    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
+) -> Iterator[npt.NDArray[np.float32]]:
+    """`logits`, batch after batch [B, L]."""
+    device, batch_size = method.device, at_once(items, batch_size or _scored_at_once(items, method.task.labels))
+    parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
+    for rows, x in zip(parts, streamed(items, parts), strict=True):
+        z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
+        with predicting(method), torch.inference_mode():  # not over the yield: who asks may do other things in between
+            found: npt.NDArray[np.float32] = method.logits(x.to(device), *z).float().cpu().numpy()
+        wanted = (rows.stop - rows.start, method.task.labels)
+        if found.shape != wanted:
+            raise PartlyError(f"A forward gave logits of {list(found.shape)}, not of {list(wanted)}.")
+        _refuse_undefined(found, rows.start)
+        yield found
+
+
+def _scored_at_once(items: Items, labels: int) -> int:
+    """How many items make a batch: features and scores of so many stay in the cache of a core."""
+    return min(4096, max(256, CACHED // max(items.shape[0], labels))) if items.kind == "features" else 1024
+
+
+def _refuse_undefined(scores: npt.NDArray[np.float32], start: int = 0) -> None:
+    """start: which item the first row is."""
+    # A sum shows it without a mask of all entries; of finite scores it may be infinite, hence the second look.
+    if not torch.from_numpy(scores).sum().isfinite() and not np.isfinite(scores).all():
+        lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
+        places = (f"item {start + i}" for i in lost)
+        raise DataError(
+            f"The scores of {len(lost)} items are not finite" + listing(places, len(lost)) + "\nLook for missing (NaN) "
+            "or extreme features of these items; if there are none, the weights of the model have diverged."
+        )
+
+
+def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+    """The rest of the epoch under way, a safe point at every yield; the clock already stands at the next step."""
+    method.train()
+    if clock.step == 0:
+        _seed(next(clock.seeds("begin")))
+        method.begin_epoch(pool, clock)
+    steps = method.epoch(pool, clock)
+    for seed in clock.seeds("step"):
+        # Dropout and the like draw from torch's global generator: it is set anew for each step, never carried over.
+        _seed(seed)
+        logs = next(steps, None)
+        if logs is None:
+            return
+        if not math.isfinite(logs.get("loss", 0.0)):
+            raise Diverged(
+                f"The loss is {logs['loss']} in epoch {clock.epoch + 1}, step {clock.step + 1}. "
+                f"Lower lr, or look for extreme values among the features{_formula(method)}."
+            )
+        clock.tick()
+        yield logs
+
+
+def _formula(method: Method) -> str:
+    """What else may be wrong with a method that is not one of the package: itself."""
+    path = getattr(sys.modules.get(type(method).__module__), "__file__", None)
+    return "" if path is None or is_installed(path) else f", or for NaN in the formulas of {path}"
+
+
+def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: Validation | None, group: Group) -> None:
+    lost = undefined(method)
+    if lost:
+        raise Diverged(
+            f"The weights are not finite any more after epoch {clock.epoch + 1} ({', '.join(lost[:3])}): training has "
+            f"diverged. Lower lr, or look for extreme values among the features{_formula(method)}."
+        )
+    line: dict[str, Any] = {"epoch": clock.epoch + 1}
+    line |= {name: total / max(clock.step, 1) for name, total in progress.sums.items()}
+    if validation is not None:
+        with method.averaged():
+            name, score = validation.score(lambda rows: predict_blocks(method, validation.items[rows]), group)
+        line[f"validation_{name}"] = score
+        progress.scores.append(score)
+        better = score is not None and (progress.best_score is None or score > progress.best_score)
+        # Where no epoch is settled (the run is too short) the last one is kept.
+        if better and (method.settled(clock) or (progress.best is None and clock.epoch + 1 == clock.epochs)):
+            progress.best_score, progress.best_epoch = score, clock.epoch + 1
+            with method.averaged():
+                progress.best = {key: tensor.clone() for key, tensor in method.state_dict().items()}
+    progress.history.append(line)
+    progress.sums = {}
+    clock.next_epoch()
+
+
+def undefined(method: Method) -> list[str]:
+    """By name: parameters that are not finite numbers, and buffers that hold NaN. An infinite buffer may say that
+    something was not tried."""
+    learned = dict(method.named_parameters())
+    fine = {name: t.isfinite() if name in learned else ~t.isnan() for name, t in method.state_dict().items()}
+    return [name for name, each in fine.items() if not each.all()]
+
+
+def _at_known(parts: Iterable[npt.NDArray[Any]], labels: Labels, group: Group) -> Any:
+    """`scored.at_known`, each process having worked out its rows."""
+    if group.count == 1:
+        return scored.at_known(scored.in_order(parts), labels)
+    rows, z = group.rows(len(labels)), labels.ternary()
+    own = scored.at_known(scored.in_order(parts), labels[rows])
+    if not labels.sparse:
+        whole = np.zeros(labels.shape, own.dtype)
+        whole[rows] = own
+        return group.total_of(whole)
+    kept = np.zeros(z.nnz, own.dtype)
+    kept[z.indptr[rows.start] : z.indptr[rows.stop]] = own.data
+    return sp.csr_array((group.total_of(kept), z.indices, z.indptr), shape=z.shape)
+
+
+def _resume(folder: Path, method: Method, clock: Clock, group: Group) -> Progress:
+    with group.rank_zero_first():
+        found = checkpoint.load(folder)
+        if group.first:
+            checkpoint.clean(folder)
+    group.assert_consistent(
+        {"the newest checkpoint in the run folder": None if found is None else found[1]["tensors_sha256"]}
+    )
+    if found is None:
+        return Progress()
+    tensors, record, problems = found
+    if problems:
+        warnings.warn(f"{folder}: went on from an older checkpoint: {'; '.join(problems)}", stacklevel=3)
+    best = {k.removeprefix("best."): tensors[k].clone() for k in tensors if k.startswith("best.")}
+    progress = progress_of(folder, record, best or None)
+    if progress.finished and group.first:
+        checkpoint.add_copies(folder)
+    method.load_state(tensors)
+    clock.epoch, clock.step = record["epoch"], record["step"]
+    return progress
+
+
+def progress_of(folder: Path, record: dict[str, Any], best: dict[str, Tensor] | None = None) -> Progress:
+    """How far the run of a checkpoint had come, where its record says so."""
+    said, usual = record.get("progress"), vars(Progress())
+    kinds = {name: type(value) for name, value in usual.items() if name not in ("best", *MAYBE)}
+    numbers = all(type(record.get(name)) is int and record[name] >= 0 for name in ("epoch", "step"))
+    if not numbers or not isinstance(said, dict) or not said.keys() <= usual.keys() - {"best"}:
+        raise CheckpointError(f"{folder}: the record of the checkpoint is none of a run. Restore it from a copy.")
+    wrong = [name for name, kind in kinds.items() if not isinstance(said.get(name, usual[name]), kind)]
+    wrong += [name for name in MAYBE if not isinstance(said.get(name), int | float | None)]
+    if wrong:
+        raise CheckpointError(
+            f"{folder}: the record of the checkpoint says what cannot be: {', '.join(wrong)}. Restore it from a copy."
+        )
+    return Progress(**said, best=best)
+
+
+def _save_together(home: FolderGuard, method: Method, clock: Clock, progress: Progress, group: Group) -> None:
+    """Each process has all of the state, so the first can write it; what they no longer agree on is never saved."""
+    group.assert_consistent(method.state())
+    if group.first:
+        home.check()
+        save(home.folder, method, clock, progress)
+
+
+def save(
+    folder: Path,
+    method: Method,
+    clock: Clock,
+    progress: Progress,
+    keep_entries: bool = False,
+    beliefs: dict[str, Any] | None = None,
+) -> None:
+    """A checkpoint of everything. What is finished needs nothing to train with any more: its checkpoint is the
+    model."""
+    finished = method.weights() | (method.entries() if keep_entries else {})
+    tensors = finished if progress.finished else method.state()
+    best = {f"best.{name}": tensor for name, tensor in (progress.best or {}).items()}
+    plain = {name: value for name, value in vars(progress).items() if name not in ("best", "last")}
+    record = {"epoch": clock.epoch, "step": clock.step, "progress": plain, "beliefs": beliefs}
+    checkpoint.save(folder, tensors | best | method.first_stage(), record)
+
+
+@contextmanager
+def _stop_requests(wanted: bool) -> Iterator[Callable[[], int]]:
+    """Turn SIGINT and SIGTERM into a question that the loop asks between steps: which of them came; 0 for none."""
+    asked: list[int] = []
+    if not wanted or threading.current_thread() is not threading.main_thread():
+        yield lambda: 0
+        return
+    old = {s: signal.signal(s, lambda number, _: asked.append(number)) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked[0] if asked else 0
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+
+def _seed(seed: int) -> None:
+    # Not torch.manual_seed: where no GPU is in use it formats a stack trace at each call, half a millisecond a step.
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+
+
+def _add(sums: dict[str, float], logs: dict[str, float]) -> None:
+    for name, value in logs.items():
+        sums[name] = sums.get(name, 0.0) + value

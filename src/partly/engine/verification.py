@@ -1,0 +1,79 @@
+"""Whether a folder is whole: every file of a run that has a checksum is read, and its model is loaded.
+
+A checksum tells damage. Who can change a file can change its checksum along with it, so none tells tampering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from partly import atomic_io
+from partly.binary_relevance import Binary, UntrustedTypes, unpack
+from partly.engine import checkpoint, per_label_store
+from partly.engine.checkpoint import IDS
+from partly.engine.fitting import load
+from partly.engine.folder import SCORES, read_beliefs, read_description, read_out_of_fold
+from partly.errors import CheckpointError, PartlyError, listing
+
+SEALED = (IDS, SCORES, "known-*.json", "round-*.json", "questions-*.json", "answers-*.json")  # the last four of a loop
+
+
+def verify(folder: Path) -> list[str]:
+    """Read everything again; what was found to be whole, a line each. Refuses a folder in which something is not, and
+    says all that is wrong."""
+    whole, wrong = [], []
+
+    def look(words: str, read: Callable[[], Any]) -> None:
+        try:
+            told = read()
+            whole.append(f"{words}: {told}" if isinstance(told, str) else words)
+        except PartlyError as error:
+            wrong.append(str(error))
+
+    description = read_description(folder)
+    whole.append("run.json")
+    if description.get("kind") == per_label_store.KIND:
+        look("the estimator", partial(_estimator, folder, description))
+        for number, name in enumerate(description["labels"]):
+            look(f"label {name!r}", partial(_label, folder, number, description))
+    else:
+        for path in checkpoint.records(folder):
+            look(path.stem, partial(checkpoint.check, path))
+        look("the model", partial(_model, folder))
+        look("beliefs", lambda: "none" if read_beliefs(folder) is None else None)
+        look("scores out of fold", lambda: "none" if read_out_of_fold(folder) is None else None)
+    for path in sorted(path for pattern in SEALED for path in folder.glob(pattern)):
+        look(path.name, partial(atomic_io.read_checksummed, path))
+    if wrong:
+        raise CheckpointError(f"{folder}: not whole" + listing(wrong, len(wrong), 20))
+    return whole
+
+
+def _model(folder: Path) -> str:
+    fitted = load(folder)
+    return f"{fitted.recipe.method}, {len(fitted.names)} labels"
+
+
+def _estimator(folder: Path, description: dict[str, Any]) -> str | None:
+    path = folder / per_label_store.ESTIMATOR
+    content = per_label_store.read_whole(path, description["recipe"]["estimator_sha256"])
+    return _opened(lambda: unpack(content, str(path)))
+
+
+def _label(folder: Path, number: int, description: dict[str, Any]) -> str | None:
+    content, path = per_label_store.read_label(folder, number), per_label_store.label_file(folder, number)
+    if content is None:
+        raise CheckpointError(f"{path}: is not there; fit again to go on.")
+    return _opened(lambda: Binary.unpacked(content, str(path), width=per_label_store.width_of(description)))
+
+
+def _opened(read: Callable[[], Any]) -> str | None:
+    """Its bytes are whole. Types that the caller has yet to trust are not opened, and named."""
+    try:
+        read()
+    except UntrustedTypes as error:
+        return f"not opened ({error})"
+    return None

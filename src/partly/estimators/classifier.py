@@ -1,0 +1,556 @@
+"""Classifier: the scikit-learn face. It checks what it is given and calls `partly.engine`."""
+
+# Long because half of it are its parameters and what each means.
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.special import logit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from partly import calibration, defaults, engine, items, metrics
+from partly.atomic_io import write_file
+from partly.distributed.progress import allowed, step
+from partly.engine.training import Validation
+from partly.errors import DataError, LabelError, SettingError, did_you_mean
+from partly.estimators.sklearn_compat import NO_PARTIAL_FIT, classes_of, multi_label
+from partly.items import Items
+from partly.labels import Hierarchy, Labels
+from partly.labels.align import paired
+from partly.labels.frames import checked_kind, framed
+from partly.labels.scored import at_known, in_order
+from partly.labels.weights import checked_weights
+from partly.model_choice.missingness import EntrySums
+from partly.networks.custom_modules import Part
+
+
+class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A multi-label classifier that learns from partly known labels.
+
+    Parameters
+    ----------
+    method
+        Name of a method (see `partly.methods()`), or "auto": on features a portfolio that is blended by what each
+        part is worth on held-out entries, else the plain method that fits what is known.
+    head
+        "linear", "mlp", "kernel", ...: what comes after the features (or after the backbone of pictures); "auto"
+        takes the best that the method can be solved or trained with.
+    epochs, batch_size, lr
+        None takes what `partly.engine.default_recipe` says for these items.
+    weight_decay
+        Of steps, as the optimiser understands it. Where a head is solved, weight_decay / 2 * |w|^2 is added to the mean
+        loss over the items; None chooses that penalty by cross-validation.
+    optimizer
+        "adamw" (which None is), "sgd" (momentum 0.9), "adam" or "rmsprop".
+    seed, random_state
+        Same seed, same data, same settings: same bits. Two names for one number: give one.
+    settings
+        The method's own settings, a dictionary.
+    device
+        "auto" (a GPU if there is one), "cpu", "cuda", ...
+    run_dir
+        A folder to save in; fitting again with the same data and parameters goes on where it stopped.
+    progress
+        Show a progress bar.
+    backbone
+        What makes features of pictures: a name ("efficientnet-lite0", "hf:FOLDER"), or a torch module of your
+        own (or what makes one); None takes the one there is for them. `head` may be your own too.
+    head_settings, backbone_settings
+        Their own settings, such as {"hidden": 256} of the head "mlp".
+    budget
+        How long the portfolio of "auto" may take: minutes, or "20x" for twenty plain fits; None: until it is done.
+    folds
+        Train so many further models, each without a part of the items, for `out_of_fold_`; None trains none. The
+        methods that are solved, "auto" among them, have out-of-fold scores of their own.
+    augment
+        Change pictures that lie in files at random while they are learned from: True, False, or settings of
+        `partly.images.augmentation.Augmentation`; None: wherever it can be done.
+    recipe
+        "durand2019", "zhou2022", ...: what a paper says of its training, for all that is left open.
+    schedule, schedule_settings
+        Of the learning rate: "cosine" (which None is), "step", "plateau" or "constant".
+    accumulate
+        So many batches make one step of the optimiser.
+    average
+        Such as 0.999: an exponential average of the weights over the steps is what is judged, and left behind.
+    dtype
+        Of networks, while they learn: "auto" (bfloat16 on a GPU that can), "float32" or "bfloat16".
+    compile
+        Compile networks, while they learn; needs a C++ compiler.
+    hierarchy
+        A `Hierarchy`, or {child: parent}. What follows from it is learned from, and no label is scored above
+        its parent, in Python, in files and in an exported graph alike. Each parent needs a column in Y.
+    calibrate
+        "platt" or "isotonic" makes probabilities calibrated, label by label; None leaves them as they are.
+    thresholds
+        What a label is called yes for: the best "f1", "precision:0.9", "recall:0.9", or the expected "share"
+        of yes; None: 0.5, or what the method has chosen. Both are found on out-of-fold scores of known entries: the
+        method's own, else those of `folds` (5) further models. docs/thresholds.md says what if few are known.
+
+    encode
+        Encode columns of a table that are not numbers, and fill in missing values; the encoding is fitted to the
+        training items and saved with the model (docs/train.md). False refuses such columns by name.
+    precision
+        The old name of `dtype`.
+
+    Notes
+    -----
+    Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
+    `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `calibration_` (or
+    None; `calibration_.told(label_names_)` says how it was found), `label_names_`, `classes_`;
+    with "auto" also `portfolio_` (what was tried, what it is worth, how much it counts) and `criterion_`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X, Y)
+    >>> model.predict_proba(X[:3]).shape
+    (3, 2)
+    >>> model.predict(X[:3])
+    array([[1, 0],
+           [0, 1],
+           [0, 0]])
+    """
+
+    _item_shape: tuple[int, ...]
+
+    def __init__(
+        self,
+        method: str = "auto",
+        head: str | Part = "auto",
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        lr: float | None = None,
+        weight_decay: float | None = None,
+        optimizer: str | None = None,
+        seed: int = 0,
+        settings: dict[str, Any] | None = None,
+        device: str = "auto",
+        run_dir: str | Path | None = None,
+        progress: bool = True,
+        backbone: str | Part | None = None,
+        head_settings: dict[str, Any] | None = None,
+        backbone_settings: dict[str, Any] | None = None,
+        budget: float | str | None = None,
+        folds: int | None = None,
+        augment: bool | dict[str, float] | None = None,
+        recipe: str | None = None,
+        schedule: str | None = None,
+        schedule_settings: dict[str, Any] | None = None,
+        accumulate: int = 1,
+        average: float | None = None,
+        dtype: str = "auto",
+        compile: bool = False,
+        hierarchy: Hierarchy | Mapping[str, str] | None = None,
+        calibrate: str | None = None,
+        thresholds: str | None = None,
+        encode: bool = True,
+        random_state: int | None = None,
+        precision: str | None = None,
+    ) -> None:
+        self.method = method
+        self.head = head
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.seed = seed
+        self.settings = settings
+        self.device = device
+        self.run_dir = run_dir
+        self.progress = progress
+        self.backbone = backbone
+        self.head_settings = head_settings
+        self.backbone_settings = backbone_settings
+        self.budget = budget
+        self.folds = folds
+        self.augment = augment
+        self.recipe = recipe
+        self.schedule = schedule
+        self.schedule_settings = schedule_settings
+        self.accumulate = accumulate
+        self.average = average
+        self.dtype = dtype
+        self.compile = compile
+        self.hierarchy = hierarchy
+        self.calibrate = calibrate
+        self.thresholds = thresholds
+        self.encode = encode
+        self.random_state = random_state
+        self.precision = precision
+
+    def fit(
+        self,
+        X: Any,
+        Y: Any,
+        validation: tuple[Any, Any] | None = None,
+        sample_weight: Any = None,
+        start_from: str | Path | None = None,
+        heirs: Mapping[str, Sequence[str]] | None = None,
+    ) -> Self:
+        """Learn from items X and labels Y.
+
+        X: features [N, D] (an array, a table or a SciPy sparse matrix), pictures [N, H, W, C] of uint8, a list or
+        column of texts, or `partly.items`. Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. Where both
+        have ids (the index of a table, `Labels.ids`) rows are matched by these, else by position. validation: (X, Y)
+        that choose the best epoch; without it the last epoch is kept. sample_weight: how much each item [N] or each
+        entry [N, L] counts, 0 or more; only ratios matter. Methods that cannot weigh refuse it. start_from: the folder
+        of a finished run of the same method and head, whose weights this one starts with, though the labels may have
+        changed: a label keeps its own, by name; one that is new starts with those of its parent, where there is a
+        hierarchy, or of those that `heirs` names: {"cat": ["animal"]}.
+        """
+        with allowed(self.progress), step("Training"):
+            x, labels, recipe = self.prepare(X, Y)
+            weights = checked_weights(sample_weight, labels)
+            held_out = None if validation is None else self._held_out(validation, labels.names, x)
+            return self.take(self._asked().train(x, labels, recipe, self.reason_, held_out, weights, start_from, heirs))
+
+    def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, engine.Recipe]:
+        """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
+        x = self._items(X, reset=True)
+        x, labels, recipe, self.reason_ = self._asked().complete(x, paired(len(x), Y, beside=X))
+        self._remember(x)
+        return x, labels, recipe
+
+    def _asked(self) -> engine.Asked:
+        return engine.Asked.of(vars(self) | {"seed": self._seed()})
+
+    def _seed(self) -> int:
+        """`seed`, or `random_state` where that is given."""
+        if self.random_state is None:
+            return self.seed
+        if self.seed not in (0, self.random_state):
+            raise SettingError(
+                f"seed = {self.seed!r} and random_state = {self.random_state!r} are two names for one number. Give one."
+            )
+        if isinstance(self.random_state, bool) or not isinstance(self.random_state, Integral):
+            raise SettingError(f"random_state = {self.random_state!r} must be a whole number, or None for `seed`.")
+        return int(self.random_state)
+
+    def first_stage(self, x: Items) -> Items:
+        """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
+        return self._asked().first_stage(x)
+
+    def take(self, fitted: engine.Fitted) -> Self:
+        """Become the model that a run has left behind."""
+        self.fitted_ = fitted
+        self.method_ = fitted.recipe.method
+        self.history_ = fitted.progress.history
+        self.best_epoch_ = fitted.progress.best_epoch
+        self.label_names_ = fitted.names
+        self.classes_ = classes_of(fitted.names)
+        self.reason_ = fitted.reason or fitted.method.notes.get("reason", self.reason_)
+        self.thresholds_ = fitted.thresholds
+        self.calibration_ = fitted.calibration
+        return self
+
+    @property
+    def portfolio_(self) -> list[dict[str, Any]]:
+        """What "auto" tried: name, score (by `criterion_`, more is better), weight and seconds of each part."""
+        return list(self._told("portfolio"))
+
+    @property
+    def criterion_(self) -> str:
+        """What "auto" judged by: one of `partly.criteria()`."""
+        return str(self._told("criterion"))
+
+    def _told(self, what: str) -> Any:
+        check_is_fitted(self, "fitted_")
+        if what not in self.fitted_.method.notes:
+            raise AttributeError(
+                f"{what}_: only a portfolio (method='auto' on features) has one; this is {self.method_}."
+            )
+        return self.fitted_.method.notes[what]
+
+    @property
+    def out_of_fold_(self) -> npt.NDArray[np.floating[Any]]:
+        """Logits of the training entries by models that have not seen the item, N x L."""
+        check_is_fitted(self, "fitted_")
+        if self.fitted_.out_of_fold is None:
+            why = f"{self.method_} trains no such models by itself. Fit with folds=5."
+            if self.fitted_.crosses:
+                why = "they lie in the folder of the run, and are no part of what `save` writes."
+            raise AttributeError(f"out_of_fold_: {why}")
+        return self.fitted_.out_of_fold
+
+    @property
+    def beliefs_(self) -> npt.NDArray[np.floating[Any]] | None:
+        """What the method believes of the training entries, N x L, when its last epoch was over; None where it believes
+        nothing. Not part of what `save` writes."""
+        check_is_fitted(self, "fitted_")
+        return self.fitted_.beliefs
+
+    def decision_function(self, X: Any, known: Any = None) -> Any:
+        """Logits [N, L].
+
+        known: what is known of these items, as Y in `fit`, for a head that makes use of it ("c-tran",
+        "label-transformer"). It sharpens the scores of the other entries. Those of known entries are the network's too,
+        and mean little: it never learned to score what it is told.
+        """
+        return self._shown(self._logits(X, known), X)
+
+    def _logits(self, X: Any, known: Any) -> npt.NDArray[np.float32]:
+        x, said = self._asked_of(X, known)
+        return self.fitted_.logits(x, said)
+
+    def _asked_of(self, X: Any, known: Any) -> tuple[Items, Labels | None]:
+        """Items to be scored, and what is known of them; both checked."""
+        check_is_fitted(self, "fitted_")
+        x = self._items(X, reset=False)
+        return x, None if known is None else self._asked().deduced(paired(len(x), known, self.label_names_, "known", X))
+
+    def features(self, X: Any) -> npt.NDArray[np.float32]:
+        """Return the features [N, D] that the model learned from: of pictures and texts, those that its backbone makes.
+        `predict_proba` and an exported graph take them too."""
+        x, _ = self._asked_of(X, None)
+        seen = self.fitted_.seen(x)
+        if seen.kind != "features":
+            raise SettingError(f"The network of this model takes {seen.kind} as they are, and makes no features once.")
+        found: npt.NDArray[np.float32] = seen.take(slice(None)).numpy()
+        return found
+
+    def predict_proba(self, X: Any, known: Any = None) -> Any:
+        """Probability of yes [N, L]; for `known` see `decision_function`."""
+        x, said = self._asked_of(X, known)
+        return self._shown(self.fitted_.predict(x, said), X)
+
+    def predict_proba_blocks(self, X: Any, known: Any = None) -> Iterator[npt.NDArray[np.float32]]:
+        """What `predict_proba` gives, as arrays [B, L] of item after item: for more of them than scores can be held of.
+        `partly.metrics` take it as it is: metrics.evaluate(model.predict_proba_blocks(X), labels)."""
+        x, said = self._asked_of(X, known)
+        return self.fitted_.predict_blocks(x, said)
+
+    def predict(self, X: Any, known: Any = None) -> Any:
+        """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but
+        with "auto" those of the best expected F1, and with `thresholds` those asked for; for `known` see
+        `decision_function`."""
+        x, said = self._asked_of(X, known)
+        calls, cuts = np.empty((len(x), len(self.label_names_)), np.int64), logit(self.thresholds_)
+        for rows, block in in_order(self.fitted_.logit_blocks(x, said)):
+            calls[rows] = block >= cuts
+        return self._shown(calls, X)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """transform="pandas": `predict`, `predict_proba` and `decision_function` give tables with a column per label,
+        under X's index where it has one; "default": arrays. By scikit-learn's own rule this is about `transform`,
+        which a classifier has not, so its global setting and that of a pipeline do not reach it: set it here."""
+        self._sklearn_output_config = {"transform": checked_kind(transform or "default")}  # clones keep it
+        return self
+
+    def _shown(self, values: Any, X: Any) -> Any:
+        kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        return framed(values, kind, self.label_names_, X)
+
+    @property
+    def partial_fit(self) -> Any:
+        """There is none: the error says what to do instead."""
+        raise AttributeError(NO_PARTIAL_FIT)
+
+    def explain(self, X: Any, Y: Any, item: int, label: str, most: int = 5) -> dict[str, Any]:
+        """Why the entry of an item of X (its position) and a label (its name) has its probability: the features that
+        matter most, the nearest items of which the label is known (Y, as in `fit`), and the method's own reasons."""
+        check_is_fitted(self, "fitted_")
+        x = self._items(X, reset=False)
+        known = paired(len(x), Y, self.label_names_)
+        if label not in self.label_names_:
+            raise LabelError(f"There is no label {label!r}.{did_you_mean(label, self.label_names_)}")
+        return engine.reasons(self.fitted_, x, known, item, self.label_names_.index(label), most)
+
+    def score(self, X: Any, y: Any) -> float:
+        """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
+        return metrics.scorer("mAP")(self, X, y)
+
+    def report(self, X: Any, Y: Any, path: str | Path | None = None) -> str:
+        """Return the HTML report of this model on labelled items, and write it to `path` if one is given.
+
+        Scores count known entries only. Use items that the model was not trained on.
+        """
+        from partly.report import page  # templates and plots, which nothing else here needs
+
+        check_is_fitted(self, "fitted_")
+        x, fitted = self._items(X, reset=False), self.fitted_
+        labels = self._asked().deduced(paired(len(x), Y, self.label_names_, beside=X))
+        entries = EntrySums(labels)
+        known = at_known(entries.passing(in_order(fitted.predict_blocks(x))), labels)
+        notes = () if fitted.calibration is None else fitted.calibration.told(fitted.names)
+        own = fitted.thresholds if fitted.chooses else None
+        view = page.view(
+            self.method_, fitted.description, fitted.progress, self.reason_, known, "", own, notes, entries
+        )
+        note = f"Labels and scores are those of the {len(x):,} items given to report()."
+        html = page.render(page.Report(f"{self.method_} on {len(x):,} items", labels, (view,), labels, note=note))
+        if path is not None:
+            write_file(Path(path), html.encode("utf-8", "replace"))
+        return html
+
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the model into a new folder: safetensors and JSON, no pickle; not what it believes of training
+        entries. overwrite: replace a model that was saved there before."""
+        check_is_fitted(self, "fitted_")
+        engine.save(self.fitted_, Path(path), overwrite)
+
+    @classmethod
+    def load(cls, path: str | Path, *, backbone: Part | None = None, head: Part | None = None) -> Classifier:
+        """The model that `save` wrote, or that a finished run left in its folder. Where it was trained with a backbone
+        or head of your own, only its weights are there: give it again, with any weights."""
+        given = {name: part for name, part in (("backbone", backbone), ("head", head)) if part is not None}
+        fitted = engine.load(Path(path), **given)
+        parameters = vars(fitted.recipe) | given  # a recipe's fields are parameters of the same names, but for one
+        parameters["dtype"] = parameters.pop("precision")
+        penalty = parameters.pop("penalty")
+        if fitted.method.solves:
+            parameters["weight_decay"] = penalty
+        origin = items.origin_of(fitted.method.task.items)
+        if origin is not None:
+            parameters |= {"backbone": origin.backbone, "backbone_settings": origin.settings}
+        if (
+            fitted.recipe.method == defaults.PORTFOLIO
+        ):  # it brings its own head, and is asked for by leaving the head open
+            parameters |= {"head": "auto", "head_settings": None}
+        if fitted.calibration is not None:
+            parameters |= {"calibrate": fitted.calibration.method, "thresholds": fitted.calibration.goal}
+        self = cls(**parameters)
+        self.reason_ = "loaded"
+        self._remember(fitted.method.task.items)
+        return self.take(fitted)
+
+    def _remember(self, x: Items) -> None:
+        names, shape = items.columns_in(x)
+        self._item_kind, self._item_shape, self.n_features_in_ = x.kind, shape, math.prod(shape)
+        self._origin = items.origin_of(x)
+        self._encoded = isinstance(x, items.TableRows) or items.encoding_of(x) is not None
+        self.__dict__.pop("feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...], beside: Items) -> Validation:
+        if not isinstance(validation, tuple | list) or len(validation) != 2:
+            raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
+        x = self._asked().first_stage(self._items(validation[0], reset=False), beside)
+        labels = paired(len(x), validation[1], names, "validation", validation[0])
+        return Validation(x, self._asked().deduced(labels))
+
+    def _items(self, X: Any, reset: bool) -> Items:
+        """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
+        X = items.untied(X)
+        if items.is_items(X):
+            x: Items = X if reset else items.in_order(X, self._feature_names())
+            if not reset and items.is_decoded(X) and self._item_kind == "pictures":
+                x = X.sized(self._item_shape[-1])
+        elif items.are_pictures(X):
+            x = items.pictures(np.asarray(X))
+        elif items.are_texts(X):
+            x = items.texts(list(X))
+        else:
+            x = self._features(X, reset)
+        if reset and 0 in x.shape:
+            raise DataError("X has items without features: there is nothing to learn from.")
+        if reset:
+            self._remember(x)
+        elif self._origin is not None and x.kind == self._origin.kind:
+            pass  # features are made of them when they are asked for
+        elif (x.kind, items.columns_in(x)[1]) != (self._item_kind, self._item_shape):
+            raise DataError(
+                f"X holds {x.kind} of {list(x.shape)}; the model was trained on {self._item_kind} "
+                f"of {list(self._item_shape)}."
+            )
+        return x
+
+    def _features(self, X: Any, reset: bool) -> Items:
+        if not reset and self._item_kind != "features":
+            raise DataError(
+                f"X has {np.ndim(X)} dimensions; the model was trained on items of {list(self._item_shape)}."
+            )
+        X = items.as_frame(X)
+        try:
+            X = X if reset else items.table_in_order(X, self._feature_names())
+            if items.is_mixed(X) or (not reset and self._encoded and items.is_frame(X)):
+                return self._table(items.frame_rows(X), reset)
+            array = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr")
+        except ValueError as error:
+            raise error if isinstance(error, DataError) else DataError(items.words_in(X) or str(error)) from None
+        names = self._feature_names()
+        if sp.issparse(array):
+            return items.sparse_features(array, "X", names)
+        return items.matrix_rows(array, "X", names) if self.encode else items.features(array, "X", names)
+
+    def _table(self, rows: items.TableRows, reset: bool) -> Items:
+        """Rows of a table whose columns are to be encoded, where that is wanted and was done in training."""
+        if reset and not self.encode:
+            rows.refuse()
+        if not reset and not self._encoded:
+            rows.refuse(items.NUMBERS_ONLY)
+        return rows
+
+    def _feature_names(self) -> tuple[str, ...] | None:
+        return tuple(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
+
+    def __sklearn_tags__(self) -> Any:
+        return multi_label(super().__sklearn_tags__(), gaps=self.encode)
+
+
+def calibrate(
+    model: Classifier, X: Any, labels: Any, method: str | None = None, thresholds: str | None = None
+) -> Classifier:
+    """The model with probabilities and thresholds that are found on items it has not seen: a copy, the model itself
+    stays as it is. method and thresholds: as `calibrate` and `thresholds` of `Classifier`, which need no such items.
+
+    labels: what is known of these items, as Y in `fit`. Items of training would make probabilities too bold.
+
+    Parameters
+    ----------
+    model : Classifier
+        A fitted one.
+    X : items
+        That it has not seen.
+    labels : Labels, or array of [N, L]
+        What is known of them.
+    method : "platt" or "isotonic", optional
+        How probabilities are mapped.
+    thresholds : "f1", "precision:0.9", ..., optional
+        What thresholds are for.
+
+    Returns
+    -------
+    Classifier
+        A calibrated copy.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X[:30], Y[:30])
+    >>> better = partly.calibrate(model, X[30:], Y[30:], "platt", thresholds="f1")
+    >>> better.thresholds_.shape
+    (2,)
+    """
+    check_is_fitted(model, "fitted_")
+    calibration.check(method, thresholds)
+    if method is None and thresholds is None:
+        raise SettingError("calibrate: give a method ('platt', 'isotonic'), thresholds ('f1', ...), or both.")
+    fitted = copy.copy(model.fitted_)
+    fitted.calibration = None  # found on the method's own logits, whatever was there before
+    made: Classifier = copy.copy(model).set_params(calibrate=method, thresholds=thresholds)
+    scores = made.take(fitted)._logits(X, None)
+    known = made._asked().deduced(paired(len(scores), labels, model.label_names_, "labels", X))
+    own = fitted.thresholds if fitted.chooses else None
+    fitted.calibration = calibration.calibration_of(scores, known, method, thresholds, own)
+    return made.take(fitted)

@@ -1,0 +1,353 @@
+"""PerLabel: any scikit-learn classifier, one for each label on its entries. It checks what it is given; `one_label`
+does the rest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from partly import atomic_io, binary_relevance, items, metrics
+from partly.binary_relevance import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
+from partly.clock import Clock, seed_for
+from partly.distributed.threads import limited
+from partly.engine import claim, making_room, per_label_store, read_description
+from partly.engine.checkpoint import FolderGuard
+from partly.engine.progress_bar import watcher
+from partly.engine.training_check import warn_if_nothing_learned
+from partly.errors import CheckpointError, DataError, PartlyError, SettingError, Stopped
+from partly.estimators.classifier import Classifier
+from partly.estimators.sklearn_compat import NO_PARTIAL_FIT, classes_of, multi_label
+from partly.labels import Labels
+from partly.labels.align import paired
+from partly.labels.frames import checked_kind, framed
+from partly.labels.weights import checked_weights
+
+Floats = npt.NDArray[np.float64]
+
+
+def load(path: str | Path) -> Classifier | PerLabel:
+    """Load a saved model, or the model of a finished run folder.
+
+    Parameters
+    ----------
+    path : str or Path
+        A folder that `Classifier.save`, `PerLabel.save` or `partly train` wrote.
+
+    Returns
+    -------
+    Classifier or PerLabel
+        Whichever was saved there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import partly
+    >>> X = np.random.default_rng(0).normal(size=(40, 3))
+    >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X, (X[:, :2] > 0).astype(float))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model")
+    ...     type(partly.load(f"{folder}/model")).__name__
+    'Classifier'
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder}: is not a folder. Give the folder of a saved model or of a finished run.")
+    kind = PerLabel if read_description(folder).get("kind") == per_label_store.KIND else Classifier
+    return kind.load(folder)
+
+
+class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A clone of a scikit-learn classifier for each label, fitted to the entries of that label.
+
+    Parameters
+    ----------
+    estimator
+        A scikit-learn classifier, a pipeline or a search. X may be what it takes: numbers, a table, texts.
+    unknown
+        "ignore" leaves unknown entries out, "no" takes them for no, "auto" does so for those labels only of which
+        a yes is known and no no.
+    weight_unknown
+        How much an unknown entry counts where it counts at all: a number, or [N, L]. Known ones count 1.
+    bags
+        How many estimators share a label, each on all that is known and on as many random entries taken for no as
+        there are yes (bagging of the unlabelled); their scores are averaged. 0: one estimator on everything.
+    seed
+        For bags, and for a `random_state` that the estimator leaves open. Same seed, same data: same bits.
+    run_dir
+        A folder to save in, label by label; fitting again with the same data goes on after the last finished one.
+    progress
+        Show a progress bar.
+    trusted
+        Types beyond scikit-learn's own that may be loaded from `run_dir`.
+
+    Notes
+    -----
+    A label whose entries all say the same gets their smoothed share. An estimator without `predict_proba` is asked for
+    its `decision_function`, squeezed into 0 to 1: that ranks, and is no probability.
+
+    Attributes after `fit`: `fitted_` (what each label has become), `label_names_`, `classes_`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 4))
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> model = partly.PerLabel(LogisticRegression(), progress=False).fit(X, Y)
+    >>> model.predict(X[:3])
+    array([[1, 0],
+           [0, 1],
+           [0, 0]])
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        unknown: str = "ignore",
+        weight_unknown: float | npt.ArrayLike = 1.0,
+        bags: int = 0,
+        seed: int = 0,
+        run_dir: str | Path | None = None,
+        progress: bool = True,
+        trusted: Sequence[str] = (),
+    ) -> None:
+        self.estimator = estimator
+        self.unknown = unknown
+        self.weight_unknown = weight_unknown
+        self.bags = bags
+        self.seed = seed
+        self.run_dir = run_dir
+        self.progress = progress
+        self.trusted = trusted
+
+    def fit(self, X: Any, Y: Any, pseudo_labels: Any = None, scores: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from items X and labels Y (`Labels`, or an array with 1 yes, 0 no and NaN unknown); where both have ids
+        (the index of a table, `Labels.ids`) rows are matched by these, else by position.
+
+        pseudo_labels: what another model says of unknown entries, [N, L] in [0, 1] or NaN where it says nothing; 0.7 is
+        a yes of weight 0.7 and a no of weight 0.3. What is known stays as it is. scores: of another model, [N, L]; each
+        label sees those of the other labels as more features, and `predict_proba` then needs them too. Take scores that
+        were made without having seen the item (out of fold), or they promise too much. sample_weight: as in
+        `Classifier.fit`, for an estimator that takes one.
+        """
+        check_parameters(self.estimator, self.unknown, self.weight_unknown, self.bags, self.seed)
+        x = self._items(X, reset=True, numbers=scores is not None)
+        labels = paired(count_of(x), Y, beside=X)
+        sample = checked_weights(sample_weight, labels)
+        told = Told.checked(self.weight_unknown, pseudo_labels, scores, len(labels), labels.names, sample)
+        told.refuse_hopeless(labels, self.unknown)
+        folder = None if self.run_dir is None else Path(self.run_dir)
+        packed = binary_relevance.pack(self.estimator)
+        own = {"unknown": self.unknown, "bags": int(self.bags), "seed": int(self.seed)}
+        own |= {"features_in": getattr(self, "n_features_in_", None)}
+        names = list(map(str, self.feature_names_in_)) if hasattr(self, "feature_names_in_") else None
+        recipe = per_label_store.recipe_of(self.estimator, packed, told, own)
+        self._description = per_label_store.describe_labels(recipe, x, labels, names)
+        with atomic_io.locked(folder) if folder else nullcontext():
+            home = None
+            if folder:
+                claim(folder, self._description)
+                home = FolderGuard.of(folder)
+                per_label_store.write_whole(folder / per_label_store.ESTIMATOR, packed)
+            with limited(len(labels) * (getattr(self, "n_features_in_", None) or math.inf) * labels.shape[1]):
+                fitted = self._fit_labels(x, labels, told, home)
+
+        def predict(rows: npt.NDArray[np.int64]) -> Floats:
+            takes = (told.take(x, label) for label in range(len(fitted)))
+            scores = (model.probabilities(take(rows), len(rows)) for model, take in zip(fitted, takes, strict=True))
+            return np.column_stack(list(scores))
+
+        warn_if_nothing_learned(type(self.estimator).__name__, labels, predict)
+        return self._take(tuple(fitted), labels.names)
+
+    def _fit_labels(self, x: Any, labels: Labels, told: Told, home: FolderGuard | None) -> list[Binary]:
+        z, clock, fitted = binary_relevance.columns(labels), Clock(self.seed, steps=labels.shape[1]), []
+        with watcher("per-label", type(self.estimator).__name__, 1, self.progress) as watch:
+            for label, name in enumerate(labels.names):
+                take, entries = told.take(x, label), told.entries(z(label), label, self.unknown)
+                try:
+                    fitted.append(self._fit_label(label, name, take, entries, home))
+                except KeyboardInterrupt:
+                    kept = f"; saved in {home.folder}" if home else ""
+                    raise Stopped(f"Stopped after {label} of {labels.shape[1]} labels{kept}.") from None
+                clock.tick()
+                if watch:
+                    watch(clock, {})
+        return fitted
+
+    def _fit_label(self, label: int, name: str, take: Take, entries: Entries, home: FolderGuard | None) -> Binary:
+        """One label: from the folder if it is there, else fitted, and written there."""
+        folder = None if home is None else home.folder
+        way_out = " If you know who wrote it: PerLabel(..., trusted={})."
+        there = None if folder is None else per_label_store.read_label(folder, label)
+        if there is not None and folder is not None:
+            where, width = str(per_label_store.label_file(folder, label)), per_label_store.width_of(self._description)
+            return Binary.unpacked(there, where, self.trusted, way_out, width)
+        seed = seed_for(self.seed, "per-label", label)
+        made = binary_relevance.fit_label(self.estimator, take, entries, self.bags, seed, f"label {name!r}")
+        if home is not None and folder is not None:
+            home.check()
+            content = made.packed()
+            strange = binary_relevance.untrusted(content, self.trusted)
+            if strange:  # said now, and not when hours of work are to be read again
+                raise SettingError(
+                    f"{type(self.estimator).__name__} consists of types that are not scikit-learn's own: "
+                    f"{', '.join(strange)}. To go on from {folder} they have to be loaded: say that you trust them, "
+                    f"PerLabel(..., trusted={strange}), or leave out run_dir."
+                )
+            per_label_store.write_label(folder, label, name, content)
+        return made
+
+    # ---------------------------------------------------------------- asking
+
+    def predict_proba(self, X: Any, scores: Any = None) -> Any:
+        """Probability of yes [N, L]; `scores` of these items, if there were any in `fit`."""
+        return self._shown(self._probabilities(X, scores), X)
+
+    def _probabilities(self, X: Any, scores: Any) -> Floats:
+        check_is_fitted(self, "fitted_")
+        with_scores = self._description["recipe"]["scores_sha256"] is not None
+        if with_scores != (scores is not None):
+            there, here = ("with", "none are given") if with_scores else ("without", "some are given")
+            raise DataError(f"scores: the model was fitted {there} scores of another model, and here {here}.")
+        x = self._items(X, reset=False, numbers=with_scores)
+        count = count_of(x)
+        p = np.empty((count, len(self.fitted_)))
+        told = Told.checked(1.0, None, scores, count, self.label_names_)
+        for label, fitted in enumerate(self.fitted_):
+            seen = x if scores is None else told.take(x, label)(np.arange(count))
+            p[:, label] = fitted.probabilities(seen, count)
+        return p
+
+    def decision_function(self, X: Any, scores: Any = None) -> Any:
+        """Log-odds of yes [N, L]."""
+        return self._shown(binary_relevance.log_odds(self._probabilities(X, scores)), X)
+
+    def predict(self, X: Any, scores: Any = None) -> Any:
+        """1 where the probability of yes is at least 0.5, else 0: [N, L]."""
+        return self._shown((self._probabilities(X, scores) >= 0.5).astype(np.int64), X)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """transform="pandas": predictions are tables with a column per label; see `Classifier.set_output`."""
+        self._sklearn_output_config = {"transform": checked_kind(transform or "default")}  # clones keep it
+        return self
+
+    def _shown(self, values: Any, X: Any) -> Any:
+        kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        return framed(values, kind, self.label_names_, X)
+
+    @property
+    def partial_fit(self) -> Any:
+        """There is none: the error says what to do instead."""
+        raise AttributeError(NO_PARTIAL_FIT)
+
+    def score(self, X: Any, y: Any) -> float:
+        """mAP on the known entries, NaN where they define none."""
+        return metrics.scorer("mAP")(self, X, y)
+
+    # ---------------------------------------------------------------- saving
+
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the model into a new folder: a skops archive a label, and JSON; no pickle. overwrite: replace a model
+        that was saved there before."""
+        check_is_fitted(self, "fitted_")
+        folder = Path(path)
+        with making_room(folder, overwrite, per_label_store.SAVED), atomic_io.locked(folder):
+            atomic_io.write_checksummed(
+                folder / "run.json", self._description
+            )  # first: what follows says that it belongs to it
+            per_label_store.write_whole(folder / per_label_store.ESTIMATOR, binary_relevance.pack(self.estimator))
+            for label, (name, fitted) in enumerate(zip(self.label_names_, self.fitted_, strict=True)):
+                per_label_store.write_label(folder, label, name, fitted.packed())
+
+    @classmethod
+    def load(cls, path: str | Path, trusted: Sequence[str] = ()) -> PerLabel:
+        """The model that `save` wrote, or that `fit` left in its `run_dir`.
+
+        trusted: types beyond scikit-learn's own that may be loaded. They can run code: name none that you do not know.
+        """
+        folder = Path(path)
+        description = per_label_store.read_labels_description(folder)
+        recipe, names = description["recipe"], tuple(description["labels"])
+        way_out = f" If you know who wrote it: PerLabel.load({str(path)!r}, trusted={{}})."
+        content = per_label_store.read_whole(folder / per_label_store.ESTIMATOR, recipe["estimator_sha256"])
+        estimator = binary_relevance.unpack(content, str(folder / per_label_store.ESTIMATOR), trusted, way_out)
+        own = {name: recipe[name] for name in ("unknown", "weight_unknown", "bags", "seed")}
+        try:
+            check_parameters(estimator, own["unknown"], own["weight_unknown"] or 1.0, own["bags"], own["seed"])
+        except PartlyError as error:
+            raise CheckpointError(f"{folder}: cannot be ({error}). Restore it from a copy.") from None
+        self = cls(estimator, **own, trusted=trusted)
+        found = [per_label_store.read_label(folder, label) for label in range(len(names))]
+        done = [content for content in found if content is not None]
+        if len(done) < len(found):
+            raise CheckpointError(
+                f"{folder}: {len(done)} of {len(found)} labels are fitted. Fit again with the same data to go on."
+            )
+        where = [str(per_label_store.label_file(folder, label)) for label in range(len(names))]
+        self._description = description
+        self._remember(recipe["features_in"], description["features"])
+        width = per_label_store.width_of(description)
+        fitted = (Binary.unpacked(*pair, trusted, way_out, width) for pair in zip(done, where, strict=True))
+        return self._take(tuple(fitted), names)
+
+    # ---------------------------------------------------------------- what it is given
+
+    def _take(self, fitted: tuple[Binary, ...], names: tuple[str, ...]) -> Self:
+        self.fitted_, self.label_names_ = fitted, names
+        self.classes_ = classes_of(names)
+        return self
+
+    def _items(self, X: Any, reset: bool, numbers: bool) -> Any:
+        """Checked items, as estimators take them. `numbers`: nothing but a matrix will do."""
+        if reset:
+            self._remember(None, None)
+        names = getattr(self, "feature_names_in_", None)
+        X = items.as_frame(X)
+        if isinstance(X, items.TableRows):
+            X.refuse(
+                "Give a pandas frame, and an estimator that reads it: a pipeline of OneHotEncoder and SimpleImputer."
+            )
+        if items.is_items(X):
+            return self._matrix(items.in_order(X, None if names is None else tuple(names)), reset)
+        X = items.table_in_order(X, names)
+        try:
+            if numbers or numbers_wanted(X):
+                how = {"dtype": "numeric", "ensure_all_finite": False, "accept_sparse": "csr"}
+                return validate_data(self, X, reset=reset, **how)
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        return X
+
+    def _matrix(self, X: items.Items, reset: bool) -> Any:
+        """Items as they are, all of them, as a matrix. The names of their features are known to us alone."""
+        width = math.prod(X.shape)
+        if reset:
+            self._remember(width, None if X.names is None else list(X.names))
+        elif width != self.n_features_in_:
+            raise DataError(f"X has {width} features, but PerLabel is expecting {self.n_features_in_}.")
+        x = items.as_matrix(X)
+        return x.reshape(len(x), -1) if x.ndim > 2 else x
+
+    def _remember(self, width: int | None, names: list[str] | None) -> None:
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        if width is not None:
+            self.n_features_in_ = width
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        return multi_label(super().__sklearn_tags__())

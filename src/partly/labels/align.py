@@ -1,0 +1,111 @@
+"""Labels that somebody gives beside items: they must be of the same items, matched by id where both sides have ids, and
+of the same labels as in training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from partly.errors import LabelError, listing
+from partly.labels.labels import Labels, as_labels
+from partly.labels.names import Names
+
+TRAINING, SCORED = "labels of training", "scores"  # what columns are matched with
+
+
+def paired(count: int, y: Any, names: tuple[str, ...] | None = None, what: str = "Y", beside: Any = None) -> Labels:
+    """Labels of so many items; `names`: those of training, where these are for something else (`what`); `beside`: the
+    items as they were given, whose index may say which is which."""
+    if y is None:
+        raise LabelError("Classifier requires y to be passed, but the target y is None.")
+    labels = as_labels(y)
+    if len(labels) != count:
+        raise LabelError(
+            f"X has {count} items and {what} {len(labels)}; both must be of the same items, in the same order."
+        )
+    if not labels.shape[1]:
+        raise LabelError("There are no labels to learn (0 columns).")
+    if names is not None:
+        labels = in_label_order(labels, names, what)
+    return matched(labels, beside, what, indexed=has_index(y))
+
+
+def in_label_order(labels: Labels, names: Names, what: str = "Y", of: str = TRAINING) -> Labels:
+    """Return the labels with their columns in the order of `names`, matched by name.
+
+    Names that were not given are positions, and match any names of that number. Labels that are missing or not among
+    `names` are refused.
+    """
+    order = column_order(labels.names, names, what, of)
+    return labels if order is None else labels.mapped(lambda z, _: z[:, order], names)
+
+
+def table_in_label_order(table: Any, names: Names, what: str, of: str = TRAINING) -> Any:
+    """Return a pandas table of values per label with its columns in the order of `names`; anything else as it is."""
+    if not hasattr(table, "iloc") or getattr(table, "ndim", 0) != 2 or table.shape[1] != len(names):
+        return table
+    order = column_order(tuple(map(str, table.columns)), names, what, of)
+    return table if order is None else table.iloc[:, order]
+
+
+def column_order(own: Names, names: Names, what: str, of: str) -> npt.NDArray[np.int64] | None:
+    """Return the positions in `own` of each of `names`; None where the order is the same or position counts."""
+    if own == names:
+        return None
+    missing, extra = ([name for name in a if name not in set(b)] for a, b in ((names, own), (own, names)))
+    if not missing and not extra:
+        at = {name: j for j, name in enumerate(own)}
+        return np.array([at[name] for name in names], np.int64)
+    unnamed = any(group == tuple(map(str, range(len(group)))) for group in (own, names))
+    if unnamed and len(own) == len(names):
+        return None
+    if unnamed:
+        raise LabelError(f"{what} has {len(own)} labels, and there are {len(names)} {of}.")
+    told = "".join(
+        f"\n{heading}, {len(group)}:" + listing(map(repr, group), len(group))
+        for heading, group in (("missing", missing), (f"not among the {of}", extra))
+        if group
+    )
+    raise LabelError(f"{what} does not match the {of} by name:{told}\nGive the same labels; their order is free.")
+
+
+def matched(labels: Labels, beside: Any, what: str = "Y", indexed: bool = False) -> Labels:
+    """These labels in the order of the items that they are given beside, by id where both have ids; else position
+    counts. indexed: the labels came as a table whose index, where they have no ids, is a plain range."""
+    if not has_index(beside) or len(beside) != len(labels) or (labels.given_ids is None and not indexed):
+        return labels
+    ids, others = tuple(map(str, beside.index)), labels.ids
+    if ids == others:
+        return labels
+    plain = tuple(map(str, range(len(ids))))
+    if plain in (ids, others):  # one side has no ids
+        if sorted(ids) == sorted(others):
+            side, other = ("X", what) if ids == plain else (what, "X")
+            raise LabelError(
+                f"{side} is indexed by 0 to {len(ids) - 1}, and {other} by the same numbers in another order: are the "
+                f"rows those of the same place, or of the same number? If of the same number: {other}.sort_index()"
+                f"; if of the same place: {other}.reset_index(drop=True)."
+            )
+        return labels
+    at = {name: i for i, name in enumerate(others)}
+    strange = [name for name in ids if name not in at]
+    if strange or len(set(ids)) < len(ids):
+        raise LabelError(_unmatched(ids, strange, what))
+    return labels[np.array([at[name] for name in ids])]
+
+
+def has_index(table: Any) -> bool:
+    """Whether this is a table, or a column, of pandas: its index says which row is which."""
+    return hasattr(table, "iloc") and hasattr(table, "index")
+
+
+def _unmatched(ids: Sequence[str], strange: Sequence[str], what: str) -> str:
+    told = f"{len(strange)} of the {len(ids)} items of X are not in {what}" if strange else "some are in X twice"
+    return (
+        f"X and {what} both have ids, and these cannot be matched: {told}"
+        + listing(map(repr, strange), len(strange))
+        + "\nGive both the same ids; or none, if the rows are in the same order: X.reset_index(drop=True)."
+    )

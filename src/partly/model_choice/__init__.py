@@ -1,0 +1,74 @@
+"""Choosing between models without clean labels: criteria on held-out observed entries, and estimates of the share of
+yes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from partly.labels import as_labels, scored
+from partly.model_choice import criteria, priors
+
+__all__ = ["criteria", "default", "priors", "score"]
+
+
+def score(name: str, scores: Any, labels: Any, **settings: Any) -> float:
+    """What held-out scores [N, L] are worth by a criterion, more is better; NaN where what is known does not define it.
+
+    labels: `Labels`, or an array of 1 yes, 0 no, NaN unknown. `partly.criteria()` says what each criterion assumes.
+
+    Parameters
+    ----------
+    name : str
+        Of a criterion.
+    scores : array [N, L], or iterator over blocks of it
+        Logits or probabilities.
+    labels : Labels, or array of [N, L]
+        1 yes, 0 no, NaN unknown.
+    **settings
+        Of the criterion.
+
+    Returns
+    -------
+    float
+        More is better.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import partly
+    >>> scores = np.array([[0.9, 0.3], [0.6, 0.8], [0.2, 0.4]])
+    >>> labels = partly.Labels.from_nan([[1, 0], [0, 1], [np.nan, 1]])
+    >>> score = partly.model_choice.score
+    >>> score("log-loss", scores, labels) > score("log-loss", 1 - scores, labels)
+    True
+    """
+    info = criteria.find(name)
+    scores, labels = scored.checked(scores, labels)
+    value: float = info.make(scores, labels, **info.complete(settings))
+    return value
+
+
+def default(labels: Any) -> str:
+    """The criterion that fits what is known: `log-loss` where some no is known, else `auc-unknown-as-no-weighted`.
+
+    docs/choosing.md says what this was measured on.
+
+    Parameters
+    ----------
+    labels : Labels, or array of [N, L]
+        1 yes, 0 no, NaN unknown.
+
+    Returns
+    -------
+    str
+        A name of `partly.criteria()`.
+
+    Examples
+    --------
+    >>> import partly
+    >>> partly.model_choice.default([[1, 0], [0, 1]])
+    'log-loss'
+    >>> partly.model_choice.default(partly.Labels.from_positives([[1, 0], [0, 1]]))
+    'auc-unknown-as-no-weighted'
+    """
+    return "log-loss" if as_labels(labels, "labels").counts()[1].any() else "auc-unknown-as-no-weighted"

@@ -1,0 +1,129 @@
+"""Networks that a caller brings along: his own backbone or head, as a module or as what makes one.
+
+A recipe is plain names and numbers, so such a part is given a name there (`own:...`), under which it is found while
+somebody holds on to it. Only its weights are saved: to load the model, the part is given again.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakValueDictionary
+
+import torch
+from torch import Tensor, nn
+
+from partly.errors import SettingError
+from partly.registry import is_installed
+
+OWN = "own:"
+NONE = "none"  # the head of a backbone that is a whole network
+Part = nn.Module | Callable[..., nn.Module]
+
+_GIVEN: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+
+def named(part: Any, what: str) -> str:
+    """The name of this part in a recipe. That of a module changes with its weights, since these decide the run."""
+    if isinstance(part, str):
+        return part
+    if not callable(part):
+        raise SettingError(f"{what} = {part!r} must be a name, a torch module, or a function or class that makes one.")
+    name = f"{OWN}{_kind(part)}"
+    if isinstance(part, nn.Module):
+        sha = hashlib.sha256(repr(part).encode())
+        for key, tensor in part.state_dict().items():
+            sha.update(key.encode() + tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        name += f":{sha.hexdigest()[:12]}"
+    _GIVEN[name] = part
+    return name
+
+
+def stands_for(name: str, part: Part, what: str) -> None:
+    """Give a part again, for the one that has this name in a saved recipe: it must be of the same class."""
+    if not name.startswith(OWN):
+        raise SettingError(f"{what}: the saved model has the {what} {name!r}, which needs nothing given. Leave it out.")
+    wanted = name.split(":")[1]
+    if _kind(part) != wanted:
+        raise SettingError(f"{what}: the saved model was made with {wanted}, and this is {_kind(part)}.")
+    _GIVEN[name] = part
+
+
+class NotGiven(SettingError):
+    """A model cannot be loaded without a part that its caller has."""
+
+
+def made(name: str, what: str, *sizes: Any) -> nn.Module:
+    """A copy of the module of this name, or what its maker makes of these sizes: nobody trains the caller's own."""
+    part = _GIVEN.get(name)
+    if part is None:
+        raise NotGiven(
+            f"{what} = {name!r} is a part of the caller's own, of which only the weights are saved. Give it again: "
+            f"Classifier.load(folder, {what}=...), an object of the class {name.split(':')[1]} or what makes one."
+        )
+    if isinstance(part, nn.Module):
+        return copy.deepcopy(part)
+    module = part(*sizes)
+    if not isinstance(module, nn.Module):
+        raise SettingError(f"{what}: {_kind(part)}{sizes} gave {type(module).__name__}, not a torch module.")
+    return module
+
+
+def own_head(name: str, inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
+    """The caller's own head as `networks.build` wants it: an empty trunk, and the head proper."""
+    last = made(name, "head", inputs, labels)
+    found = tried(last, torch.zeros(2, inputs), f"head: features [2, {inputs}]")
+    if found.shape != (2, labels):
+        raise SettingError(
+            f"head: of features [2, {inputs}] it makes {list(found.shape)}; logits [2, {labels}] are needed."
+        )
+    return nn.Identity(), last
+
+
+def no_head(inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
+    """For a backbone that is a whole network and makes the logits itself."""
+    if inputs != labels:
+        raise SettingError(
+            f"head = {NONE!r}: the backbone makes {inputs} numbers of an item; there are {labels} labels."
+        )
+    return nn.Identity(), nn.Identity()
+
+
+@torch.no_grad()
+def tried(module: nn.Module, x: Tensor, place: str) -> Tensor:
+    """What a module makes of x, as it predicts; what goes wrong is said with the place."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()  # for a while
+    try:
+        found = module(x)
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        raise SettingError(f"{place}: {type(module).__name__} fails on them ({error}).") from None
+    finally:
+        for part, mode in modes:
+            part.training = mode
+    if not isinstance(found, Tensor):
+        raise SettingError(f"{place}: {type(module).__name__} makes {type(found).__name__} of them, not a tensor.")
+    return found
+
+
+def source_digest(name: str) -> str:
+    """SHA-256 of the source of the class or function behind this name; empty where it is installed or has no file."""
+    part = _GIVEN.get(name)
+    try:
+        kind: Any = _class(part)
+        installed = is_installed(inspect.getfile(kind))
+        return "" if installed else hashlib.sha256(inspect.getsource(kind).encode()).hexdigest()
+    except (OSError, TypeError):  # made in a session without a file
+        return ""
+
+
+def _class(part: Any) -> Any:
+    return type(part) if isinstance(part, nn.Module) else inspect.unwrap(part)
+
+
+def _kind(part: Any) -> str:
+    kind = _class(part)
+    return str(getattr(kind, "__qualname__", type(kind).__qualname__))

@@ -1,0 +1,71 @@
+"""Schedules of the learning rate.
+
+A schedule is a function `name(clock, lr, *, settings...) -> float` decorated with `@schedule()`. It is pure: all that
+it may remember is on the clock, which also holds the scores of the validation part. `@schedule(About(
+needs_validation=True))` marks one that follows them.
+"""
+
+from __future__ import annotations
+
+import math
+
+from partly.clock import Clock
+from partly.errors import within
+from partly.registry import About, Info, Registry
+
+_SCHEDULES = Registry("schedule", Info)
+schedule, discover, find = _SCHEDULES.register, _SCHEDULES.discover, _SCHEDULES.find
+
+
+def needs_validation(name: str) -> bool:
+    """Tell whether a schedule follows the scores of a validation part."""
+    return find(name).about.needs_validation
+
+
+@schedule()
+def constant(clock: Clock, lr: float, *, warmup: float = 0.0) -> float:
+    """The same rate throughout, after a linear warm-up over the share `warmup` of the run, where one is asked for."""
+    within(0, 1, warmup=warmup)
+    progress = clock.progress + 0.5 / (clock.steps * clock.epochs)
+    return lr * progress / warmup if progress < warmup else lr
+
+
+@schedule()
+def cosine(clock: Clock, lr: float, *, warmup: float = 0.05) -> float:
+    """Linear warm-up over the share `warmup` of the run, then half a cosine down to 0."""
+    within(0, 1, warmup=warmup)
+    # The middle of the step, so that neither the first nor the last step is wasted at rate 0.
+    progress = min(1.0, clock.progress + 0.5 / (clock.steps * clock.epochs))
+    if progress < warmup:
+        return lr * progress / warmup
+    return lr * 0.5 * (1.0 + math.cos(math.pi * (progress - warmup) / (1.0 - warmup))) if warmup < 1 else lr
+
+
+@schedule(About(needs_validation=True))
+def plateau(clock: Clock, lr: float, *, gamma: float = 0.1, patience: int = 2) -> float:
+    """Times `gamma` whenever the score of the validation part has not risen for more than `patience` epochs."""
+    within(0, 1, gamma=gamma)
+    within(0, math.inf, patience=patience)
+    best, waited, cuts = -math.inf, 0, 0
+    # Only the epochs that this clock counts: training in phases has a clock for each phase.
+    for score in clock.scores[max(0, len(clock.scores) - clock.epoch) :]:
+        waited += 1
+        if score is not None and score > best:  # an undefined score is no rise
+            best, waited = score, 0
+        if waited > patience:
+            waited, cuts = 0, cuts + 1
+    return float(lr * gamma**cuts)
+
+
+@schedule()
+def step(
+    clock: Clock, lr: float, *, gamma: float = 0.1, at: tuple[float, ...] = (0.5, 0.75), every: int | None = None
+) -> float:
+    """Times `gamma` after each of the epochs `at` (below 1: a share of all epochs), or after `every` so many."""
+    within(0, 1, gamma=gamma)
+    if every is not None:
+        within(1, math.inf, every=every)
+        return float(lr * gamma ** (clock.epoch // every))
+    within(0, math.inf, **{f"at[{place}]": after for place, after in enumerate(at)})
+    passed = [after for after in at if clock.epoch >= (after * clock.epochs if after < 1 else after)]
+    return float(lr * gamma ** len(passed))

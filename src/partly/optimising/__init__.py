@@ -1,1 +1,0 @@
-"""From gradients to changes: optimisers by name, `schedules/` of the learning rate, and the average of the weights."""

@@ -1,0 +1,115 @@
+"""A forest of extremely randomised trees (Geurts et al. 2006) for all labels at once, grown by scikit-learn and kept as
+tensors: part of the model like any weights, saved without pickle, and able to predict where scikit-learn is not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from partly.distributed import threads
+from partly.solvers.logistic import Floats
+
+LEAF = 3  # items in a leaf, at least
+VALUES = 1 << 25  # numbers in all leaves: of more, leaves are made larger
+SMOOTH = 1e-3  # keeps log-odds of leaves finite
+
+
+class Forest(nn.Module):
+    """Trees side by side. A node sends an item to its left child where the feature is at most the threshold; a leaf is
+    its own child. The tensors take the size that growing, or a saved model, gives them."""
+
+    feature: Tensor  # of each node
+    threshold: Tensor
+    left: Tensor
+    right: Tensor
+    leaf: Tensor  # of each node, where it is one
+    roots: Tensor  # of each tree
+    values: Tensor  # [leaves, L]
+    depth: Tensor
+
+    def __init__(self, labels: int) -> None:
+        super().__init__()
+        for name in ("feature", "left", "right", "leaf", "roots"):
+            self.register_buffer(name, torch.zeros(0, dtype=torch.int32))
+        self.register_buffer("threshold", torch.zeros(0))
+        self.register_buffer("values", torch.zeros(0, labels))
+        self.register_buffer("depth", torch.zeros((), dtype=torch.int32))
+
+    def grow(self, x: Floats, targets: Floats, trees: int, seed: int) -> None:
+        """From features [N, D] and what is known or believed of each label, [L, N] between 0 and 1.
+
+        Labels are weighed so that rare ones have a say in where a node is split.
+        """
+        from sklearn.ensemble import ExtraTreesRegressor  # half a second, of which most methods have no use
+
+        share = targets.mean(axis=1)
+        scale = (share * (1 - share) + 1e-3) ** 0.25
+        items = max(LEAF, int(np.ceil(len(x) * len(targets) * trees / VALUES)))
+        grower = ExtraTreesRegressor(
+            trees,
+            min_samples_leaf=min(items, max(1, len(x) // 2)),
+            max_features="sqrt",
+            n_jobs=threads.workers(),
+            random_state=seed % 2**32,
+        )
+        made = (targets / scale[:, None]).T
+        grower.fit(x, made if len(targets) > 1 else made.ravel())
+        self._take([one.tree_ for one in grower.estimators_], scale)
+
+    def _take(self, trees: list[Any], scale: Floats) -> None:
+        device = self.roots.device
+        starts = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
+        at_leaf = [tree.children_left < 0 for tree in trees]
+        own = [np.arange(tree.node_count) for tree in trees]
+        left, right = (
+            [
+                np.where(leaf, i, getattr(tree, side)) + start
+                for tree, leaf, i, start in zip(trees, at_leaf, own, starts, strict=True)
+            ]
+            for side in ("children_left", "children_right")
+        )
+        leaves = np.concatenate(at_leaf)
+        found = {
+            "feature": np.concatenate([np.maximum(tree.feature, 0) for tree in trees]),
+            "left": np.concatenate(left),
+            "right": np.concatenate(right),
+            "leaf": np.cumsum(leaves) - 1,
+            "roots": starts,
+            "depth": np.array(max(tree.max_depth for tree in trees)),
+        }
+        for name, array in found.items():
+            setattr(self, name, torch.from_numpy(array.astype(np.int32)).to(device))
+        self.threshold = torch.from_numpy(_at_most(np.concatenate([tree.threshold for tree in trees]))).to(device)
+        values = np.concatenate([tree.value[leaf, :, 0] for tree, leaf in zip(trees, at_leaf, strict=True)])
+        self.values = torch.from_numpy((values * scale).astype(np.float32)).to(device)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The mean of the leaves [B, L] that items fall into, between 0 and 1."""
+        node = self.roots.long().expand(x.shape[0], -1)
+        for _ in range(int(self.depth)):
+            low = x.gather(1, self.feature[node].long()) <= self.threshold[node]
+            node = torch.where(low, self.left[node], self.right[node]).long()
+        mean = nn.functional.embedding_bag(self.leaf[node].long(), self.values, mode="mean")
+        return mean.clamp(0, 1)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        for name, buffer in self.named_buffers(recurse=False):
+            if prefix + name in state_dict:
+                setattr(self, name, buffer.new_empty(state_dict[prefix + name].shape))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def log_odds(p: Tensor) -> Tensor:
+    """Of shares that may be 0 or 1."""
+    return torch.logit((p + SMOOTH) / (1 + 2 * SMOOTH))
+
+
+def _at_most(threshold: Any) -> Floats:
+    """The largest float32 that is at most the threshold: a float32 is below both or above both."""
+    near = threshold.astype(np.float32)
+    below: Floats = np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float32)
+    return below

@@ -1,0 +1,107 @@
+"""Hidden layers and a solved linear path side by side: each learns for itself, and they count as far as that helps.
+
+The path is solved in the first step. One fold is kept from the network, and says after each epoch which share of both
+has the least loss there, calibrated: where hidden layers only learn the few known entries by heart, it is the path's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from partly.clock import Clock, seed_for
+from partly.method import EntryState, Method, Task
+from partly.networks import predicting
+from partly.pool import Batch, Pool
+from partly.solvers import folds
+from partly.solvers.calibration import calibrate
+from partly.solvers.solved import Terms, weighted
+
+SHARES = tuple(part / 8 for part in range(9))
+APART = 0  # the fold that the network does not learn from
+
+
+class Beside(Method):
+    """A network and a linear path. The first step also solves the path."""
+
+    entry_state = (EntryState("held_out"), EntryState("apart", torch.bool, per_label=False))
+    weight: Tensor  # [L, D], of the path
+    bias: Tensor  # [L]
+    share: Tensor  # of the network
+    strength: Tensor
+    loss: Tensor  # of the path, held out
+    apart: Tensor  # [N], whether an item is kept from the network
+    held_out: Tensor  # [N, L], logits of the path by the fold that has not seen the item
+
+    def __init__(self, task: Task, terms: Terms, settings: dict[str, Any]) -> None:
+        super().__init__(task, settings)
+        self.terms, self.settings = terms, settings
+        self.network = task.network()
+        self.register_buffer("weight", torch.zeros(task.labels, task.items.shape[0]))
+        self.register_buffer("bias", torch.zeros(task.labels))
+        self.optimiser = task.optimiser(self.network.parameters())
+        for name in ("share", "strength", "loss"):
+            self.register_buffer(name, torch.zeros(()))
+
+    def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
+        path = F.linear(self.network.get_submodule("features.0")(x), self.weight, self.bias)
+        return torch.lerp(path, self.network(x), self.share)
+
+    def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+        if clock.epoch == clock.step == 0 and self.task.lr:
+            self._solve(pool)
+        for batch in pool.batches(clock):
+            loss = self.update(batch, clock)["loss"]
+            if clock.step == pool.steps - 1:
+                self._weigh(pool)
+            yield {"loss": loss, "path": self.loss.item(), "strength": self.strength.item(), "share": self.share.item()}
+
+    def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
+        weights, targets = self._terms(batch)
+        weights = torch.where(self.apart[batch.index][:, None], 0.0, weights)
+        losses = F.binary_cross_entropy_with_logits(self.network(batch.x), targets, weights, reduction="sum")
+        loss = losses / weights.sum().clamp(min=1.0)
+        self.step(loss, clock, self.optimiser)
+        return {"loss": loss.item()}
+
+    def weighs(self) -> str:
+        return "entries"
+
+    def _terms(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        weights, targets = self.terms(batch.z, **self.settings)
+        return batch.weighed(weights), targets
+
+    @torch.no_grad()
+    def _solve(self, pool: Pool) -> None:
+        x = self.standardised(pool.items, pool.batch_size)
+        weights, targets = weighted(pool, self.terms, self.settings)
+        fold = folds.fold_of(len(pool), seed_for(self.task.seed, "folds"))
+        found = folds.solve(x, weights, targets, fold)
+        line = calibrate(found.held_out, weights, targets)
+        self.weight.copy_(torch.from_numpy(line.slope[:, None] * found.w))
+        self.bias.copy_(torch.from_numpy(line.bias))
+        self.held_out.copy_(torch.from_numpy(line(found.held_out).T))
+        self.apart.copy_(torch.from_numpy(fold == APART))
+        self.loss.fill_(found.loss)
+        self.strength.fill_(found.strength)
+
+    @torch.no_grad()
+    def _weigh(self, pool: Pool) -> None:
+        """How much the network counts, on the items that it has not seen."""
+        rows = torch.from_numpy(np.flatnonzero(self.apart.cpu().numpy()))
+        parts = [pool.take(part) for part in rows.split(pool.batch_size)]
+        if not parts:
+            return
+        with predicting(self):
+            network = torch.cat([self.network(part.x) for part in parts]).cpu().numpy().T
+        each = [self._terms(part) for part in parts]
+        weights, targets = (torch.cat(some).cpu().numpy().T for some in zip(*each, strict=True))
+        path = self.held_out[rows.to(self.device)].cpu().numpy().T
+        parts_of_both = ((1 - share) * path + share * network for share in np.array(SHARES, np.float32))
+        losses = [calibrate(logits, weights, targets).loss for logits in parts_of_both]
+        self.share.fill_(SHARES[int(np.argmin(losses))])

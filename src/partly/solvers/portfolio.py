@@ -1,0 +1,55 @@
+"""What a portfolio needs beside its parts: how much a forest counts, what may be spent, and what to say of it all."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from partly.errors import SettingError
+from partly.solvers.blending import LEAST, Blend, careful_blend, gains
+from partly.solvers.logistic import Floats
+
+SHARE = 0.6  # of a forest that is as good as the best kernel machine
+FALLS, FLOOR = 0.15, 0.02  # by what it lacks the share falls: parts of the best gain, and at least so many
+
+
+def reason(
+    parts: list[dict[str, Any]], together: float, left_out: dict[str, str], only_yes: bool, related: bool, crowd: float
+) -> str:
+    """In words, what was chosen and why."""
+    called = {part["name"]: part["name"].replace("_", " ") for part in parts}
+    best = max(parts, key=lambda part: part["score"])
+    shares = ", ".join(f"{called[part['name']]} {part['weight']:.0%}" for part in parts if part["weight"] >= 0.005)
+    taken = "unknown entries are taken for no, since no entry is known to be no" if only_yes else "known entries count"
+    words = [
+        f"{len(parts)} learners count by the log loss of held-out entries that each takes away ({taken}): {shares}",
+        f"together they take away {together:.1%}, the best alone ({called[best['name']]}) {best['score']:.1%}, plain "
+        f"logistic regression {parts[0]['score']:.1%}",
+    ]
+    words += ["what labels say of each other helps"] if related else []
+    words += [f"labels compete for an item ({crowd:g})"] if crowd else []
+    words += [f"left out: {', '.join(f'{name} ({why})' for name, why in left_out.items())}"] if left_out else []
+    return "; ".join(words) + "."
+
+
+def with_forest(held_out: list[Floats], losses: list[float], weights: Floats, targets: Floats) -> tuple[Blend, float]:
+    """Kernel machines and forest together, and the share of the forest: the less the more it lacks, and none where both
+    are clearly worse than the kernel machines alone."""
+    kernels, forest = gains(losses, weights, targets)
+    best = max(kernels, LEAST)
+    share = SHARE * math.exp(max(-50.0, min(0.0, forest - best)) / (FALLS * best + FLOOR))
+    found, (_, share) = careful_blend(held_out, [1 - share, share], losses, weights, targets)
+    return found, share
+
+
+def read_budget(budget: float | str | None) -> tuple[float, bool]:
+    """How much, and whether in multiples of a plain fit; else in seconds."""
+    text = str(math.inf if budget is None else budget)
+    in_fits = text.endswith("x")
+    try:
+        amount = float(text.removesuffix("x"))
+    except ValueError:
+        amount = math.nan
+    if not amount > 0:
+        raise SettingError(f"budget = {budget!r} should be minutes (5), or multiples of a plain fit ('20x').")
+    return (amount, True) if in_fits else (amount * 60, False)

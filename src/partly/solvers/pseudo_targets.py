@@ -1,0 +1,42 @@
+"""What solved machines believe of entries that they have not seen: for a learner that needs a target for each."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from partly.solvers.calibration import calibrate
+from partly.solvers.logistic import Features, Floats, path, sigmoid, turned
+
+OWN = 0.5  # where only yes is known: part of a target that is what is known
+
+Rows = npt.NDArray[np.intp]
+
+
+def targets_of(known: Floats, targets: Floats, believed: Floats, only_yes: bool) -> Floats:
+    """What is known, else what is believed, [L, N]; where only yes is known, and may be missing anywhere, half of
+    both."""
+    own = np.float32(OWN if only_yes else 1)
+    return np.where(known > 0, own * targets + (1 - own) * believed, believed)
+
+
+def believed(
+    x: Features, weights: Floats, targets: Floats, rows: Rows, strength: float, only_yes: bool, seed: int
+) -> Floats:
+    """Probabilities of the entries of some items, [L, rows], from these items alone.
+
+    Where some no is known, unknown entries are not learned from, and one fit to the known ones has not seen them. Where
+    unknown ones are taken for no, each half of the items is scored by a fit to the other.
+    """
+    weights, targets, x = weights[:, rows], targets[:, rows], x[rows]
+    half = np.random.default_rng(seed).permutation(np.arange(len(rows)) % 2) if only_yes else np.zeros(len(rows))
+    scores = np.empty(weights.shape, np.float32)
+    for part in np.unique(half):
+        scored = half == part
+        fitted = (
+            half != part if only_yes and not scored.all() else np.ones(len(rows), bool)
+        )  # a single item has no half
+        z = turned(x[fitted])
+        w, b = z.undone(*next(path(z, weights[:, fitted], targets[:, fitted], [strength])))
+        scores[:, scored] = (x[scored] @ w.T).T + b[:, None]
+    return sigmoid(calibrate(scores, weights, targets)(scores))

@@ -1,0 +1,92 @@
+"""What the scores of an item's labels say of each other.
+
+`relate`: a logistic regression for each label on the held-out scores of all labels, with the label's own logit as an
+offset: what the others add to it. Half of what it finds is applied, since scores of labels that are learned from the
+same few entries look more alike than they are.
+
+`compete`: labels of an item compete for it: its logits are lowered by a part of the logarithm of how many labels it
+seems to have.
+
+Both are taken only as far as the held-out loss falls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from partly.solvers.calibration import calibrate
+from partly.solvers.folds import Fold
+from partly.solvers.logistic import Floats, Turned, path, sigmoid, turned
+
+STRENGTHS = tuple(1e-5 * 4.0**k for k in range(8))
+DIRECTIONS = 200  # of the scores of all labels, at most
+APPLIED = 0.5
+WORSE = 1.01  # times the least loss: the path is left
+PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+FEWEST = 1e-3  # labels that an item seems to have, at least
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Logits gain (logits - mean) @ matrix; held_out [L, N] are those that have."""
+
+    matrix: Floats  # [L, L], from scores to logits
+    mean: Floats  # [L]
+    held_out: Floats
+    loss: float
+    strength: float  # 0: nothing helps
+
+
+def relate(logits: Floats, weights: Floats, targets: Floats, fold: Fold) -> Relation:
+    """logits: held-out ones [L, N], calibrated."""
+    labels = len(logits)
+    mean, spread = logits.mean(axis=1), logits.std(axis=1) + np.float32(1e-6)
+    x = _directions(((logits - mean[:, None]) / spread[:, None]).T)
+    least, strength, best = calibrate(logits, weights, targets).loss, 0.0, logits
+    if labels > 1:
+        least, strength, best = _chosen(x, logits, weights, targets, fold, least)
+    matrix = np.zeros((labels, labels), np.float32)
+    if strength:
+        w, _ = x.undone(*next(path(x, weights, targets, [strength], logits)))
+        matrix = np.float32(APPLIED) * (w / spread).T
+    return Relation(matrix, mean, best, least, strength)
+
+
+def _directions(z: Floats) -> Turned:
+    x = turned(np.ascontiguousarray(z))
+    if not x.axes:
+        return x
+    *before, last = x.axes
+    axes = (*before, last[:, :DIRECTIONS])
+    return replace(x, x=x.x[:, :DIRECTIONS], axes=axes, mean=x.mean[:DIRECTIONS], squares=x.squares[:DIRECTIONS])
+
+
+def _chosen(
+    x: Turned, logits: Floats, weights: Floats, targets: Floats, fold: Fold, least: float
+) -> tuple[float, float, Floats]:
+    """The least held-out loss, the strength that it takes, and the logits that have it."""
+    folds = int(fold.max()) + 1
+    each = np.concatenate([np.where(fold != k, weights, np.float32(0)) for k in range(folds)])
+    twice = (np.tile(part, (folds, 1)) for part in (targets, logits))
+    strength, best = 0.0, logits
+    target, offset = twice
+    for tried, (w, _) in zip(STRENGTHS, path(x, each, target, STRENGTHS, offset), strict=True):
+        found = logits.copy()
+        for k, part in enumerate(w.reshape(folds, len(logits), -1)):
+            rows = np.flatnonzero(fold == k)
+            found[:, rows] += np.float32(APPLIED) * x.times(part, rows)
+        loss = calibrate(found, weights, targets).loss
+        if loss < least:
+            least, strength, best = loss, tried, found
+        elif loss > WORSE * least:
+            break
+    return least, strength, best
+
+
+def compete(logits: Floats, weights: Floats, targets: Floats) -> tuple[float, Floats]:
+    """The part that is taken, and the logits then [L, N]; logits: held-out ones, calibrated."""
+    crowd = np.log(sigmoid(logits).sum(axis=0) + np.float32(FEWEST))
+    tried = [(part, logits - np.float32(part) * crowd) for part in PARTS]
+    return min(tried, key=lambda one: calibrate(one[1], weights, targets).loss)

@@ -1,0 +1,43 @@
+"""From which probability on a label is called yes: where the expected F1 is best.
+
+The best threshold on calibrated probabilities is half of the best F1 that can be reached with them (Lipton et al.,
+2014). Where only yes is known, a probability is that of being *known* to be yes; of an item that is yes it is less than
+1 by the share of yes that are known, which is estimated by the mean over known yes (Elkan and Noto, 2008).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from partly.solvers.logistic import Floats
+
+LEARNED = 0.05  # gain from which on probabilities are taken at their word
+PSEUDO = 5.0  # known yes of the share that all labels have, added to each label's own
+
+
+def best_thresholds(probabilities: Floats, targets: Floats, only_yes: bool, gain: float) -> Floats:
+    """[L], of held-out probabilities [L, N].
+
+    gain: the share of the prior's loss that they take away. Where that is next to nothing, the best expected F1 is that
+    of calling everything yes, which nobody wants: the less was learned, the nearer the threshold is to one half. So it
+    is for a label without a known yes.
+    """
+    known = np.ones(len(targets), np.float32)
+    if only_yes:
+        yes = targets > 0.5
+        total = np.where(yes, probabilities, 0).sum(axis=1, dtype=np.float64)
+        count = yes.sum(axis=1)
+        pooled = (total.sum() + 1e-3) / (count.sum() + 1e-3)
+        known = ((total + PSEUDO * pooled) / (count + PSEUDO)).astype(np.float32)
+    true = np.minimum(probabilities / known[:, None], 1)
+    trust = np.where((targets > 0.5).any(axis=1), min(1.0, max(0.0, gain / LEARNED)), 0.0)
+    best = np.array([best_f1(p) / 2 for p in true])
+    found: Floats = (known * (trust * best + (1 - trust) * 0.5)).astype(np.float32)
+    return np.clip(found, 1e-6, 1 - 1e-6)
+
+
+def best_f1(p: Floats) -> float:
+    """The best expected F1 that calling the items with the largest probabilities yes can reach."""
+    ordered = np.sort(p)[::-1].astype(np.float64)
+    called = np.arange(1, len(p) + 1)
+    return float(np.max(2 * np.cumsum(ordered) / (called + ordered.sum()), initial=0.0))

@@ -1,0 +1,129 @@
+"""Numbers of the overview, by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from annotate.making import ABOVE, FOUND, Project, pose, project
+from partly.annotate import stats
+from partly.annotate.dashboard import curve, span
+from partly.annotate.label_state import beside, without
+from partly.annotate.question_selection import Wanted
+from partly.errors import LabelError
+from partly.labels import Labels
+
+
+def answer_all(made: Project, value: str, seconds: float = 2.0, name: str = "anna", view: str = "label") -> None:
+    while held := made.desk.lease(made.person(name), view, 12):
+        for question in held:
+            made.desk.answer(made.person(name), question.id, value, seconds, view)
+
+
+def test_kappa_by_hand() -> None:
+    pairs = [("yes", "yes")] * 4 + [("no", "no")] * 3 + [("yes", "no")] * 2 + [("cannot tell", "no")]
+    found = stats.agreed(pairs)
+    chance = (6 * 4 + 3 * 6 + 1 * 0) / 100
+    assert (found["pairs"], found["same"]) == (10, 7)
+    assert found["kappa"] == pytest.approx((0.7 - chance) / (1 - chance))
+    assert stats.agreed([("yes", "yes")])["kappa"] is None
+    assert stats.agreed([]) == {"pairs": 0, "same": 0, "kappa": None}
+
+
+def test_agreement_within_and_between(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    pose(made, [(0, 3), (1, 3)])
+    answer_all(made, "yes")
+    made.desk.pose(FOUND, [Wanted(0, 3, False, repeats=1, own=True), Wanted(1, 3, False, repeats=2, own=False)])
+    answer_all(made, "yes")
+    answer_all(made, "no", name="bela")
+    found = stats.agreement(made.desk)
+    assert (found["within"]["pairs"], found["within"]["same"]) == (1, 1)
+    assert (found["between"]["pairs"], found["between"]["same"]) == (1, 0)
+    assert made.ledger.disagreements() == [("item 1", "boat")]
+
+
+def test_seconds_of_a_label_are_drawn_to_the_usual_pace_of_the_view(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    assert stats.seconds(made.desk, [], "label").tolist() == [stats.GUESS] * 4
+    pose(made, [(0, 3), (1, 3)])
+    answer_all(made, "yes", 2.0)
+    pose(made, [(0, 0)])
+    answer_all(made, "no", 8.0, view="item")
+    pose(made, [(0, 1)])
+    answer_all(made, "no", 5.0, view="item")
+    rows = stats.answered(made.desk)
+    by_label, by_item = (stats.seconds(made.desk, rows, view) for view in ("label", "item"))
+    np.testing.assert_allclose(by_label, [2, 2, 2, 2])
+    usual = (8 + 5) / 2
+    np.testing.assert_allclose(by_item, [(8 + 5 * usual) / 6, (5 + 5 * usual) / 6, usual, usual])
+    np.testing.assert_allclose(stats.seconds(made.desk, rows[:2], "item"), [2] * 4)  # nobody was there yet
+    assert stats.pace(rows) == {"label": 2.0, "item": 6.5}
+
+
+def test_arms(tmp_path: Path) -> None:
+    """Settled random ones count, repeats and cannot tell do not, nor what nobody has chosen, which has no score."""
+    made = project(tmp_path, hierarchy=ABOVE)
+    chosen_ones = [Wanted(0, 0, False, score=0.5), Wanted(3, 3, False, score=0.5)]
+    random_ones = [Wanted(0, 1, True), Wanted(1, 3, True), Wanted(2, 3, True)]
+    made.desk.pose(FOUND, [*chosen_ones, *random_ones, Wanted(4, 3, False)])
+    said = {
+        ("item 0", "animal"): "no",
+        ("item 1", "boat"): "yes",
+        ("item 2", "boat"): "cannot tell",
+        ("item 3", "boat"): "no",
+        ("item 4", "boat"): "no",
+    }
+    while held := made.desk.lease(made.person(), "item", 5):
+        for question in held:
+            if (question.name, question.label) in said:
+                made.desk.answer(made.person(), question.id, said[question.name, question.label], 1.0, "item")
+    random, chosen = stats.arm(made.desk, True), stats.arm(made.desk, False)
+    told = [
+        sorted(zip(one.rows.tolist(), one.columns.tolist(), one.z.tolist(), strict=True)) for one in (random, chosen)
+    ]
+    assert told == [[(0, 1, -1), (1, 3, 1)], [(0, 0, -1), (3, 3, -1)]]
+    assert stats.asked_before(made.desk) == {(0, 0), (0, 1), (1, 3), (2, 3), (3, 3), (4, 3)}
+
+
+def test_a_model_is_judged_by_answers_it_could_not_know(tmp_path: Path) -> None:
+    made = project(tmp_path)
+    made.desk.pose(
+        FOUND | {"found": json.dumps({"worth": {"words": "?"}})},
+        [Wanted(0, 3, True, None, 0.9), Wanted(1, 3, True, None, 0.0)],
+    )
+    answer_all(made, "yes")
+    (found,) = stats.rounds(made.desk)
+    assert found["judged"] == 2
+    assert found["loss"] == pytest.approx((-math.log(0.9) - math.log(1e-3)) / 2)
+    assert found["found"]["worth"]["words"] == "?"
+
+
+def test_what_was_known_before_the_answers() -> None:
+    names = ["animal", "cat", "boat"]
+    z = np.array([[-1, -1, 1], [1, 1, 0]], np.int8)
+    labels = Labels.from_ternary(z, names=names)
+    found = without(labels, [(0, 0, -1)], ABOVE)
+    np.testing.assert_array_equal(found.ternary(), [[0, 0, 1], [1, 1, 0]])  # the cat's no followed from it
+    np.testing.assert_array_equal(without(labels, [(0, 0, -1)], None).ternary(), [[0, -1, 1], [1, 1, 0]])
+    assert without(labels, [], ABOVE) is labels
+
+
+def test_a_ledger_beside_the_data() -> None:
+    said = Labels.from_ternary([[1, 0], [0, -1]], names=["b", "a"], ids=["y", "gone"])
+    wanted = Labels.from_ternary(np.zeros((2, 2), np.int8), names=["a", "b"], ids=["x", "y"])
+    np.testing.assert_array_equal(beside(said, wanted, "l.db").ternary(), [[0, 0], [0, 1]])
+    other = Labels.from_ternary(np.zeros((1, 1), np.int8), names=["c"])
+    with pytest.raises(LabelError, match="only in the ledger"):
+        beside(said, other, "l.db")
+
+
+def test_a_curve_and_a_span_of_time() -> None:
+    assert curve([(0, 0.7)]) is None
+    found = curve([(0, 0.8), (50, 0.4), (100, 0.2)])
+    assert found["points"] == [(0.0, 0.0), (300.0, 80.0), (600.0, 120.0)]
+    assert [span(s) for s in (30, 600, 7200)] == ["30 seconds", "10 minutes", "2.0 hours"]

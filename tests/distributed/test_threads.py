@@ -1,0 +1,142 @@
+"""How many threads: what was asked for, what may be used, and one where a step is small."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from partly import PerLabel
+from partly.distributed import threads
+
+
+@pytest.fixture(autouse=True)
+def nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in threads.ASKED:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)))
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, 8),
+        ({"cpu.max": "max 100000\n"}, 8),
+        ({"cpu.max": "250000 100000\n"}, 3),
+        ({"cpu.max": "5000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": "200000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 2),
+        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
+    ],
+)
+def test_cores(files: dict[str, str], expected: int, tmp_path: Path) -> None:
+    for name, text in files.items():
+        path = tmp_path / "sys/fs/cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert threads.cores(tmp_path) == expected
+    assert threads.choose(threads.SMALL, tmp_path)[0] == expected
+    assert threads.choose(threads.SMALL - 1, tmp_path)[0] == 1
+
+
+def test_what_was_asked_for_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert threads.choose(threads.SMALL, tmp_path) == (0, "OMP_NUM_THREADS=5")
+    assert threads.choose(1, tmp_path)[0] == 1  # the same bits, whatever is set
+
+
+# ---------------------------------------------------------------- pools
+
+
+def pools() -> set[int]:
+    return {pool["num_threads"] for pool in threadpool_info()}
+
+
+def test_small_work_has_one_thread_and_then_as_many_as_before() -> None:
+    torch.set_num_threads(2)
+    with threadpool_limits(2):
+        with threads.limited(1):
+            assert pools() == {1}
+            assert torch.get_num_threads() == 1
+            assert threads.workers() == 2
+            with threads.limited(1):
+                assert pools() == {1}
+            assert pools() == {1}
+        assert pools() == {2}
+        assert torch.get_num_threads() == threads.workers() == 2
+        with threads.limited(threads.SMALL):
+            assert pools() == {2}
+        with pytest.raises(ZeroDivisionError), threads.limited(1):
+            raise ZeroDivisionError
+        assert pools() == {2}
+
+
+def test_what_overlaps_in_other_threads_is_restored_at_the_end() -> None:
+    with threadpool_limits(2):
+        torch.set_num_threads(2)
+        first, second = threads.limited(1), threads.limited(1)
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert pools() == {1}
+        second.__exit__(None, None, None)
+        assert pools() == {2}
+
+
+SCRIPT = """
+import hashlib, sys
+import numpy as np
+from threadpoolctl import threadpool_info
+import partly
+from partly import training
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400, 60))
+Y = np.where(rng.random((400, 5)) < 0.5, X[:, :5] > 0, np.nan)
+seen = set()
+kept = training.train
+def train(*given, **named):
+    seen.update(pool["num_threads"] for pool in threadpool_info())
+    return kept(*given, **named)
+training.train = train
+for method, head in (("bce", "linear"), ("bce", "kernel"), ("auto", "auto"), ("em", "mlp")):
+    model = partly.Classifier(method, head, progress=False, epochs=None if method == "auto" else 1)
+    p = model.fit(X, Y).predict_proba(X)
+    print(method, head, hashlib.sha256(p.tobytes()).hexdigest())
+print(sorted(seen), sorted({pool["num_threads"] for pool in threadpool_info()}))
+"""
+
+
+def test_a_classifier_gives_the_same_bits_whatever_the_pool() -> None:
+    said = {}
+    for count in ("1", "2"):
+        there = os.environ | dict.fromkeys((*threads.ASKED, "OPENBLAS_NUM_THREADS"), count)
+        done = subprocess.run([sys.executable, "-c", SCRIPT], env=there, check=True, capture_output=True, text=True)
+        *digests, counts = done.stdout.splitlines()
+        said[count] = digests
+        assert counts == f"[1] [{count}]"
+    assert said["1"] == said["2"]
+    assert len(said["1"]) == 4
+
+
+def test_per_label_fits_with_one_thread_too() -> None:
+    seen: set[int] = set()
+
+    class Watching(LogisticRegression):
+        def fit(self, *given: Any, **named: Any) -> Any:
+            seen.update(pools())
+            return super().fit(*given, **named)
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 3))
+    with threadpool_limits(2):
+        PerLabel(Watching(), progress=False).fit(x, (x > 0).astype(float))
+        assert seen == {1}
+        assert pools() == {2}

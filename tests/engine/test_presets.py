@@ -1,0 +1,133 @@
+"""How the papers trained: every number against the page where it is printed, and what wins over what."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+
+from partly import Classifier, methods
+from partly.engine import Recipe, complete, presets
+from partly.errors import SettingError
+from partly.optim.optimisers import OPTIMISERS
+
+ROWS = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
+PICTURES = np.random.default_rng(0).integers(0, 256, (12, 16, 16, 3), dtype=np.uint8)
+Y = np.where(np.random.default_rng(1).random((40, 3)) < 0.5, 1.0, np.nan)
+
+# Typed in again from the papers, apart from the files.
+PRINTED: dict[str, dict[str, Any]] = {
+    # Supplement A.2: SGD, 20 epochs, batches of 16, 0.01 divided by 10 after 10 epochs, 448 x 448, only the flip.
+    "durand2019": {"optimizer": "sgd", "lr": 0.01, "epochs": 20, "batch_size": 16, "size": 448, "method": "curriculum"},
+    # The authors' code for VOC: Adam at 1e-5 without decay, 10 epochs, batches of 8, 448 x 448.
+    "zhou2022": {"optimizer": "adam", "lr": 1e-5, "epochs": 10, "batch_size": 8, "size": 448, "method": "em-apl"},
+    # Implementation details: Adam, decay 1e-4, batches of 120, 100 epochs, 4e-5, cosine to 0, 224 x 224.
+    "lyu2025": {"optimizer": "adam", "lr": 4e-5, "epochs": 100, "batch_size": 120, "size": 224, "method": "cls"},
+    # Section 4.3, CUB: RMSProp at 0.01, times 0.8 whenever validation degrades, 3 epochs, batches of 32.
+    "huynh2020": {"optimizer": "rmsprop", "lr": 0.01, "epochs": 3, "batch_size": 32, "method": "imcl"},
+    # Section 4.1: two hidden layers of 512; nothing is said of how they are trained.
+    "hsieh2021": {"method": "refine", "head": "mlp"},
+}
+
+
+def prepared(recipe: str, x: np.ndarray = ROWS, **asked: Any) -> tuple[Recipe, str]:
+    model = Classifier(recipe=recipe, **asked)
+    found = model.prepare(x, Y[: len(x)])[2]
+    return found, model.reason_
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_preset_is_what_the_paper_prints(name: str) -> None:
+    assert set(presets.discover()) == set(PRINTED)
+    said = presets.find(name).values
+    flat = {**said, **said.get("backbone_settings", {})}
+    assert {key: flat[key] for key in PRINTED[name]} == PRINTED[name]
+    assert ("size" in flat) == ("size" in PRINTED[name])
+    assert ("lr" in flat) == ("lr" in PRINTED[name])
+
+
+def test_schedules_are_what_the_papers_print() -> None:
+    def schedule(name: str) -> tuple[Any, Any]:
+        said = presets.find(name).values
+        return said.get("schedule"), said.get("schedule_settings")
+
+    assert schedule("durand2019") == ("step", {"gamma": 0.1, "at": [10]})
+    assert schedule("zhou2022") == ("constant", None)
+    assert schedule("lyu2025") == ("cosine", {"warmup": 0.0})
+    assert schedule("huynh2020") == ("plateau", {"gamma": 0.8, "patience": 0})
+    assert schedule("hsieh2021") == (None, None)
+    decays = {name: preset.values.get("weight_decay") for name, preset in presets.discover().items()}
+    assert {name: decay for name, decay in decays.items() if decay is not None} == {"zhou2022": 0.0, "lyu2025": 1e-4}
+    pooled = presets.find("durand2019").values["backbone_settings"]
+    assert (pooled["pooling"], pooled["k_max"], pooled["k_min"]) == ("weldon", 0.1, 0.1)
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_every_value_has_its_source_and_its_field(name: str) -> None:
+    preset = presets.find(name)
+    assert set(preset.values) <= {one.name for one in fields(Recipe)}
+    flat = {
+        key
+        for outer, value in preset.values.items()
+        for key in ([f"{outer}.{inner}" for inner in value] if isinstance(value, dict) else [outer])
+    }
+    assert flat == set(preset.sources)
+    assert all(preset.sources.values())
+    assert preset.paper.rstrip(".")[-4:] == name[-4:]
+    assert preset.values["method"] in methods.discover()
+    assert preset.values.get("optimizer", "adamw") in OPTIMISERS
+
+
+def test_what_is_left_open_is_the_papers_and_the_rest_as_always() -> None:
+    recipe, reason = prepared("lyu2025")
+    assert (recipe.method, recipe.optimizer, recipe.lr, recipe.weight_decay) == ("cls", "adam", 4e-5, 1e-4)
+    assert (recipe.epochs, recipe.batch_size, recipe.schedule) == (100, 120, "cosine")
+    assert (recipe.schedule_settings, recipe.recipe) == ({"warmup": 0.0}, "lyu2025")
+    assert recipe.backbone_settings == {}  # features have none
+    assert reason == "recipe lyu2025, asked for"
+    recipe, reason = prepared("durand2019")
+    assert recipe.weight_decay == 1e-4  # ours, for SGD
+    assert reason.startswith("recipe durand2019, which does not say: weight_decay")
+    recipe, reason = prepared("hsieh2021")
+    assert (recipe.method, recipe.head, recipe.optimizer) == ("refine", "mlp", "adamw")
+    assert "does not say: optimizer, lr, weight_decay, epochs, batch_size, schedule" in reason
+
+
+def test_what_is_asked_for_wins() -> None:
+    recipe, _ = prepared("durand2019", method="bce", optimizer="adamw", lr=0.5, epochs=3, schedule="cosine")
+    assert (recipe.method, recipe.optimizer, recipe.lr, recipe.epochs) == ("bce", "adamw", 0.5, 3)
+    assert (recipe.schedule, recipe.schedule_settings) == ("cosine", {"warmup": 0.05})
+    assert recipe.batch_size == 16  # the paper's still
+    recipe, _ = prepared("durand2019", schedule_settings={"at": [2]})
+    assert recipe.schedule_settings == {"gamma": 0.1, "at": [2], "every": None}
+    recipe, _ = prepared("hsieh2021", head="linear")
+    assert (recipe.method, recipe.head) == ("refine", "linear")
+
+
+def test_pictures_are_shown_as_the_paper_says() -> None:
+    recipe, _ = prepared("durand2019", PICTURES)
+    settings = recipe.backbone_settings
+    assert (recipe.backbone, settings["size"], settings["pooling"]) == ("small-conv", 448, "weldon")
+    assert recipe.augment is None  # of pictures in memory nothing can be
+    recipe, _ = prepared("durand2019", PICTURES, backbone_settings={"size": 16})
+    assert (recipe.backbone_settings["size"], recipe.backbone_settings["pooling"]) == (16, "weldon")
+
+
+def test_what_is_no_recipe_is_refused() -> None:
+    with pytest.raises(SettingError, match=r"There is no recipe 'zhou2023'\. Did you mean 'zhou2022'\?"):
+        prepared("zhou2023")
+
+
+@pytest.mark.filterwarnings("ignore::partly.errors.LearnedNothingWarning")
+def test_a_model_that_was_trained_by_a_recipe_is_saved_and_loaded(tmp_path: Any) -> None:
+    model = Classifier(recipe="zhou2022", lr=0.01, epochs=2, progress=False).fit(ROWS, Y)
+    model.save(tmp_path / "model")
+    again = Classifier.load(tmp_path / "model")
+    assert (again.recipe, again.optimizer, again.lr) == ("zhou2022", "adam", 0.01)
+    assert (again.predict_proba(ROWS) == model.predict_proba(ROWS)).all()
+    renamed = {"penalty": None, "precision": again.dtype}  # a caller says weight_decay and dtype
+    asked = {name: renamed.get(name, getattr(again, name, None)) for name in Recipe.__dataclass_fields__}
+    items, labels, _ = model.prepare(ROWS, Y)
+    assert complete(asked, items, labels)[0] == model.fitted_.recipe

@@ -1,0 +1,45 @@
+"""Names of 0.2 still import, and warn."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+import partly
+from partly.moved import MOVED
+
+
+@pytest.mark.parametrize(("old", "new"), MOVED.items())
+def test_a_moved_module_imports_under_its_old_name(old: str, new: str) -> None:
+    sys.modules.pop(old, None)
+    spec = importlib.import_module(new).__spec__
+    with pytest.warns(DeprecationWarning, match=f"{old} is now {new}"):
+        module = importlib.import_module(old)
+    assert module is importlib.import_module(new)
+    assert module.__spec__ is spec
+
+
+def test_a_module_of_a_moved_package_imports_too() -> None:
+    for name in ("partly.choosing", "partly.choosing.priors"):
+        sys.modules.pop(name, None)
+    with pytest.warns(DeprecationWarning, match="is now") as warned:
+        from partly.choosing.priors import estimate
+    assert [str(warning.message).partition(";")[0] for warning in warned] == [
+        "partly.choosing is now partly.model_choice",
+        "partly.choosing.priors is now partly.model_choice.priors",
+    ]
+    assert estimate is partly.priors.estimate
+
+
+def test_a_moved_package_is_an_attribute() -> None:
+    sys.modules.pop("partly.choosing", None)
+    vars(partly).pop("choosing", None)
+    with pytest.warns(DeprecationWarning, match="partly.choosing"):
+        assert partly.choosing is partly.model_choice  # type: ignore[attr-defined]
+
+
+def test_a_name_that_never_was_is_refused() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("partly.running")
