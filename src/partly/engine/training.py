@@ -105,6 +105,7 @@ def train(
     watch: Watch | None = None,
     keep_entries: bool = False,
     keep_last: bool = False,
+    stop_after: int | None = None,
 ) -> Progress:
     """Train to the end of the clock's epochs; leave the best epoch's weights (or the last's) in the method.
 
@@ -122,8 +123,9 @@ def train(
     started = time.monotonic() - progress.seconds
     saved = time.monotonic()
     with _stop_requests(folder is not None) as stop, torch.random.fork_rng(devices=[]), trusted():
-        while clock.epoch < clock.epochs and not progress.finished:
-            for logs in _epoch(method, pool, clock):
+        end = clock.epochs if stop_after is None else min(stop_after, clock.epochs)
+        while clock.epoch < end and not progress.finished:
+            for logs in run_epoch(method, pool, clock):
                 _add(progress.sums, logs)
                 progress.seconds = time.monotonic() - started
                 if watch:
@@ -249,7 +251,7 @@ def _refuse_undefined(scores: npt.NDArray[np.float32], start: int = 0) -> None:
         )
 
 
-def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+def run_epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
     """The rest of the epoch under way, a safe point at every yield; the clock already stands at the next step."""
     method.train()
     if clock.step == 0:

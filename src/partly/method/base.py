@@ -293,5 +293,5 @@ class Method(nn.Module):
             delattr(self, name)
         self.zero_grad(set_to_none=True)
         self._gathering, self._average = False, None
-        self.task = replace(self.task, observed=None, items=absent(self.task.items))
+        self.task = replace(self.task, observed=None, start=None, weights=None, items=absent(self.task.items))
         self.eval()  # for good

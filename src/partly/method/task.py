@@ -15,6 +15,8 @@ from partly.clock import Clock, seed_for
 from partly.errors import SettingError
 from partly.items import Items
 from partly.labels import Labels
+from partly.labels.weights import Weights
+from partly.method.start import Start
 from partly.model_choice.priors import among_known
 from partly.networks import Network, Precision
 from partly.networks.backbones import rate_of
@@ -47,6 +49,8 @@ class Task:
     precision: Precision = "auto"  # of networks, while they learn
     compile: bool = False  # networks, while they learn
     penalty: float | None = None  # of what is solved; None: chosen by folds over the items
+    start: Start | None = None  # where networks start; None: at random weights
+    weights: Weights | None = None  # of the training entries, for the start
     above: tuple[int, ...] = ()  # of each label the position of its parent, or its own; empty: there is no hierarchy
 
     @property
@@ -57,14 +61,22 @@ class Task:
             depth, place = depth + 1, tuple(self.above[label] for label in place)
         return depth
 
-    def network(self, role: str = "network", logits: bool = True, at_random: bool = True) -> Network:
+    def network(
+        self, role: str = "network", logits: bool = True, at_random: bool = True, sample: int = 0
+    ) -> Network:
         """A new network; its first weights are a function of the seed and the role alone.
+
+        With a start it scores as the solved baseline does until it learns. sample: 1 and -1 for two networks that are
+        to differ: they start on either side of the baseline, as fits on two bootstrap samples lie.
 
         A linear head that makes logits starts from what is known, where a method takes entries as known at random:
         `_start`.
         """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.seed, "weights", role))
+            if self.start is not None and logits:
+                made = self.start.network(self.head, self.head_settings, self.observed, sample)
+                return made.learning(self.precision, self.compile)
             body = (self.head, self.head_settings, self.backbone, self.backbone_settings)
             made = networks.build(self.items, self.labels, *body, observed=self.observed)
         if not any(parameter.requires_grad for parameter in made.parameters()):

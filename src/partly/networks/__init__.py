@@ -29,6 +29,7 @@ from partly.networks.gnn import LabelGNN
 from partly.networks.label_transformer import LabelTransformer
 from partly.networks.ml_gcn import MLGCN, label_graph
 from partly.networks.network import Network, Precision, Standardise, predicting
+from partly.networks.residual import ResidualHead
 from partly.networks.weldon import weldon
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "backbones",
     "build",
     "build_body",
+    "build_residual",
     "custom_modules",
     "feature_width",
     "find_head",
@@ -55,6 +57,7 @@ __all__ = [
 ]
 
 
+READOUTS = ("linear", "warm-linear", "kernel")  # heads that are one matrix on fixed features
 A_FEW = 8  # examples at a time, since items may have to be read from somewhere
 
 
@@ -105,6 +108,26 @@ def build(
     given = {name: offered[name] for name in offered.keys() & taken}
     trunk, last = chosen.make(width, labels, **given, **head_settings or {})
     return Network(nn.Sequential(*body, trunk), last)
+
+
+def build_residual(
+    features: nn.Sequential,
+    labels: int,
+    head: str,
+    head_settings: dict[str, Any] | None = None,
+    observed: Labels | None = None,
+) -> Network:
+    """A network on fixed features whose head starts at a solved read-out: `networks.residual`. The heads `linear` and
+    `kernel` are a read-out of all features; others see the standardized items, which are the first of them."""
+    width = features[1].width
+    if head in READOUTS:
+        return Network(features, ResidualHead(width, labels))
+    chosen, standardise = find_head(head), features[0]
+    inputs = standardise.get_buffer("mean").shape[0]
+    taken = inspect.signature(chosen.make).parameters.keys()
+    given = {"observed": observed} if "observed" in taken else {}
+    trunk, last = chosen.make(inputs, labels, **given, **head_settings or {})
+    return Network(features, ResidualHead(width, labels, inputs, trunk, last))
 
 
 def build_body(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,8 @@ from torch import Tensor, nn
 from partly.distributed.share import BatchShard
 from partly.errors import SettingError
 from partly.items import Statistics
+from partly.items.prepared import Prepared
+from partly.networks.residual import accepts_labels
 
 Precision = Literal["auto", "float32", "bfloat16"]
 Made = tuple[Tensor, Tensor]  # features [B, D] and logits [B, L]
@@ -31,7 +32,7 @@ class Network(nn.Module):
         super().__init__()
         self.features = features
         self.head = head
-        self.takes_labels = "z" in inspect.signature(head.forward).parameters
+        self.takes_labels = accepts_labels(head)
         self.warm = False  # whether its head, a matrix from features to logits, is to start from what is solved
         self.precision: Precision = "float32"
         self.compiled: Callable[..., Made] | None = None
@@ -56,7 +57,7 @@ class Network(nn.Module):
         return features.float(), logits.float()  # losses and all else are computed in full
 
     def _both(self, x: Tensor, z: Tensor | None) -> Made:
-        features = self.features(x)
+        features = x.features if isinstance(x, Prepared) else self.features(x)
         logits = self.head(features, z) if self.takes_labels else self.head(features)
         return pooled(features), logits
 
@@ -67,6 +68,8 @@ class Network(nn.Module):
 
     def embed(self, x: Tensor | BatchShard) -> Tensor:
         """Features [B, D] alone."""
+        if isinstance(x, Prepared):
+            return x.features
         features: Tensor = (
             x.spread(lambda own, _: self.embed(own)) if isinstance(x, BatchShard) else pooled(self.features(x))
         )

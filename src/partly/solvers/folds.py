@@ -54,7 +54,7 @@ def fold_of(items: int, seed: int) -> Fold:
 def solve(x: Features, weights: Floats, targets: Floats, fold: Fold, penalty: float | None = None) -> Solved:
     """The best strength, then one fit to everything. penalty: of the mean loss over items, penalty / 2 * |w|^2, in the
     place of the best one."""
-    fits = _fits(x, weights)
+    fits = choose_solver(x, weights)
     strengths = [size / max(fits.square, 1e-12) for size in GRID]
     if penalty is not None:
         strengths = [1 / (max(penalty, MIN_PENALTY) * max(1, len(fold)))]
@@ -82,7 +82,7 @@ class _Together:
     def path(
         self, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], strengths: list[float]
     ) -> Iterator[tuple[Floats, Floats]]:
-        each = np.concatenate([np.where(part, weights, np.float32(0)) for part in seen])
+        each = np.concatenate([weights * part for part in seen])
         return path(self.turned, each, np.tile(targets, (len(seen), 1)), strengths)
 
 
@@ -106,7 +106,7 @@ class _ByLabel:
         return w, b
 
 
-def _fits(x: Features, weights: Floats) -> _Together | _ByLabel:
+def choose_solver(x: Features, weights: Floats) -> _Together | _ByLabel:
     """Whichever is faster."""
     known, width = np.count_nonzero(weights) / max(1, len(weights)), x.shape[1]
     alone = not sp.issparse(x) and width >= MANY and known <= width / 2

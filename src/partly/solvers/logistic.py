@@ -153,7 +153,7 @@ def path_by_label(
 
 def _few(rows: Rows, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], strengths: Sequence[float]) -> Path:
     """Of one label [N]: coefficients [K, D] and biases [K]."""
-    each = np.where(seen[:, rows.items], weights[rows.items], np.float32(0))
+    each = weights[rows.items] * seen[:, rows.items]
     for found in path(rows.x, each, np.tile(targets[rows.items], (len(seen), 1)), strengths):
         w, b = rows.x.undone(*found)
         yield w, b - w @ rows.mean

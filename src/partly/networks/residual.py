@@ -1,0 +1,75 @@
+"""A head that starts at a solved read-out and learns a change to it that starts at zero.
+
+Weight decay then pulls towards the start instead of towards zero, and a network that has taken no step scores exactly
+as the solved baseline does.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import skip_init
+
+
+def accepts_labels(head: nn.Module) -> bool:
+    """Return whether the forward of a head takes (features, z)."""
+    if isinstance(head, ResidualHead):
+        return head.accepts_labels
+    return "z" in inspect.signature(head.forward).parameters
+
+
+class ResidualHead(nn.Module):
+    """Logits of a fixed linear read-out of the features [B, W], plus a change.
+
+    Without `last` the change is a second linear read-out of the same features. With `last` it is a head on the first
+    `inputs` features, which are the standardized items: its linear layer starts at zero, or, where the last layer is
+    not linear, a gate for each label does. Layers that follow a linear one (a graph over labels) see the logits of the
+    start too, so that they refine the solved scores.
+
+    Parameters
+    ----------
+    width : int
+        How many features, W.
+    labels : int
+        How many labels, L.
+    inputs : int, optional
+        How many of them are the standardized items.
+    trunk, last : nn.Module, optional
+        The two parts of a head, as `partly.networks.find_head(...).make` returns them.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        labels: int,
+        inputs: int | None = None,
+        trunk: nn.Module | None = None,
+        last: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.inputs, self.accepts_labels = inputs, last is not None and accepts_labels(last)
+        self.start = skip_init(nn.Linear, width, labels).requires_grad_(False)
+        nn.init.zeros_(self.start.weight)
+        nn.init.zeros_(self.start.bias)
+        self.trunk = trunk or nn.Identity()
+        parts = list(last) if isinstance(last, nn.Sequential) else [last or skip_init(nn.Linear, width, labels)]
+        self.linear = parts.pop(0) if isinstance(parts[0], nn.Linear) else None
+        self.rest = parts[0] if len(parts) == 1 else nn.Sequential(*parts) if parts else None
+        if self.linear is not None:
+            nn.init.zeros_(self.linear.weight)
+            nn.init.zeros_(self.linear.bias)
+        self.gate = None if self.rest is None else nn.Parameter(torch.zeros(labels))
+
+    def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
+        logits: Tensor = self.start(features)
+        x = self.trunk(features if self.inputs is None else features[:, : self.inputs])
+        if self.linear is not None:
+            logits = logits + self.linear(x)
+        if self.rest is None:
+            return logits
+        if self.linear is not None:
+            return logits + self.gate * (self.rest(logits) - logits)
+        change = self.rest(x, z) if self.accepts_labels else self.rest(x)
+        return logits + self.gate * change
