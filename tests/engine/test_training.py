@@ -382,7 +382,7 @@ class Phased(Scripted):
         super().__init__(task, scale)
         self.first = first
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         assert clock.step == clock.steps  # the steps are over, and the epoch is not
         return clock.epoch >= self.first
 

@@ -86,7 +86,7 @@ class Fitted:
     @property
     def crosses(self) -> bool:
         """Whether the method has scores of training entries by who has not seen them."""
-        return self.method.crosses
+        return self.method.provides_out_of_fold
 
     @property
     def thresholds(self) -> npt.NDArray[np.float32]:
@@ -188,7 +188,7 @@ class Fitted:
         return self._coherent(self.calibration(logits))
 
     def _coherent(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        return self.method.coherent(torch.from_numpy(scores)).float().numpy()
+        return self.method.enforce_hierarchy(torch.from_numpy(scores)).float().numpy()
 
     def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """Probabilities of yes [N, L]."""
@@ -268,12 +268,12 @@ def fit(
             atomic_io.write_json(folder / "history.json", progress.history)
         group.wait()  # so that the folder can be read by all
     kept = (None, None) if folder else (_whole(method, training.believed), _whole(method, training.unseen))
-    method.finish()
+    method.strip_training_state()
     return Fitted(recipe, method, progress, description, folder, *kept)
 
 
 def _check_weighs(recipe: Recipe, method: Method, weights: Weights | None) -> None:
-    weighs = method.weighs()
+    weighs = method.sample_weight_support()
     if weights is None or weighs == "entries" or (weighs == "items" and weights.shape[1] == 1):
         return
     why = "chooses or couples entries in its own way, so that a weight of one has no clear meaning. Leave them out"
@@ -287,7 +287,7 @@ def _check_weighs(recipe: Recipe, method: Method, weights: Weights | None) -> No
 def _spread_over(recipe: Recipe, method: Method) -> Group:
     """The processes that are to train this; refused, where they could not share it."""
     group = process_group()
-    if group.count > 1 and not method.spreads:
+    if group.count > 1 and not method.supports_distributed:
         raise SettingError(
             f"{recipe.method} with the head {recipe.head} is solved at once, not trained batch by batch: {group.count} "
             "processes would only repeat each other. Start it without torchrun or accelerate, or take a method and a "
@@ -330,7 +330,7 @@ def load(folder: Path, **given: Part) -> Fitted:
             if given:
                 raise CheckpointError(f"{folder}: the weights do not fit what was given for them. {error}") from None
             raise
-        method.finish()
+        method.strip_training_state()
         method.notes = progress.notes
     lost = training.undefined(method)
     if lost:

@@ -162,7 +162,7 @@ class Recipe:
             precision=self.precision,
             compile=self.compile,
             penalty=self.penalty,
-            above=() if self.hierarchy is None or names is None else Hierarchy(self.hierarchy).above(names),
+            parent_index=() if self.hierarchy is None or names is None else Hierarchy(self.hierarchy).above(names),
         )
 
 
@@ -196,7 +196,7 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
             f"weight_decay = {decay!r}: {method} takes no steps that it could weaken. Its penalty is a setting of its "
             f"own: settings={{{kind.own_penalty!r}: ...}}, --setting {kind.own_penalty}=..."
         )
-    derived |= {} if kind.own_epochs is None else {"epochs": kind.own_epochs}
+    derived |= {} if kind.default_epochs is None else {"epochs": kind.default_epochs}
     derived |= {"penalty": decay} if kind.solves else {}
     recipe = replace(recipe, **{name: value for name, value in derived.items() if name not in asked})
     return recipe, ", ".join(filter(None, (told, reason)))

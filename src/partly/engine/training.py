@@ -183,7 +183,7 @@ def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator
     for start in range(0, count, step):
         part = of(slice(start, min(start + step, count)))
         if part is not None:
-            yield method.coherent(part).cpu().numpy()
+            yield method.enforce_hierarchy(part).cpu().numpy()
 
 
 def predict(
@@ -293,7 +293,7 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
         progress.scores.append(score)
         better = score is not None and (progress.best_score is None or score > progress.best_score)
         # Where no epoch is settled (the run is too short) the last one is kept.
-        if better and (method.settled(clock) or (progress.best is None and clock.epoch + 1 == clock.epochs)):
+        if better and (method.may_be_best(clock) or (progress.best is None and clock.epoch + 1 == clock.epochs)):
             progress.best_score, progress.best_epoch = score, clock.epoch + 1
             with method.averaged():
                 progress.best = {key: tensor.clone() for key, tensor in method.state_dict().items()}

@@ -33,7 +33,7 @@ class Graph(nn.Module):
         self.body, self.method, self.last = body or nn.Identity(), method, last or nn.Identity()
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        logits = self.method.coherent(self.last(self.method.logits(self.body(x))))
+        logits = self.method.enforce_hierarchy(self.last(self.method.logits(self.body(x))))
         return logits, torch.sigmoid(logits)
 
 

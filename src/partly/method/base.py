@@ -34,12 +34,12 @@ class Method(nn.Module):
     entry_bytes: ClassVar[int] = 0  # kept per entry (N x L) outside `entry_state`, as methods for 0.2 declare it
     belief_bytes: ClassVar[int] = 0  # of one belief that is not read from `entry_state`
     working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
-    own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
-    crosses: ClassVar[bool] = False  # whether it has scores of training entries by who has not seen them: `out_of_fold`
+    default_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
+    provides_out_of_fold: ClassVar[bool] = False  # whether it has scores of training entries by who has not seen them: `out_of_fold`
     solves: ClassVar[bool] = False  # whether weight_decay, where given, is the penalty of what is solved
     own_penalty: ClassVar[str | None] = None  # a setting of its own in the place of weight_decay
-    grown: ClassVar[tuple[str, ...]] = ()  # parts of the model whose size follows that of the data, up to some bound
-    spreads: ClassVar[bool] = True  # whether it goes through batches, whose items several processes can share
+    variable_size_modules: ClassVar[tuple[str, ...]] = ()  # parts of the model whose size follows that of the data, up to some bound
+    supports_distributed: ClassVar[bool] = True  # whether it goes through batches, whose items several processes can share
     kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures", "texts")  # of items that it can learn from
     network: Network  # what `forward` asks, where a method does not say otherwise
 
@@ -117,7 +117,7 @@ class Method(nn.Module):
         for batch in pool.batches(clock):
             yield self.update(batch, clock)
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Whether the epoch that has just ended may be chosen as the best. A method with phases says no until the one
         that it is named for has begun: before, it is another method, which may well be better for a while. Asked when
         the steps of an epoch are over, and the clock is still in it. Settings, clock and state decide."""
@@ -128,7 +128,7 @@ class Method(nn.Module):
         begun. From settings and clock alone; the method's page shows it."""
         return {}
 
-    def weighs(self) -> str:
+    def sample_weight_support(self) -> str:
         """Whose losses it weighs, where they count differently: "entries", "items", or "" where it cannot."""
         return ""
 
@@ -141,13 +141,13 @@ class Method(nn.Module):
 
     def logits(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         """Those of `forward` as they leave the model: of a hierarchy, no label above its parent."""
-        return self.coherent(self(x) if z is None else self(x, z))
+        return self.enforce_hierarchy(self(x) if z is None else self(x, z))
 
-    def coherent(self, scores: Tensor) -> Tensor:
+    def enforce_hierarchy(self, scores: Tensor) -> Tensor:
         """Scores [B, L] of which no label's is above its parent's: the least of it and of all above it. Only from top
         to bottom: a coarse label is often known where a fine one is not, so its own score is what is best known."""
         for _ in range(self.task.depth):
-            scores = torch.minimum(scores, scores[:, list(self.task.above)])
+            scores = torch.minimum(scores, scores[:, list(self.task.parent_index)])
         return scores
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
@@ -191,7 +191,7 @@ class Method(nn.Module):
             if self._gathering:
                 return
         process_group().average(p.grad for group in groups for p in group["params"])
-        rate = self.task.rate(clock)
+        rate = self.task.learning_rate(clock)
         for group in groups:
             group["lr"] = rate * group["factor"]
         for optimiser in optimisers:
@@ -285,7 +285,7 @@ class Method(nn.Module):
         if self.task.average is not None and "average.steps" in tensors:
             self._averaging(self.task.average).load(tensors, "average.")
 
-    def finish(self) -> None:
+    def strip_training_state(self) -> None:
         """Become a model that only predicts: let go of what was there to train."""
         for name in self._kept:
             setattr(self, name, self.get_buffer(name)[:0].clone())

@@ -47,14 +47,14 @@ class Task:
     precision: Precision = "auto"  # of networks, while they learn
     compile: bool = False  # networks, while they learn
     penalty: float | None = None  # of what is solved; None: chosen by folds over the items
-    above: tuple[int, ...] = ()  # of each label the position of its parent, or its own; empty: there is no hierarchy
+    parent_index: tuple[int, ...] = ()  # of each label the position of its parent, or its own; empty: there is no hierarchy
 
     @property
     def depth(self) -> int:
         """Steps from the lowest label of the hierarchy to its top; 0 where there is none."""
-        depth, place = 0, tuple(range(len(self.above)))
-        while any(self.above[label] != label for label in place):
-            depth, place = depth + 1, tuple(self.above[label] for label in place)
+        depth, place = 0, tuple(range(len(self.parent_index)))
+        while any(self.parent_index[label] != label for label in place):
+            depth, place = depth + 1, tuple(self.parent_index[label] for label in place)
         return depth
 
     def network(self, role: str = "network", logits: bool = True, at_random: bool = True) -> Network:
@@ -99,7 +99,7 @@ class Task:
         groups = [{"params": same, "factor": rate} for rate, same in rates.items()]
         return optimisers.make(self.optimizer, groups, self.lr, self.weight_decay)
 
-    def rate(self, clock: Clock) -> float:
+    def learning_rate(self, clock: Clock) -> float:
         """The learning rate now, as the schedule has it."""
         schedule = schedules.find(self.schedule).make
         return float(schedule(clock.grouped(self.accumulate), self.lr, **self.schedule_settings))

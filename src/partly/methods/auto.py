@@ -73,7 +73,7 @@ class Auto(Solved):
         EntryState("held_out_all", belief=torch.float32),
     )
     working_bytes = 160
-    grown = (*Solved.grown, "forest")
+    variable_size_modules = (*Solved.variable_size_modules, "forest")
     kinds = ("features",)
     lines: Tensor  # [2, L], what scores of kernel machines and forest are multiplied by
     forest_mean: Tensor  # [L], of the forest's scores

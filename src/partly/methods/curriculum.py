@@ -102,7 +102,7 @@ class Curriculum(Method):
         )
         self.labelled.fill_(found / self.weak.numel())
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once weak labels are learned from, or none can come any more."""
         return clock.epoch >= self.rounds(clock.epochs)[-1] or any(bool(part.any()) for part in self.weak.split(ROWS))
 

@@ -74,7 +74,7 @@ class EMAPL(Method):
         if share > 0:
             self._relabel(pool, share)
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once there are beliefs: before, it is `em`."""
         return clock.epoch >= self._first(clock)
 

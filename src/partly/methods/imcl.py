@@ -175,12 +175,12 @@ class Imcl(Method):
         """The first epoch, counted from 0, that looks at similar items."""
         return int(self.warmup * clock.epochs + 1e-9)
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once similar items are looked at."""
         return clock.epoch >= self._first(clock)
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"similar items are looked at": self.settled(clock)}
+        return {"similar items are looked at": self.may_be_best(clock)}
 
     def _of(self, pool: Pool, index: Tensor, classes: Tensor) -> Candidates:
         """Items of a pool; classes [N] of all that are in it."""

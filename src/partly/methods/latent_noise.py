@@ -82,7 +82,7 @@ class LatentNoise(Method):
     def plan(self, clock: Clock) -> dict[str, float]:
         return {"what is said is learned": self._said(clock)}
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once a step of the second phase was made; its last step decides."""
         return self._said(replace(clock, step=clock.steps - 1))
 

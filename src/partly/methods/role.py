@@ -129,7 +129,7 @@ class Role(Method):
         loss = (self._side(logits, estimates, batch.z) + self._side(estimates, logits, batch.z)) / 2
         self.step(loss, phase, optimiser)
         assert estimates.grad is not None
-        self._move(batch.index, estimates.grad, replace(self.task, lr=self.step_size).rate(phase))
+        self._move(batch.index, estimates.grad, replace(self.task, lr=self.step_size).learning_rate(phase))
         return {"loss": loss.item()}
 
     def _phase(self, clock: Clock) -> tuple[bool, Clock]:
@@ -139,7 +139,7 @@ class Role(Method):
             return True, replace(clock, epochs=cut)
         return False, replace(clock, epochs=clock.epochs - cut, epoch=clock.epoch - cut)
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once the network of the model is trained, in the second phase."""
         return not self._phase(clock)[0]
 

@@ -69,12 +69,12 @@ class Beside(Method):
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
 
-    def weighs(self) -> str:
+    def sample_weight_support(self) -> str:
         return "entries"
 
     def _terms(self, batch: Batch) -> tuple[Tensor, Tensor]:
         weights, targets = self.terms(batch.z, **self.settings)
-        return batch.weighed(weights), targets
+        return batch.apply_weights(weights), targets
 
     @torch.no_grad()
     def _solve(self, pool: Pool) -> None:

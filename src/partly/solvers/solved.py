@@ -83,11 +83,11 @@ class Solved(Method):
     Folds over the items choose the strength, so that no epoch is better than another.
     """
 
-    own_epochs = 1
+    default_epochs = 1
     solves = True
-    spreads = False
-    crosses = True
-    grown: ClassVar[tuple[str, ...]] = (
+    supports_distributed = False
+    provides_out_of_fold = True
+    variable_size_modules: ClassVar[tuple[str, ...]] = (
         "network.features.1",
         "network.head",
     )  # landmarks, which are few, and weights of their axes
@@ -113,7 +113,7 @@ class Solved(Method):
     def entry_state_for(cls, task: Task, settings: Mapping[str, Any]) -> tuple[EntryState, ...]:
         return held_out_state(task.head)
 
-    def weighs(self) -> str:
+    def sample_weight_support(self) -> str:
         return "entries"
 
     def steps(self, pool: Pool) -> int:
