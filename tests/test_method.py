@@ -65,7 +65,9 @@ def test_rate_without_warmup_starts_near_the_top_and_ends_near_0() -> None:
 
 
 def test_rate_of_a_single_step() -> None:
-    assert dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0}).learning_rate(Clock(0)) == pytest.approx(0.5)
+    assert dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0}).learning_rate(
+        Clock(0)
+    ) == pytest.approx(0.5)
 
 
 def test_first_weights_follow_seed_and_role_alone() -> None:

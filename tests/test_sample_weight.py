@@ -18,7 +18,7 @@ from partly import Classifier, Labels, PerLabel, losses
 from partly.errors import CheckpointError, DataError, SettingError
 from partly.items import as_items
 from partly.pool import Pool
-from partly.solvers.solved import weighted
+from partly.solvers.solved_readout import weights_and_targets
 
 N, D, L = 60, 4, 3
 RNG = np.random.default_rng(0)
@@ -82,7 +82,7 @@ def test_a_step_goes_along_the_weighted_mean() -> None:
     of_items = Pool(as_items(X), labels, N, weights=weights[:, :1])
     (batch,) = of_items.in_order()
     assert torch.equal(batch.apply_weights(torch.ones(N)), torch.from_numpy(weights[:, 0]))
-    found, _ = weighted(of_items, lambda z: (torch.ones(z.shape), torch.ones(z.shape)), {})
+    found, _ = weights_and_targets(of_items, lambda z: (torch.ones(z.shape), torch.ones(z.shape)), {})
     np.testing.assert_array_equal(found, np.tile(weights[:, 0], (L, 1)))
 
 

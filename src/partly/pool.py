@@ -16,6 +16,7 @@ from partly.distributed.share import BatchShard
 from partly.items import Items, streamed
 from partly.labels import Labels
 from partly.labels.weights import Weights
+from partly.moved import RenamedAttribute
 
 PICKED = 1 << 18  # entries whose labels are picked at a time
 
@@ -32,6 +33,7 @@ class Batch:
     z: Tensor
     index: Tensor
     weights: Tensor | None = None
+    weighed = RenamedAttribute("apply_weights")
 
     def apply_weights(self, losses: Tensor) -> Tensor:
         """Losses, or weights of them, of entries [B, L] or of items [B], each times its weight where there are any."""
@@ -50,6 +52,8 @@ class Pool:
     device: str = "cpu"
     group: Group = ALONE  # the processes that the items of each batch are spread over
     weights: Weights | None = None  # of items [N, 1] or of entries [N, L], where they count differently
+    learned = RenamedAttribute("augmented_batches")
+    whole = RenamedAttribute("fully_labelled")
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -61,7 +61,7 @@ from partly.items import absent, as_items
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
-from partly.networks import Network, predicting
+from partly.networks import Network, eval_mode
 from partly.optim.optimisers import OPTIMISERS
 from partly.pool import Batch, Pool
 
@@ -189,7 +189,7 @@ def check_forward_has_no_side_effects(info: MethodInfo) -> None:
         method.train(mode)
         items = as_items(x_of(pool.items))
         before = copied(method.state()), _unsaved(info, method), randomness()
-        with in_case(info, "scoring"), predicting(method), torch.inference_mode():
+        with in_case(info, "scoring"), eval_mode(method), torch.inference_mode():
             method(items.take(slice(None)))
         assert not differing(before[0], method.state()), f"{info.name}: forward changes the method's state."
         after = _unsaved(info, method)
@@ -386,7 +386,9 @@ def check_model_is_without_training_state(info: MethodInfo) -> None:
 
 def _grown(method: Method, name: str) -> bool:
     """Whether a tensor is of a part that the method says to follow the size of the data, up to some bound."""
-    return name.removeprefix("method.").startswith(method.variable_size_modules) if method.variable_size_modules else False
+    return (
+        name.removeprefix("method.").startswith(method.variable_size_modules) if method.variable_size_modules else False
+    )
 
 
 def _only_to_predict(pool: Pool) -> Task:

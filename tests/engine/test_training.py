@@ -502,7 +502,7 @@ def test_a_loss_that_is_not_finite_stops_with_place_and_way_out(bad: float) -> N
         scripted([1.0], full(), [{"loss": 1.0}, {"loss": bad}])
 
 
-# -------------------------------------------------------------------- predicting
+# -------------------------------------------------------------------- eval_mode
 
 
 @pytest.mark.parametrize("mode", [True, False])

@@ -59,8 +59,8 @@ from partly.labels.weights import Weights
 from partly.method import Method
 from partly.method.base import FIRST_STAGE
 from partly.networks import Network
-from partly.networks.custom_modules import NotGiven, Part, stands_for
-from partly.networks.lazy_features import Featured, body_of, shown_at
+from partly.networks.custom_modules import MissingModule, Part, rebind
+from partly.networks.lazy_features import LazyFeatures, rebuild_body, resize_like_training
 from partly.pool import Pool
 
 
@@ -122,14 +122,14 @@ class Fitted:
         """What made the features that the model was trained on, of pictures or texts; None where it was not trained on
         such features."""
         origin = origin_of(self.method.task.items)
-        return None if origin is None else body_of(origin, str(self.method.device))
+        return None if origin is None else rebuild_body(origin, str(self.method.device))
 
     def seen(self, items: Items) -> Items:
         """These items as the model was trained on them; refused where they are not of that kind. Where it was trained
         on features that a backbone made, these are made of what the backbone takes."""
         origin, items = origin_of(self.method.task.items), self.shown(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
-            return Featured(items, self.body, origin, self.method.task.items.shape[0])
+            return LazyFeatures(items, self.body, origin, self.method.task.items.shape[0])
         items = encoded_like(items, self.method.task.items)
         items = in_order(items, self.method.task.items.names)
         self._check_items(items)
@@ -139,7 +139,7 @@ class Fitted:
         """Pictures at the size at which the model, or what makes its features, looks at them."""
         origin = origin_of(self.method.task.items)
         if origin is not None and items.kind == origin.kind:
-            return shown_at(items, origin)
+            return resize_like_training(items, origin)
         return shown_as(items, self.method.task.items)
 
     def _check_items(self, items: Items) -> None:
@@ -312,7 +312,7 @@ def load(folder: Path, **given: Part) -> Fitted:
     """The finished model in a run folder; `given`: the caller's own backbone or head, of which it holds the weights."""
     description, tensors, record = finished(folder)
     for part, own in given.items():
-        stands_for(description["recipe"].get(part) or "none", own, part)
+        rebind(description["recipe"].get(part) or "none", own, part)
     progress = training.progress_of(folder, record)
     with _doubted(folder), Ceiling(folder, tensors):
         recipe, data = Recipe(**description["recipe"]), description["data"]
@@ -358,7 +358,7 @@ def _doubted(folder: Path) -> Iterator[None]:
     them mean that this is no model."""
     try:
         yield
-    except (CheckpointError, NotGiven):
+    except (CheckpointError, MissingModule):
         raise
     except Exception as error:
         told = str(error) if isinstance(error, PartlyError) else f"{type(error).__name__}: {error}"

@@ -231,7 +231,7 @@ def _of_texts(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
     for part in [part for part in graph.modules() if isinstance(part, nn.Sequential) and len(part) > 1]:
         if isinstance(part[1], Backbone):
             reader, part[0] = part[1], nn.Identity()  # nothing is standardised
-            reader.prepared = _as_it_is  # numbers come in
+            reader.preprocess = _as_it_is  # numbers come in
     origin = origin_of(fitted.method.task.items)
     name = fitted.recipe.backbone if origin is None else origin.backbone
     words: dict[str, Any] = {"backbone": name}

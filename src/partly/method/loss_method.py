@@ -40,7 +40,9 @@ class LossMethod(Method):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x, batch.z)
         logits.retain_grad()
-        loss = batch.apply_weights(self.loss(logits, batch.z, *((clock,) if self.timed else ()), **self.settings)).mean()
+        loss = batch.apply_weights(
+            self.loss(logits, batch.z, *((clock,) if self.timed else ()), **self.settings)
+        ).mean()
         penalty = self.penalty()
         loss = loss if penalty is None else loss + penalty
         self.step(loss, clock, self.optimiser)

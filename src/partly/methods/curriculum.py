@@ -43,7 +43,7 @@ from partly.distributed.share import BatchShard
 from partly.errors import within
 from partly.losses import bce, normaliser
 from partly.method import About, EntryState, Method, Task
-from partly.networks import Network, predicting
+from partly.networks import Network, eval_mode
 from partly.pool import Batch, Pool
 from partly.selection import largest
 
@@ -118,7 +118,7 @@ class Curriculum(Method):
     def _relabel(self, pool: Pool, clock: Clock) -> None:
         if self.recompute:
             self.weak.zero_()
-        with predicting(self):
+        with eval_mode(self):
             for batch in pool.batches(clock):  # the batches of training, since `proportion` is a share of each
                 weak = self.weak[batch.index]
                 free = (batch.z == 0) & (weak == 0)

@@ -92,7 +92,7 @@ class LatentNoise(Method):
 
     def _both(self, x: Tensor | BatchShard, z: Tensor | None) -> tuple[Tensor, Tensor]:
         """The logits of both classifiers. [B, L]"""
-        features, visual = self.network.both(x, z)
+        features, visual = self.network.features_and_logits(x, z)
         return visual, mixture(visual, *self.noise(features).chunk(2, dim=1))
 
 

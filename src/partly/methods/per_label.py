@@ -98,7 +98,7 @@ class PerLabel(Method):
             yield {"loss": self.loss[label].item()}
 
     def _features(self, pool: Pool) -> Any:
-        x = self.standardised(pool.items, pool.batch_size, self.standardise)
+        x = self.standardized_features(pool.items, pool.batch_size, self.standardise)
         return x.reshape(len(pool), -1) if x.ndim > 2 else x
 
     def _fit(self, label: int, x: Any, entries: Entries, name: str) -> None:
