@@ -177,9 +177,9 @@ def test_a_file_may_provide_several_plugins() -> None:
 
 
 def test_every_file_of_the_folder_is_a_method() -> None:
-    files = (Path(partly.__file__).parent / "methods").glob("*.py")
-    names = {path.stem.replace("_", "-") for path in files} - {"--init--"}
-    assert {"bce", "assume-negative", "partial-bce"} <= names <= set(methods.discover())
+    files = {path.stem for path in (Path(partly.__file__).parent / "methods").glob("*.py")} - {"__init__"}
+    assert {"bce", "assume_negative", "partial_bce"} <= files
+    assert files == {info.module.__name__.rpartition(".")[2] for info in methods.discover().values()}
 
 
 def test_methods_can_be_called_before_and_after_the_package_is_imported() -> None:
