@@ -19,9 +19,9 @@ SIZE = 24
 
 
 @pytest.fixture(scope="module")
-def preprocess() -> Callable[[Path, int], Any]:
+def prepared() -> Callable[[Path, int], Any]:
     """The function as the page shows it."""
-    (block,) = (code for code in re.findall(r"```python\n(.*?)```", TEXT, re.S) if "def preprocess(" in code)
+    (block,) = (code for code in re.findall(r"```python\n(.*?)```", TEXT, re.S) if "def prepared(" in code)
     space: dict[str, Any] = {}
     exec(block.partition("\nsession =")[0], space)  # noqa: S102, the page is ours
     return space["prepared"]
@@ -51,7 +51,7 @@ def test_the_snippet_of_the_page_is_what_the_model_is_shown(prepared: Any, tmp_p
     for path in write_pictures(tmp_path):
         for size in (SIZE, 61, 224):
             shown = rendered(path.read_bytes(), size)
-            np.testing.assert_array_equal(preprocess(path, size), shown.transpose(2, 0, 1), err_msg=f"{path} at {size}")
+            np.testing.assert_array_equal(prepared(path, size), shown.transpose(2, 0, 1), err_msg=f"{path} at {size}")
 
 
 def test_an_exported_model_says_of_files_what_the_model_does(prepared: Any, tmp_path: Path) -> None:
@@ -65,6 +65,6 @@ def test_an_exported_model_says_of_files_what_the_model_does(prepared: Any, tmp_
     model = partly.Classifier("bce", head="linear", **how).fit(data.items, data.labels)
     partly.export.to_onnx(model, tmp_path / "model.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
-    x = np.stack([preprocess(tmp_path / "photos" / name, SIZE) for name in data.labels.ids])
+    x = np.stack([prepared(tmp_path / "photos" / name, SIZE) for name in data.labels.ids])
     (found,) = session.run(["probabilities"], {"pictures": x})
     np.testing.assert_allclose(found, model.predict_proba(data.items), atol=1e-5)
