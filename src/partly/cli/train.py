@@ -118,7 +118,7 @@ def train(
     method, twice = scored.recipe.method, final is not scored
     say(train_summary.model_line(final))
     tell.detail(f"{method}: {final.reason}")
-    for words in final.calibration.told(final.names) if final.calibration is not None else ():
+    for words in final.calibration.describe(final.names) if final.calibration is not None else ():
         tell.detail(words)
     say(train_summary.time_line([scored, final] if twice else [scored]))
     if evidence and not backbones_of(scored):
