@@ -40,7 +40,7 @@ def calibration_of(
     "share", or None, which keeps the model's own thresholds, [L] (None: one half).
     """
     check(method, goal)
-    scores, labels = scored.checked(scores, labels)
+    scores, labels = scored.check_scores(scores, labels)
     share = shares(scores, labels)
     each = calibration_samples(scores, labels, share)
     maps: list[tuple[Map, From]] = [(IDENTITY, "none")] * len(each)

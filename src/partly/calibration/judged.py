@@ -62,7 +62,7 @@ def shares(scores: Floats, labels: Labels) -> Floats:
 def calibration_samples(scores: Floats, labels: Labels, share: Floats) -> list[CalibrationSample]:
     """Of each label. share [L]: of yes among all items."""
     counts = labels.counts()
-    by_no, by_rest = scored.columns(scores, labels.ternary()), scored.against_rest(scores, labels)
+    by_no, by_rest = scored.iter_yes_no(scores, labels.ternary()), scored.iter_yes_rest(scores, labels)
     weights = missingness(scores, labels).weights if counts[1].any() else None
     ratio = np.ones(len(share)) if weights is None else weights[1] / weights[0]
     return [

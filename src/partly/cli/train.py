@@ -18,7 +18,7 @@ from partly.cli import train_summary
 from partly.cli.explain import remember
 from partly.cli.opening import Say, hidden, of_use, open_data, some
 from partly.cli.reporting import Scores, measured, report, scores
-from partly.data import Dataset, Meaning, held_out
+from partly.data import Dataset, LabelSemantics, split_holdout
 from partly.data.formats import ledger_db
 from partly.distributed import threads
 from partly.distributed.group import process_group
@@ -68,7 +68,7 @@ def train(
     refit: bool = True,
     parameters: dict[str, Any],
     skip_bad: bool = False,
-    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
+    meaning: LabelSemantics = LabelSemantics(),  # noqa: B008 (it is frozen)
     size: int | None = None,
     evidence: bool = False,
     start_from: Path | None = None,
@@ -107,7 +107,7 @@ def train(
     if hold_out is None:
         settled = opened.test is not None and asked.complete(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
-    fit, hold = held_out(listed, hold_out, parameters["seed"])
+    fit, hold = split_holdout(listed, hold_out, parameters["seed"])
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
     if len(hold):
         say(train_summary.held_out_line(len(hold), len(opened.labels), opened.test is not None))

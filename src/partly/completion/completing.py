@@ -14,7 +14,7 @@ from partly.completion.missing_by_chance import reason_not_mar
 from partly.completion.result import Completion, Found, Terms, filling
 from partly.errors import LabelError, SettingError, did_you_mean, listing
 from partly.labels import Hierarchy, Labels
-from partly.labels.align import in_label_order, paired
+from partly.labels.align import align_columns, align_labels
 from partly.labels.hierarchy import as_hierarchy
 
 MISSING = ("auto", "at-random", "not-at-random")
@@ -86,7 +86,7 @@ def complete(
     if missing not in MISSING:
         raise SettingError(f"missing = {missing!r}.{did_you_mean(str(missing), MISSING)}")
     check_model(model)
-    said = paired(count_of(X), labels, beside=X)
+    said = align_labels(count_of(X), labels, beside=X)
     tree = _tree(model, hierarchy)
     known = said if tree is None else tree.deduce(said)
     if not said.known_per_item().any():
@@ -157,7 +157,7 @@ def _tree(model: Any, hierarchy: Any) -> Hierarchy | None:
 
 def _answered(known: Labels, answers: Labels, tree: Hierarchy | None) -> Labels:
     """What is known with the answers, and with all that follows from them."""
-    answers = in_label_order(answers, known.names, "answers", "labels")
+    answers = align_columns(answers, known.names, "answers", "labels")
     if len(answers) != len(known):
         raise LabelError(
             f"answers are of {len(answers)} items, labels of {len(known)}; both must have the same items, in order. "

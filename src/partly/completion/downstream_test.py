@@ -16,7 +16,7 @@ from partly import model_choice
 from partly.binary_relevance.given import rows_of
 from partly.completion.entry_scores import board_of, held_out_scores
 from partly.completion.result import Completion, filling
-from partly.data import held_out
+from partly.data import split_holdout
 from partly.labels import Hierarchy, Labels
 
 SHARE = 0.25  # of the items, to judge by
@@ -51,7 +51,7 @@ def worth(
     model: Any, X: Any, said: Labels, found: Completion, hierarchy: Hierarchy | None = None, seed: int = 0
 ) -> Worth:
     """Two fits. said: the labels that were completed; found: what `complete` made of them and of this model."""
-    learn, judge = held_out(len(said), SHARE, seed, "completion")
+    learn, judge = split_holdout(len(said), SHARE, seed, "completion")
     known = found.known[learn]
     plain, scores = held_out_scores(_apart(model), rows_of(X, learn), known, None)
     board = board_of(scores, said[learn], known, hierarchy, found.board.audited, seed)

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from partly import data
-from partly.data.matching import positions
+from partly.data.matching import find_positions
 from partly.data.word_vectors import Vectors, are_word_vectors, nearest, read_word_vectors
 from partly.errors import DataError, SettingError, listing, within
 from partly.networks import backbones
@@ -48,7 +48,7 @@ def label_vectors(source: str, names: Sequence[str], size: int) -> Tensor:
         raise SettingError(
             f"{source}: vectors of {there.items.shape[0]} numbers for size = {size}. Make the two the same."
         )
-    return there.items.take(torch.from_numpy(positions(names, there.labels.ids, source, "label")))
+    return there.items.take(torch.from_numpy(find_positions(names, there.labels.ids, source, "label")))
 
 
 def _embedded(names: Sequence[str], size: int) -> Tensor:
