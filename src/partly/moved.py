@@ -23,6 +23,8 @@ MOVED = {  # old name -> new name, of packages with all that is in them
     "partly.checkpoint": "partly.engine.checkpoint",
     "partly.choosing": "partly.model_choice",
     "partly.commands": "partly.cli",
+    "partly.diagnosis.finding": "partly.doctor.context",
+    "partly.diagnosis": "partly.doctor",
     "partly.estimator": "partly.estimators.classifier",
     "partly.files": "partly.atomic_io",
     "partly.one_label": "partly.binary_relevance",

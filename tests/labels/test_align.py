@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import partly
 from partly import Classifier, Labels, PerLabel, metrics
-from partly.calibration import calibration_of
+from partly.calibration import fit_calibration
 from partly.errors import LabelError
 from partly.labels.align import align_columns
 
@@ -64,7 +64,7 @@ SCORED: dict[str, Callable[[Any, Any], Any]] = {
     "by_group": lambda s, y: metrics.by_group(s, y, [3, 2, 1], groups=3).tolist(),
     "priors": lambda s, y: partly.priors.estimate(s, y).tolist(),
     "criterion": lambda s, y: partly.model_choice.score("log-loss", s, y),
-    "calibration": lambda s, y: calibration_of(s, y, "platt", "f1").thresholds.tolist(),
+    "calibration": lambda s, y: fit_calibration(s, y, "platt", "f1").thresholds.tolist(),
 }
 
 

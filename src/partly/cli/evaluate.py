@@ -53,7 +53,7 @@ def evaluate(
         found = gather_known(entries.passing(files.read_score_blocks(scores, truth.ids, truth.names)), truth)
     cuts = threshold if run is None else _thresholds(run, truth.names)
     missing = entries.missingness
-    return metrics.both(found, truth, cuts, missing)[0], missing.sentences() + ([ONLY_YES] if only_yes(truth) else [])
+    return metrics.both(found, truth, cuts, missing)[0], missing.describe() + ([ONLY_YES] if only_yes(truth) else [])
 
 
 def _predicted(

@@ -71,7 +71,7 @@ def _keeping(blocks: Rows, at: Index, found: list[npt.NDArray[np.float32]]) -> R
 def _view(name: str, model: Fitted, probabilities: KnownScores, saw_all: bool, entries: EntrySums) -> page.RunView:
     privilege = "all labels" if saw_all else "the truth" if model.method.needs_truth else ""
     own = model.thresholds if model.chooses else None
-    told = () if model.calibration is None else model.calibration.told(model.names)
+    told = () if model.calibration is None else model.calibration.describe(model.names)
     return page.view(
         name, model.description, model.progress, model.reason, probabilities, privilege, own, told, entries
     )
@@ -90,7 +90,7 @@ def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:
         found["at_own_thresholds"] = run.own
     if run.missing is not None and run.missing.biased:
         shares = {"yes_known": run.missing.yes_known, "no_known": run.missing.no_known}
-        test = {"kind": run.missing.kind, "p": run.missing.p_value, "words": run.missing.sentences()}
+        test = {"kind": run.missing.kind, "p": run.missing.p_value, "words": run.missing.describe()}
         found |= {"missing": test | shares, "uncorrected": run.uncorrected}
     return found | {"by_label": by_label}
 

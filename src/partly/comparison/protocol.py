@@ -118,7 +118,7 @@ class TestPart:
         scores |= {f"mAP group {number}": float(score) for number, score in enumerate(by_group, 1)}
         if validation is not None:
             logits = fitted.logits(validation.items)
-            thresholds = calibration.calibration_of(logits, validation.labels, goal="f1").thresholds
+            thresholds = calibration.fit_calibration(logits, validation.labels, goal="f1").thresholds
             chosen = metrics.evaluate(probabilities, self._test.labels, thresholds)
             scores |= {f"{name}{AT_CHOSEN}": chosen[name] for name in ("CF1", "OF1")}
         return scores

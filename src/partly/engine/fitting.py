@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from partly import atomic_io
 from partly.calibration import Calibration
-from partly.calibration.sigmoid import sigmoid
+from partly.calibration.maps import sigmoid
 from partly.clock import Clock
 from partly.distributed.group import Group, process_group
 from partly.distributed.launched import launched

@@ -271,7 +271,7 @@ def read_measured(folder: Path) -> dict[str, Any] | None:
 def write_calibration(folder: Path, calibration: Calibration | None) -> None:
     """Keep how probabilities and calls are made of scores; None: they are as the method makes them."""
     if calibration is not None:
-        atomic_io.write_checksummed(folder / CALIBRATION, calibration.plain())
+        atomic_io.write_checksummed(folder / CALIBRATION, calibration.to_dict())
     else:
         atomic_io.remove_file(folder / CALIBRATION)
 
@@ -279,7 +279,7 @@ def write_calibration(folder: Path, calibration: Calibration | None) -> None:
 def read_calibration(folder: Path) -> Calibration | None:
     """What `write_calibration` kept; None where nothing was calibrated."""
     path = folder / CALIBRATION
-    return Calibration.read(atomic_io.read_checksummed(path)) if path.exists() else None
+    return Calibration.from_dict(atomic_io.read_checksummed(path)) if path.exists() else None
 
 
 def finished(folder: Path) -> tuple[dict[str, Any], checkpoint.Tensors, dict[str, Any]]:

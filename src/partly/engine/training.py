@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from partly import metrics
-from partly.calibration.sigmoid import sigmoid
+from partly.calibration.maps import sigmoid
 from partly.clock import Clock
 from partly.distributed.group import ALONE, Group
 from partly.engine import checkpoint

@@ -107,7 +107,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     -----
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
     `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `calibration_` (or
-    None; `calibration_.told(label_names_)` says how it was found), `label_names_`, `classes_`;
+    None; `calibration_.describe(label_names_)` says how it was found), `label_names_`, `classes_`;
     with "auto" also `portfolio_` (what was tried, what it is worth, how much it counts) and `criterion_`.
 
     Examples
@@ -389,7 +389,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = self._asked().deduced(align_labels(len(x), Y, self.label_names_, beside=X))
         entries = EntrySums(labels)
         known = gather_known(entries.passing(enumerate_rows(fitted.predict_blocks(x))), labels)
-        notes = () if fitted.calibration is None else fitted.calibration.told(fitted.names)
+        notes = () if fitted.calibration is None else fitted.calibration.describe(fitted.names)
         own = fitted.thresholds if fitted.chooses else None
         view = page.view(
             self.method_, fitted.description, fitted.progress, self.reason_, known, "", own, notes, entries
@@ -545,7 +545,7 @@ def calibrate(
     (2,)
     """
     check_is_fitted(model, "fitted_")
-    calibration.check(method, thresholds)
+    calibration.check_options(method, thresholds)
     if method is None and thresholds is None:
         raise SettingError("calibrate: give a method ('platt', 'isotonic'), thresholds ('f1', ...), or both.")
     fitted = copy.copy(model.fitted_)
@@ -554,5 +554,5 @@ def calibrate(
     scores = made.take(fitted)._logits(X, None)
     known = made._asked().deduced(align_labels(len(scores), labels, model.label_names_, "labels", X))
     own = fitted.thresholds if fitted.chooses else None
-    fitted.calibration = calibration.calibration_of(scores, known, method, thresholds, own)
+    fitted.calibration = calibration.fit_calibration(scores, known, method, thresholds, own)
     return made.take(fitted)

@@ -12,9 +12,9 @@ import partly.completion
 from partly import Labels
 from partly.completion import Terms
 from partly.completion.certificate import ZoneDecision
-from partly.completion.downstream_test import Worth, judged, worth
+from partly.completion.downstream import Benefit, compare_scores, measure_benefit
 from partly.completion.entry_scores import EntryScores
-from partly.completion.result import filling
+from partly.completion.result import compute_filling
 from partly.errors import LabelError, SettingError
 
 NAMES = ("animal", "cat", "dog", "boat")
@@ -71,13 +71,13 @@ def test_what_follows_from_the_hierarchy_is_known_but_not_counted_as_a_sample(
 ) -> None:
     follows = (found.known.rows(slice(None)) != 0) & (OBSERVED.rows(slice(None)) == 0)
     assert follows.any()
-    assert not found.board.open[follows].any()
-    assert (found.board.said[follows] == 0).all()
+    assert not found.entry_scores.candidates[follows].any()
+    assert (found.entry_scores.observed[follows] == 0).all()
 
 
 def test_it_says_what_it_did(found: partly.completion.Completion) -> None:
     words = " ".join(found.words)
-    assert "Certified: with 95.0% confidence both of these hold" in words
+    assert "Certified: with 95.0% confidence, both hold" in words
     assert f"{found.sides[0].filled} entries are filled in" in words
     line = found.table[1]
     assert line["label"] == "cat"
@@ -118,7 +118,7 @@ def test_labels_that_are_missing_by_features_are_not_taken_for_granted() -> None
     known = np.random.default_rng(0).random(Z.shape) < np.where(X[:, :1] > 0, 0.9, 0.1)
     observed = Labels.from_ternary(np.where(known, Z, 0), names=NAMES)
     asked = partly.complete(MODEL, X, observed, 0.9, budget=50)
-    assert "Features tell which entries are known" in asked.found.why
+    assert "Features predict which entries are known" in asked.certification.why
     assert not asked.certified
     told = partly.complete(MODEL, X, observed, 0.9, missing="at-random")
     assert told.certified
@@ -139,10 +139,10 @@ def test_filling_leaves_alone_what_is_known(seed: int, yes: float, no: float) ->
     chance = rng.random((12, 3))
     of = EntryScores(chance, said, said == 0, np.zeros(3, bool), ("a", "b", "c"))
     known = Labels.from_ternary(said)
-    z = filling(of, (ZoneDecision(1, yes), ZoneDecision(-1, no)), known)
+    z = compute_filling(of, (ZoneDecision(1, yes), ZoneDecision(-1, no)), known)
     assert (z[said != 0] == 0).all()
     for i, j in np.ndindex(z.shape):
-        if said[i, j] == 0 and of.fills[j]:
+        if said[i, j] == 0 and of.fillable[j]:
             assert z[i, j] == (1 if chance[i, j] >= yes else -1 if 1 - chance[i, j] >= no else 0)
 
 
@@ -151,14 +151,14 @@ def test_completing_that_hurts_is_called_so() -> None:
     labels = Labels.from_full(rng.integers(0, 2, (300, 2)))
     z = labels.rows(slice(None))
     good, bad = 0.5 + 0.4 * z + 0.05 * rng.random(z.shape), rng.random(z.shape)
-    assert "HURT" in judged(good, bad, labels, 0).words
-    assert "helped" in judged(bad, good, labels, 0).words
-    assert "no difference" in judged(good, good, labels, 0).words
+    assert "HURT" in compare_scores(good, bad, labels, 0).words
+    assert "helped" in compare_scores(bad, good, labels, 0).words
+    assert "no significant difference" in compare_scores(good, good, labels, 0).words
 
 
 def test_the_two_models_are_trained_and_judged(found: partly.completion.Completion) -> None:
-    value = worth(MODEL, X, OBSERVED, found, partly.Hierarchy(HIERARCHY))
-    assert isinstance(value, Worth)
+    value = measure_benefit(MODEL, X, OBSERVED, found, partly.Hierarchy(HIERARCHY))
+    assert isinstance(value, Benefit)
     assert value.low <= value.high
     assert value.criterion == "log-loss"
 

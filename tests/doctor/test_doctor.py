@@ -16,11 +16,10 @@ from partly.cli.doctor import doctor as command
 from partly.cli.doctor import page
 from partly.data import write_labels
 from partly.data.formats.feature_table import write_numbers
-from partly.diagnosis import checks
-from partly.diagnosis.checks import discover, dispersion
-from partly.diagnosis.context import CheckContext
-from partly.diagnosis.finding import Finding
-from partly.diagnosis.model_checks import wrong_labels
+from partly.doctor import checks
+from partly.doctor.checks import discover, measure_dispersion
+from partly.doctor.context import CheckContext, Finding
+from partly.doctor.model_checks import wrong_labels
 from partly.errors import DataError, LabelError
 from partly.items import as_items
 from partly.registry import About
@@ -80,9 +79,9 @@ def test_the_tests_of_dispersion_hold_their_rate(share: float) -> None:
     by_item, by_label = [], []
     for _ in range(300):
         known = rng.random((200, 20)) < rng.uniform(share / 2, share, 20)
-        by_item.append(dispersion(known.sum(axis=1), known.mean(axis=0)))
+        by_item.append(measure_dispersion(known.sum(axis=1), known.mean(axis=0)))
         known = rng.random((200, 20)) < rng.uniform(share / 2, share, (200, 1))
-        by_label.append(dispersion(known.sum(axis=0), known.mean(axis=1)))
+        by_label.append(measure_dispersion(known.sum(axis=0), known.mean(axis=1)))
     for found in (by_item, by_label):
         p = np.array([one[0] for one in found if one is not None])
         assert len(p) == 300
@@ -105,7 +104,7 @@ def test_missing_by_item_and_by_label() -> None:
     one_each[np.arange(N), rng.integers(L, size=N)] = 1
     (told,) = [o for o in quick(one_each)["findings"] if o["check"] == "missing" and o["numbers"]["by"] == "item"]
     assert told["numbers"]["variance_ratio"] == 0
-    assert "vary less" in told["words"]
+    assert "varies less" in told["words"]
 
 
 def test_missing_by_features() -> None:
@@ -184,7 +183,7 @@ def test_hidden_yes_are_estimated() -> None:
     hidden = sum(found["numbers"]["hidden"].values())
     true = y.sum() - np.nansum(known)
     assert true / 1.6 < hidden < true * 1.6
-    assert "errs upwards" in found["words"]
+    assert "too high" in found["words"]
 
 
 # -------------------------------------------------------------------- encodings, the command and the door
@@ -213,7 +212,7 @@ def test_the_command_reads_files_and_leaves_out_what_it_cannot_check(tmp_path: P
     alone = command(str(tmp_path / "y.csv"))
     assert alone["skipped"]["leaks"] == "needs the items: give features"
     found = command(str(tmp_path / "y.csv"), str(tmp_path / "x.csv"), method="bce")
-    assert found["skipped"] == {"leaks": "needs a test part"}
+    assert found["skipped"] == {"leaks": "needs a test set"}
     assert json.loads(json.dumps(found)) == found
     assert found["known"] == labels.summary()
     assert found["labels"][0]["label"] == "label 0"

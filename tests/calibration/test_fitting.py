@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.calibration import _SigmoidCalibration
 
 from partly import Labels
-from partly.calibration import FEWEST, Calibration, calibration_of
+from partly.calibration import MIN_ENTRIES, Calibration, fit_calibration
 from partly.errors import SettingError
 
 nan = np.nan
@@ -28,7 +28,7 @@ def drawn(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_each_label_is_calibrated_on_its_own_known_entries() -> None:
     logits, truth, known = drawn()
-    made = calibration_of(logits, known, "platt", "f1")
+    made = fit_calibration(logits, known, "platt", "f1")
     for j in (0, 1):
         s, y = logits[~np.isnan(known[:, j]), j], known[~np.isnan(known[:, j]), j]
         expected = _SigmoidCalibration().fit(s, y).predict(logits[:, j])
@@ -52,7 +52,7 @@ def log_loss(p: np.ndarray, y: np.ndarray) -> float:
 
 def test_labels_with_too_few_known_entries_take_that_of_all_together_and_are_named() -> None:
     logits, _, known = drawn()
-    made = calibration_of(logits, Labels.from_nan(known, names=list("abcd")), "platt", "f1")
+    made = fit_calibration(logits, Labels.from_nan(known, names=list("abcd")), "platt", "f1")
     assert [label.map_from for label in made.labels] == ["own", "own", "pooled", "none"]
     assert [label.threshold_from for label in made.labels] == ["own", "own", "pooled", "none"]
     judged = ~np.isnan(known[:, :3])
@@ -60,10 +60,10 @@ def test_labels_with_too_few_known_entries_take_that_of_all_together_and_are_nam
     np.testing.assert_allclose(expit(made(logits)[:, 2]), pooled.predict(logits[:, 2]), atol=2e-4)
     np.testing.assert_array_equal(made(logits)[:, 3], logits[:, 3])
     assert made.labels[3].threshold == 0.5
-    told = " ".join(made.told(list("abcd")))
-    assert f"No calibration of its own for c (fewer than {FEWEST['platt']} known entries" in told
+    told = " ".join(made.describe(list("abcd")))
+    assert f"No calibration of its own for c (fewer than {MIN_ENTRIES['platt']} known yes or no" in told
     assert "for d (" in told
-    assert "as they are" in told
+    assert "stay unchanged" in told
 
 
 def test_with_only_yes_known_a_share_takes_the_place_of_the_no() -> None:
@@ -72,7 +72,7 @@ def test_with_only_yes_known_a_share_takes_the_place_of_the_no() -> None:
     truth = rng.random(logits.shape) < expit(logits)
     known = np.where(truth & (rng.random(truth.shape) < 0.3), 1.0, nan)
     low = (logits - 3).astype(np.float32)  # as of a model that took unknown for no
-    made = calibration_of(low, Labels.from_nan(known, names=["a", "b"]), "platt", "f1")
+    made = fit_calibration(low, Labels.from_nan(known, names=["a", "b"]), "platt", "f1")
     assert all(label.share is not None for label in made.labels)
     np.testing.assert_allclose([label.share for label in made.labels], truth.mean(axis=0), atol=0.06)
     p = expit(made(low))
@@ -80,12 +80,12 @@ def test_with_only_yes_known_a_share_takes_the_place_of_the_no() -> None:
     for j in range(2):
         found = f1(truth[:, j].astype(float), p[:, j] >= made.thresholds[j])
         assert found > max(f1(truth[:, j].astype(float), low[:, j] >= t) for t in np.unique(low)[::40]) - 0.03
-    assert "No no is known of a, b: an estimated share of yes" in " ".join(made.told(["a", "b"]))
+    assert "No known no for a, b: an estimated share of yes" in " ".join(made.describe(["a", "b"]))
 
 
 def test_the_share_of_yes_is_called() -> None:
     logits, _, known = drawn()
-    made = calibration_of(logits, known, None, "share")
+    made = fit_calibration(logits, known, None, "share")
     assert made(logits) is logits
     called = (expit(logits) >= made.thresholds).mean(axis=0)
     for j in (0, 1):
@@ -96,18 +96,18 @@ def test_the_share_of_yes_is_called() -> None:
 def test_without_a_goal_what_was_called_yes_stays_so(method: str) -> None:
     logits, _, known = drawn()
     own = np.array([0.3, 0.6, 0.5, 0.9], np.float32)
-    made = calibration_of(logits, known, method, None, own)
+    made = fit_calibration(logits, known, method, None, own)
     before, after = expit(logits) >= own, expit(made(logits).astype(float)) >= made.thresholds
     assert (before <= after).all()  # steps make some scores equal
     assert (before != after).mean() < (0.001 if method == "platt" else 0.15)
-    assert calibration_of(logits, known, method).thresholds.tolist() == [0.5] * 4
+    assert fit_calibration(logits, known, method).thresholds.tolist() == [0.5] * 4
 
 
 def test_it_goes_through_json() -> None:
     logits, _, known = drawn()
     for method in ("platt", "isotonic"):
-        made = calibration_of(logits, known, method, "precision:0.99")
-        again = Calibration.read(json.loads(json.dumps(made.plain())))
+        made = fit_calibration(logits, known, method, "precision:0.99")
+        again = Calibration.from_dict(json.loads(json.dumps(made.to_dict())))
         assert again == made
         np.testing.assert_array_equal(again(logits), made(logits))
 
@@ -115,13 +115,13 @@ def test_it_goes_through_json() -> None:
 def test_a_precision_that_no_threshold_has_is_never_called_and_named() -> None:
     logits, _, known = drawn()
     logits[:, 0] *= -1
-    made = calibration_of(logits, Labels.from_nan(known, names=list("abcd")), None, "precision:0.97")
+    made = fit_calibration(logits, Labels.from_nan(known, names=list("abcd")), None, "precision:0.97")
     assert not made.labels[0].reached
     assert made.labels[0].threshold == 1
-    assert "No threshold reaches precision:0.97 for a" in " ".join(made.told(list("abcd")))
+    assert "No threshold reaches precision:0.97 for a" in " ".join(made.describe(list("abcd")))
 
 
 @pytest.mark.parametrize(("method", "goal"), [("plat", None), ("sigmoid", None), (None, "f2")])
 def test_what_there_is_not_is_refused(method: str | None, goal: str | None) -> None:
     with pytest.raises(SettingError, match=r"There is:|Did you mean"):
-        calibration_of(np.zeros((2, 1)), [[1.0], [0.0]], method, goal)
+        fit_calibration(np.zeros((2, 1)), [[1.0], [0.0]], method, goal)
