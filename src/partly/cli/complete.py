@@ -49,7 +49,7 @@ def complete(
     compare: bool = True,
     folds: int | None = None,
     skip_bad: bool = False,
-    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
     say: Say = print,
 ) -> dict[str, Any]:
     """What was filled in and what is promised of it, as plain data; said in words on the way."""
@@ -112,7 +112,7 @@ def _ask(found: Completion, labels: Labels, places: Places) -> str | None:
 
 
 def _written(
-    found: Completion, places: Places, ledger: Ledger | None, answers: Labels | None, meaning: files.Meaning
+    found: Completion, places: Places, ledger: Ledger | None, answers: Labels | None, meaning: files.LabelSemantics
 ) -> dict[str, Any]:
     """Where labels went: nowhere, where nothing is filled in."""
     told: dict[str, Any] = {"out": None, "batch": None}

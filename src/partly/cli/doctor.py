@@ -28,7 +28,7 @@ def doctor(
     *,
     method: str = "auto",
     skip_bad: bool = False,
-    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
     seed: int = 0,
     say: Say = lambda _: None,
 ) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def doctor(
     return run_checks(context)
 
 
-def _has_items(path: str, meaning: files.Meaning) -> bool:
+def _has_items(path: str, meaning: files.LabelSemantics) -> bool:
     """Whether a table holds other columns than ids and the labels that the caller names."""
     if not (meaning.label_columns and is_table(Path(path)) and Path(path).is_file()):
         return False

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from partly.cli.opening import Say
     from partly.cli.reporting import Scores
-    from partly.data import Dataset, Meaning
+    from partly.data import Dataset, LabelSemantics
     from partly.engine import Asked, Fitted, Recipe
     from partly.engine.training import Validation
     from partly.items import Items
@@ -142,14 +142,14 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Train a classifier and write its run folder with a report."""
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     scores = train(
         data,
         run,
         labels=labels,
         hierarchy=hierarchy,
-        meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        meaning=LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
         scenario=scenario,
         hold_out=hold_out,
         parameters={
@@ -216,7 +216,7 @@ def train(
     refit: bool = True,
     parameters: dict[str, Any],
     skip_bad: bool = False,
-    meaning: Meaning | None = None,
+    meaning: LabelSemantics | None = None,
     size: int | None = None,
     evidence: bool = False,
     start_from: Path | None = None,
@@ -237,13 +237,13 @@ def train(
     from partly.cli import train_summary
     from partly.cli.explain import remember
     from partly.cli.opening import hidden, of_use, open_data
-    from partly.data import Meaning, held_out
+    from partly.data import LabelSemantics, split_holdout
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
     from partly.engine import Asked, backbones_of, words_of
     from partly.items import origin_of
 
-    tell, meaning = Telling(say, detail or say, show or say), meaning or Meaning()
+    tell, meaning = Telling(say, detail or say, show or say), meaning or LabelSemantics()
     with process_group().rank_zero_first():  # the first looks at every picture, the others find what it has seen
         opened = open_data(data, labels, hierarchy, skip_bad, size, meaning)
     listed = len(opened.labels)
@@ -266,7 +266,7 @@ def train(
     if hold_out is None:
         settled = opened.test is not None and asked.complete(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
-    fit, hold = held_out(listed, hold_out, parameters["seed"])
+    fit, hold = split_holdout(listed, hold_out, parameters["seed"])
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
     if len(hold):
         say(train_summary.held_out_line(len(hold), len(opened.labels), opened.test is not None))

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from partly import data
-from partly.data.matching import positions
+from partly.data.matching import find_positions
 from partly.data.word_vectors import Vectors, are_word_vectors, nearest, read_word_vectors
 from partly.errors import DataError, SettingError, listing
 
@@ -32,7 +32,7 @@ def read_label_vectors(source: str, names: Sequence[str], size: int) -> Tensor:
         raise SettingError(
             f"{source}: vectors of {table.items.shape[0]} numbers for size = {size}. Make the two the same."
         )
-    return table.items.take(torch.from_numpy(positions(names, table.labels.ids, source, "label")))
+    return table.items.take(torch.from_numpy(find_positions(names, table.labels.ids, source, "label")))
 
 
 def _from_words(path: Path, names: Sequence[str], size: int) -> Tensor:

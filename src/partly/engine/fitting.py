@@ -173,7 +173,7 @@ class Fitted:
         check_scores(len(items), len(self.names), "Scores", way_out)
         scores = np.empty((len(items), len(self.names)), np.float32)
         with limited(size_of(items, scores)):
-            for rows, block in scored.in_order(self.logit_blocks(items, known)):
+            for rows, block in scored.enumerate_rows(self.logit_blocks(items, known)):
                 made(block, out=scores[rows])
         return scores
 

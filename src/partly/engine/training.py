@@ -82,7 +82,7 @@ class Validation:
             only = self.labels if self.labels.sparse else Labels.from_positives(sp.csr_array(self.labels.ternary()))
             yes = _at_known(predicted(rows) if blocks is None else blocks, only, group)
             every = predicted(rows) if blocks is None else blocks
-            name, ap = "mAP_unknown_as_no", scored.precision_against_rest(every, yes, group.total_of)
+            name, ap = "mAP_unknown_as_no", scored.average_precision_against_rest(every, yes, group.total_of)
         defined = ap[~np.isnan(ap)]
         return name, float(defined.mean()) if len(defined) else None
 
@@ -203,7 +203,7 @@ def logits(
 def _whole(made: Callable[..., Any], method: Method, items: Items, *how: Any) -> npt.NDArray[np.float32]:
     """What is made of the logits, [N, L], block after block while they are in the cache."""
     scores = np.empty((len(items), method.task.labels), np.float32)
-    for rows, block in scored.in_order(logit_blocks(method, items, *how)):
+    for rows, block in scored.enumerate_rows(logit_blocks(method, items, *how)):
         made(block, out=scores[rows])
     return scores
 
@@ -311,11 +311,11 @@ def undefined(method: Method) -> list[str]:
 
 
 def _at_known(parts: Iterable[npt.NDArray[Any]], labels: Labels, group: Group) -> Any:
-    """`scored.at_known`, each process having worked out its rows."""
+    """`scored.gather_known`, each process having worked out its rows."""
     if group.count == 1:
-        return scored.at_known(scored.in_order(parts), labels)
+        return scored.gather_known(scored.enumerate_rows(parts), labels)
     rows, z = group.rows(len(labels)), labels.ternary()
-    own = scored.at_known(scored.in_order(parts), labels[rows])
+    own = scored.gather_known(scored.enumerate_rows(parts), labels[rows])
     if not labels.sparse:
         whole = np.zeros(labels.shape, own.dtype)
         whole[rows] = own
