@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 import partly
-from partly.cli import comparison_group, label_group, ledger_group, model_group, question_group
+from partly.cli import comparison_group, label_group, ledger_group, model_group, question_group, train
 from partly.cli.options import Json, Seed
 from partly.cli.printing import print_scores, printable, say
 from partly.cli.spelling import respelled
@@ -84,6 +84,7 @@ app = typer.Typer(
 )
 
 
+app.command("train")(train.command)
 for group in (model_group, label_group, comparison_group, question_group):
     app.add_typer(group.commands)
 app.add_typer(ledger_group.ledger, name="ledger", cls=Commands)

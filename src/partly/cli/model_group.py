@@ -13,173 +13,24 @@ from partly.cli.options import (
     Absent,
     Address,
     Data,
-    HierarchyFile,
     IdColumn,
     Json,
     LabelColumns,
     LabelsFile,
-    Method,
     Missing,
     On,
     SafeCsv,
-    Scenario,
-    Seed,
     Size,
     SkipBad,
     TagSeparator,
     Uncertain,
     files_in,
 )
-from partly.cli.printing import print_json, print_scores, say, show
+from partly.cli.printing import print_json, print_scores, say
 from partly.errors import SettingError
 from partly.registry import parse_settings
 
 commands = typer.Typer()
-
-
-@commands.command()
-def train(
-    data: Data,
-    run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
-    labels: LabelsFile = None,
-    hierarchy: HierarchyFile = None,
-    absent: Absent = None,
-    uncertain: Uncertain = None,
-    missing: Missing = None,
-    label_columns: LabelColumns = None,
-    id_column: IdColumn = None,
-    tag_separator: TagSeparator = None,
-    scenario: Scenario = None,
-    method: Method = "auto",
-    head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
-    epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
-    batch_size: Annotated[int | None, typer.Option()] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    weight_decay: Annotated[
-        float | None, typer.Option(help="Weight decay; the penalty of a solved head, else found by cross-validation.")
-    ] = None,
-    optimizer: Annotated[str | None, typer.Option(help="adamw (if not given), sgd, adam or rmsprop.")] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(help="Train as a paper did, where nothing else is asked for: `partly methods --recipes`."),
-    ] = None,
-    schedule: Annotated[
-        str | None, typer.Option(help="Of the learning rate: cosine (if not given), step, plateau or constant.")
-    ] = None,
-    schedule_setting: Annotated[list[str] | None, typer.Option(help="A setting of the schedule. Repeatable.")] = None,
-    accumulate: Annotated[int, typer.Option(help="Batches that make one step of the optimiser.")] = 1,
-    average: Annotated[
-        float | None, typer.Option(help="Keep an exponential average of the weights, and leave it: 0.999, say.")
-    ] = None,
-    dtype: Annotated[str, typer.Option(help="auto (bfloat16 on a GPU that can), float32 or bfloat16.")] = "auto",
-    compile: Annotated[bool, typer.Option("--compile", help="Compile networks; needs a C++ compiler.")] = False,
-    setting: Annotated[list[str] | None, typer.Option(help="A setting of the method: name=value. Repeatable.")] = None,
-    head_setting: Annotated[
-        list[str] | None, typer.Option(help="A setting of the head: hidden=256. Repeatable.")
-    ] = None,
-    backbone: Annotated[str | None, typer.Option(help="What makes features of pictures (docs/backbones.md).")] = None,
-    backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
-    freeze: Annotated[
-        bool, typer.Option("--freeze", help="Train the head alone, on features that the backbone makes once.")
-    ] = False,
-    budget: Annotated[
-        str | None, typer.Option(help="How long auto may take: minutes, or 20x for twenty plain fits.")
-    ] = None,
-    augment: Annotated[
-        bool | None,
-        typer.Option("--augment/--no-augment", help="Change pictures at random: crop, flip, light."),
-    ] = None,
-    size: Size = None,
-    skip_bad: SkipBad = False,
-    encode: Annotated[
-        bool,
-        typer.Option("--encode/--no-encode", help="Encode columns that are not numbers, and fill in missing values."),
-    ] = True,
-    evidence: Annotated[
-        bool, typer.Option("--evidence", help="In the report, show where in pictures the evidence for a label is.")
-    ] = False,
-    hold_out: Annotated[
-        float | None,
-        typer.Option(help="Share of the items that chooses the best epoch, 0 for none; 0.2 where there is a choice."),
-    ] = None,
-    calibrate: Annotated[
-        str | None, typer.Option(help="Calibrate probabilities on out-of-fold scores: platt or isotonic.")
-    ] = None,
-    thresholds: Annotated[
-        str | None,
-        typer.Option(help="Call yes for the best f1, precision:0.9, recall:0.9, or the expected share of yes."),
-    ] = None,
-    refit: Annotated[
-        bool,
-        typer.Option(
-            "--refit/--no-refit", help="Train the final model on all items, after scoring on the held-out ones."
-        ),
-    ] = True,
-    start_from: Annotated[
-        Path | None,
-        typer.Option(help="A finished run to begin with, though labels were added, split, merged or renamed since."),
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
-    seed: Seed = 0,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Print details: memory, threads, how models are weighted.")
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """Train a classifier and write its run folder with a report."""
-    from partly.cli.train import train as job
-    from partly.data.label_semantics import meaning_of
-
-    scores = job(
-        data,
-        run,
-        labels=labels,
-        hierarchy=hierarchy,
-        meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
-        scenario=scenario,
-        hold_out=hold_out,
-        parameters={
-            "method": method,
-            "head": head,
-            "epochs": epochs,
-            "batch_size": batch_size,
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "optimizer": optimizer,
-            "recipe": recipe,
-            "schedule": schedule,
-            "schedule_settings": parse_settings(schedule_setting or []),
-            "accumulate": accumulate,
-            "average": average,
-            "dtype": dtype,
-            "compile": compile,
-            "settings": parse_settings(setting or []),
-            "head_settings": parse_settings(head_setting or []),
-            "backbone": backbone,
-            "backbone_settings": parse_settings([*(backbone_setting or []), *(["freeze=all"] if freeze else [])]),
-            "budget": budget,
-            "augment": augment,
-            "calibrate": calibrate,
-            "thresholds": thresholds,
-            "encode": encode,
-            "device": device,
-            "seed": seed,
-        },
-        skip_bad=skip_bad,
-        size=size,
-        evidence=evidence,
-        start_from=start_from,
-        refit=refit,
-        say=say,
-        detail=say if verbose else _ignore,
-        show=_ignore if as_json else show,
-    )
-    say(f"Report: {run / 'report.html'}")
-    print_json({"scores": scores, "report": run / "report.html"}, as_json)
-
-
-def _ignore(text: str) -> None:
-    """Print nothing."""
 
 
 @commands.command()
@@ -220,7 +71,7 @@ def predict(
     from partly.cli import predict as job
     from partly.cli.predict_files import parquet_files, predict_files
     from partly.data import for_spreadsheets
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
     from partly.executors import placed
 
     if (data is None) != beliefs:
@@ -241,7 +92,7 @@ def predict(
     told |= {
         "known": known,
         "skip_bad": skip_bad,
-        "meaning": meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        "meaning": LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
     }
     with for_spreadsheets(safe_csv):
         count = job.beliefs(run, out) if data is None else job.predict(run, data, out, **told)
@@ -272,14 +123,14 @@ def evaluate(
 ) -> None:
     """Score probabilities against labels; only known entries count."""
     from partly.cli.evaluate import evaluate as job
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     result, qualified = job(
         scores,
         labels,
         threshold,
         run,
-        meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
         observed,
     )
     if not print_json(result | {"warnings": qualified}, as_json):
@@ -376,7 +227,7 @@ def explain(
     """Say why a run gives an entry its probability: features, known neighbours, the method's own reasons."""
     from partly.cli.explain import explain as job
     from partly.cli.explain import page
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     found = job(
         run,
@@ -384,7 +235,7 @@ def explain(
         label,
         data,
         labels,
-        meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
         count,
     )
     if not print_json(found, as_json):

@@ -155,7 +155,7 @@ class StepSearch:
         for _ in range(self.epochs):
             for _ in training.run_epoch(method, pool, clock):
                 pass
-            yield training.logits(method, items[rest]), method.settled(clock)
+            yield training.logits(method, items[rest]), method.may_be_best(clock)
             clock.next_epoch()
 
 

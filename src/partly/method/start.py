@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from partly.networks import Network, build_residual
-from partly.networks.low_rank import low_rank
+from partly.networks.layers import low_rank_network
 from partly.networks.residual import ResidualHead
 
 
@@ -40,9 +40,9 @@ class Start:
     out_of_fold: Callable[[], Tensor]
 
     @torch.no_grad()
-    def network(self, head: str, head_settings: dict[str, Any], observed: Any, sample: int) -> Network:
+    def network(self, head: str, head_settings: dict[str, Any], sample: int, **offered: Any) -> Network:
         """Return a network that scores as the baseline does until it learns; see `Task.network`."""
-        made = build_residual(self.features, len(self.bias), head, head_settings, observed)
+        made = build_residual(self.features, len(self.bias), head, head_settings, offered)
         assert isinstance(made.head, ResidualHead)
         made.head.start.weight.copy_(self.weight + sample * self.contrast() if sample else self.weight)
         made.head.start.bias.copy_(self.bias)
@@ -71,6 +71,6 @@ class Start:
         linear = nn.utils.skip_init(nn.Linear, self.weight.shape[1], size)
         linear.weight.copy_(places[:, :-1])
         linear.bias.copy_(places[:, -1])
-        made = low_rank(Network(self.features, linear), size, len(readout), seed=0)
+        made = low_rank_network(Network(self.features, linear), size, len(readout), seed=0)
         made.head.get_parameter("weight").copy_(labels)
         return made

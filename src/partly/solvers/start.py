@@ -22,11 +22,11 @@ from partly.items import absent
 from partly.losses import terms
 from partly.method import Task
 from partly.method.start import Start
-from partly.networks.feature_union import Members
-from partly.networks.warm_linear import LINEAR
+from partly.networks.layers import FeatureUnion
+from partly.networks.linear import LINEAR_HEADS
 from partly.pool import Pool
-from partly.solvers import folds, solved
-from partly.solvers.solved import Solved
+from partly.solvers import folds, solved_readout
+from partly.solvers.solved_readout import SolvedReadout
 
 INNER_FOLDS = 3  # for out-of-fold scores within the part that a fold leaves
 MAX_PREPARED_BYTES = 1 << 29  # of features that are computed once
@@ -36,18 +36,18 @@ Made = Callable[[], Tensor]
 
 def baseline_task(task: Task) -> Task:
     """Return the task of the baseline: the same data, with the head `linear` where it is asked for, else `kernel`."""
-    head = "linear" if task.head in LINEAR else "kernel"
+    head = "linear" if task.head in LINEAR_HEADS else "kernel"
     return replace(task, head=head, head_settings={}, optimizer="adamw", lr=1.0, penalty=None, start=None)
 
 
 def can_start(task: Task) -> bool:
     """Return whether the baseline can be solved for these items: features that fit into memory."""
-    return solved.solves(baseline_task(task))
+    return solved_readout.can_solve(baseline_task(task))
 
 
 def memory(task: Task) -> tuple[int, int]:
     """Return the bytes for entries: kept throughout, and needed while the baseline is solved."""
-    return solved.memory(baseline_task(task))
+    return solved_readout.memory(baseline_task(task))
 
 
 class Baseline:
@@ -57,7 +57,7 @@ class Baseline:
         assert task.observed is not None
         self.task, labels = baseline_task(task), task.observed
         self.name = "bce" if labels.counts()[1].any() else "assume-negative"
-        self.method = Solved(self.task, terms.bce if self.name == "bce" else terms.assume_negative, {})
+        self.method = SolvedReadout(self.task, terms.bce if self.name == "bce" else terms.assume_negative, {})
         self.pool = Pool(task.items, labels, weights=task.weights)
         clock = Clock(task.seed, 1, self.method.steps(self.pool))
         for _ in self.method.epoch(self.pool, clock):
@@ -86,14 +86,14 @@ class Baseline:
         """Return logits of the training entries by fits that did not see the item, [N, L]."""
         scores = self.method.out_of_fold()
         assert scores is not None
-        return self.method.coherent(scores)
+        return self.method.enforce_hierarchy(scores)
 
     @cached_property
     def prepared(self) -> Tensor | None:
         """Features of all items [N, W], computed once; None where they take too much memory, or nothing is saved."""
         union = self.method.network.features[1]
-        assert isinstance(union, Members)
-        if union.as_given or 4 * len(self.pool) * union.width > MAX_PREPARED_BYTES:
+        assert isinstance(union, FeatureUnion)
+        if union.is_identity or 4 * len(self.pool) * union.width > MAX_PREPARED_BYTES:
             return None
         parts = [self.method.network.features(x) for x in self.pool.items_in_order()]
         return torch.cat(parts)
@@ -137,9 +137,9 @@ class Baseline:
     @torch.no_grad()
     def _fit(self, seen: npt.NDArray[Any]) -> tuple[Tensor, Tensor]:
         """Fit each sample [K, N] of the items: weights [K, L, W], blended, and what to add to the biases [K, L]."""
-        method, (weights, targets) = self.method, self.method.weighted(self.pool)
+        method, (weights, targets) = self.method, self.method.weights_and_targets(self.pool)
         labels, union = len(weights), method.network.features[1]
-        assert isinstance(union, Members)
+        assert isinstance(union, FeatureUnion)
         found, offset = torch.zeros(len(seen), labels, union.width), torch.zeros(len(seen), labels)
         for number, (name, span) in enumerate(method.spans.items()):
             slope = method.slopes[number]
@@ -147,7 +147,7 @@ class Baseline:
                 continue
             fits = folds.choose_solver(method.features(self.pool, name), weights)
             w, b = next(fits.path(weights, targets, seen, [method.strengths[number].item()]))
-            w, b = fits.undone(w, np.zeros_like(b))
+            w, b = fits.to_original(w, np.zeros_like(b))
             found[:, :, span] = slope[:, None] * torch.from_numpy(w).view(len(seen), labels, -1)
             offset += slope * torch.from_numpy(b).view(len(seen), labels)
         return found, offset
