@@ -59,6 +59,7 @@ class Method(nn.Module):
     coherent = RenamedAttribute("enforce_hierarchy")
     finish = RenamedAttribute("strip_training_state")
     standardised = RenamedAttribute("standardized_features")
+    starts_solved: ClassVar[bool] = True  # whether its networks can start at a solved baseline: `Task.network`
     network: Network  # what `forward` asks, where a method does not say otherwise
 
     def __init_subclass__(cls) -> None:

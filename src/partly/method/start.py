@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from partly.networks import Network, build_residual
-from partly.networks.layers import low_rank_network
-from partly.networks.residual import ResidualHead
+from partly.networks.residual import LowRankHead, ResidualHead
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,29 +47,7 @@ class Start:
         made.head.start.bias.copy_(self.bias)
         return made
 
-    @torch.no_grad()
     def low_rank(self, size: int, vectors: Tensor | None = None, max_norm: float | None = None) -> Network:
-        """Return items' places in a small space and a vector for each label, whose products are the baseline's logits.
-
-        They are the singular vectors of its read-out, weights and biases together; as many as `size` allows. With
-        given vectors [L, size], places are the least-squares fit. max_norm: no label vector is longer.
-        """
-        readout = torch.cat([self.weight, self.bias[:, None]], dim=1).double()
-        if vectors is None:
-            left, values, right = torch.linalg.svd(readout, full_matrices=False)
-            kept = min(size, len(values))
-            labels = torch.zeros(len(readout), size, dtype=torch.float64)
-            labels[:, :kept] = left[:, :kept] * values[:kept].sqrt()
-            places = torch.zeros(size, readout.shape[1], dtype=torch.float64)
-            places[:kept] = values[:kept].sqrt()[:, None] * right[:kept]
-        else:
-            labels, places = vectors.double(), torch.linalg.pinv(vectors.double()) @ readout
-        if max_norm is not None:
-            longest = labels.norm(dim=1).max().clamp(min=1e-12) / max_norm
-            labels, places = labels / longest, places * longest
-        linear = nn.utils.skip_init(nn.Linear, self.weight.shape[1], size)
-        linear.weight.copy_(places[:, :-1])
-        linear.bias.copy_(places[:, -1])
-        made = low_rank_network(Network(self.features, linear), size, len(readout), seed=0)
-        made.head.get_parameter("weight").copy_(labels)
-        return made
+        """Return item embeddings and label vectors that score as the baseline does until they learn."""
+        readout = torch.cat([self.weight, self.bias[:, None]], dim=1)
+        return Network(self.features, LowRankHead(readout, size, vectors, max_norm))

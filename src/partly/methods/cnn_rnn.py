@@ -43,6 +43,7 @@ CERTAIN = -1e-6  # the largest logarithm of a probability that still has a finit
 
 
 class CNNRNN(Method):
+    starts_solved = False
     rank: Tensor  # of each label by its known yes, 0 for the most frequent
 
     def __init__(self, task: Task, *, size: int = 128, beam: int = 3, longest: int = 10) -> None:

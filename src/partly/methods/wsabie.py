@@ -63,8 +63,11 @@ class Wsabie(Method):
         within(0, 1, warmup=warmup)
         self.margin, self.trials, self.max_norm = margin, trials, max_norm
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
-        places = replace(task, labels=size, observed=None).network(logits=False)
-        self.network = low_rank_network(places, size, task.labels, seed_for(task.seed, "label vectors"))
+        if task.start is None:
+            places = replace(task, labels=size, observed=None).network(logits=False)
+            self.network = low_rank_network(places, size, task.labels, seed_for(task.seed, "label vectors"))
+        else:
+            self.network = task.start.low_rank(size, max_norm=max_norm)
         self._shorten()
         self.optimiser = task.optimiser(self.network.parameters())
 

@@ -10,6 +10,7 @@ import inspect
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils import skip_init
 
 
@@ -18,6 +19,60 @@ def accepts_labels(head: nn.Module) -> bool:
     if isinstance(head, ResidualHead):
         return head.accepts_labels
     return "z" in inspect.signature(head.forward).parameters
+
+
+class LowRankHead(nn.Module):
+    """Inner products of item embeddings and label vectors, [B, L], plus what they leave of a fixed read-out.
+
+    Parameters
+    ----------
+    readout : Tensor
+        Weights and biases of the read-out at which it starts, [L, W + 1].
+    size : int
+        Length of a label vector. Embeddings and vectors start at the leading singular vectors.
+    vectors : Tensor, optional
+        Label vectors [L, size] that stay as they are; embeddings then start at the least-squares fit.
+    max_norm : float, optional
+        Length of the longest label vector.
+    """
+
+    def __init__(
+        self, readout: Tensor, size: int, vectors: Tensor | None = None, max_norm: float | None = None
+    ) -> None:
+        super().__init__()
+        labels, width = readout.shape[0], readout.shape[1] - 1
+        self.embedding = skip_init(nn.Linear, width, size)
+        self.weight = nn.Parameter(torch.empty(labels, size), requires_grad=vectors is None)
+        self.remainder = skip_init(nn.Linear, width, labels).requires_grad_(False)
+        left, right = _factors(readout.double(), size, vectors)
+        if max_norm is not None:
+            longest = left.norm(dim=1).max().clamp(min=1e-12) / max_norm
+            left, right = left / longest, right * longest
+        with torch.no_grad():
+            self.weight.copy_(left)
+            self._set(self.embedding, right)
+            # From the float32 factors, so that it makes up for their rounding too.
+            self._set(self.remainder, readout.double() - self.weight.double() @ right.float().double())
+
+    @staticmethod
+    def _set(layer: nn.Linear, values: Tensor) -> None:
+        layer.weight.copy_(values[:, :-1])
+        layer.bias.copy_(values[:, -1])
+
+    def forward(self, features: Tensor) -> Tensor:
+        return F.linear(self.embedding(features), self.weight) + self.remainder(features)
+
+
+def _factors(readout: Tensor, size: int, vectors: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Factors [L, size] and [size, W + 1] of a read-out."""
+    if vectors is not None:
+        return vectors.double(), torch.linalg.pinv(vectors.double()) @ readout
+    left, values, right = torch.linalg.svd(readout, full_matrices=False)
+    kept = min(size, len(values))
+    labels, items = readout.new_zeros(len(readout), size), readout.new_zeros(size, readout.shape[1])
+    labels[:, :kept] = left[:, :kept] * values[:kept].sqrt()
+    items[:kept] = values[:kept].sqrt()[:, None] * right[:kept]
+    return labels, items
 
 
 class ResidualHead(nn.Module):
@@ -61,6 +116,17 @@ class ResidualHead(nn.Module):
             nn.init.zeros_(self.linear.weight)
             nn.init.zeros_(self.linear.bias)
         self.gate = None if self.rest is None else nn.Parameter(torch.zeros(labels))
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the change is a read-out of the same features."""
+        return self.inputs is None
+
+    @property
+    def total_weight(self) -> Tensor:
+        """Weights [L, W] of a head that is linear."""
+        assert self.linear is not None
+        return self.start.weight + self.linear.weight
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
         logits: Tensor = self.start(features)
