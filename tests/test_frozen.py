@@ -88,7 +88,7 @@ def test_what_may_change_is_not_made_once(data: Dataset) -> None:
     ):
         model = Classifier("bce", epochs=1, progress=False, **more).fit(data.items, data.labels)
         assert origin_of(model.fitted_.method.task.items) is None
-        assert model.fitted_.recipe.backbone is not None
+        assert model.fitted_.config.backbone is not None
 
 
 def test_a_model_of_a_feature_folder_takes_pictures(data: Dataset, tmp_path: Path) -> None:

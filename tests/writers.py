@@ -29,9 +29,10 @@ from partly.cli.simulate import simulate
 from partly.cli.study import study
 from partly.cli.train import train
 from partly.completion import Terms
-from partly.engine import Recipe, fit
+from partly.engine import make_config
 from partly.ledger import Ledger
 from partly.ledger.store import NothingThere
+from plans import fit_config
 
 OLD = "what was there before"
 BOOK = "labels.db"
@@ -47,7 +48,9 @@ def jobs(where: Path) -> list[killing.Job]:
     some = {"compare", "refine", "features", "query", "predict", "train:bce", "train:role", "train:per-label"}
     every = [job for job in killing.jobs(where) if job.name in some]
     data.write_scores(where / "x.parquet", killing.X, killing.TRUTH.ids, [f"f{j}" for j in range(6)])
-    fit(Recipe("role", "linear", epochs=1), data.read(where / "x.csv").items, killing.KNOWN, folder=where / "role")
+    fit_config(
+        make_config("role", "linear", epochs=1), data.read(where / "x.csv").items, killing.KNOWN, folder=where / "role"
+    )
     Ledger.create(where / BOOK, killing.KNOWN.names).append_labels(killing.KNOWN, author="known")
     return [*every, *_files(where), *_folders(where), *_ledgers(where), *_vocabularies(where)]
 

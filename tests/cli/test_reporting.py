@@ -23,21 +23,23 @@ def data(test: bool) -> Dataset:
 
 
 @pytest.fixture
-def model() -> engine.Fitted:
+def model() -> engine.FittedModel:
     one = data(test=False)
     return Classifier("bce", head="linear", epochs=1, progress=False).fit(one.items, one.labels).fitted_
 
 
 @pytest.mark.parametrize("test", [False, True])
-def test_items_are_predicted_and_scored_once(model: engine.Fitted, monkeypatch: pytest.MonkeyPatch, test: bool) -> None:
+def test_items_are_predicted_and_scored_once(
+    model: engine.FittedModel, monkeypatch: pytest.MonkeyPatch, test: bool
+) -> None:
     predicted: list[int] = []
-    original = engine.Fitted.seen
+    original = engine.FittedModel.seen
 
-    def seen(self: engine.Fitted, items: Items) -> Items:
+    def seen(self: engine.FittedModel, items: Items) -> Items:
         predicted.append(len(items))
         return original(self, items)
 
-    monkeypatch.setattr(engine.Fitted, "seen", seen)
+    monkeypatch.setattr(engine.FittedModel, "seen", seen)
     made = report("title", {"mine": model}, data(test), np.arange(18), np.arange(18, 30))
     assert predicted == ([10, 12] if test else [12])  # the test part and the examples, or both at once
     assert made.scored is made.scored
@@ -47,7 +49,7 @@ def test_items_are_predicted_and_scored_once(model: engine.Fitted, monkeypatch: 
     assert scores(made)["mine"] is made.scored[0].scores
 
 
-def test_who_saw_more_is_named(model: engine.Fitted) -> None:
+def test_who_saw_more_is_named(model: engine.FittedModel) -> None:
     for truth, upper, privilege in ((False, "", ""), (True, "", "the truth"), (False, "mine", "all labels")):
         model.method.needs_truth = truth
         made = report("title", {"mine": model}, data(test=True), np.arange(18), np.arange(18, 30), upper)

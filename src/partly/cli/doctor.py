@@ -14,7 +14,7 @@ from partly.data.table_view import matching_columns, view
 from partly.data.tables import SUFFIXES, is_table, open_table
 from partly.diagnosis import encodings, run_checks, unreadable
 from partly.diagnosis.context import CheckContext
-from partly.engine import words_of
+from partly.engine import describe_backbone
 from partly.errors import PartlyError
 from partly.items import origin_of
 
@@ -50,7 +50,7 @@ def doctor(
     if not context.lacks("features"):
         origin = origin_of(context.features)
         if origin is not None:
-            say(words_of(origin))
+            say(describe_backbone(origin))
     return run_checks(context)
 
 

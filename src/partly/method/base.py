@@ -147,7 +147,7 @@ class Method(nn.Module):
         """Scores [B, L] of which no label's is above its parent's: the least of it and of all above it. Only from top
         to bottom: a coarse label is often known where a fine one is not, so its own score is what is best known."""
         for _ in range(self.task.depth):
-            scores = torch.minimum(scores, scores[:, list(self.task.above)])
+            scores = torch.minimum(scores, scores[:, list(self.task.parent_index)])
         return scores
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
@@ -184,20 +184,20 @@ class Method(nn.Module):
         groups = [group for optimiser in optimisers for group in optimiser.param_groups]
         for parameter in (p for group in groups for p in group["params"]) if not self._gathering else ():
             parameter.grad = None  # what `zero_grad` does, which tells torch's profiler too
-        batches = self.task.accumulate
+        batches = self.task.config.accumulate
         (loss if batches == 1 else loss * clock.share_in_group(batches)).backward()
         if batches > 1:
             self._gathering = not clock.ends_group(batches)
             if self._gathering:
                 return
         process_group().average(p.grad for group in groups for p in group["params"])
-        rate = self.task.rate(clock)
+        rate = self.task.learning_rate(clock)
         for group in groups:
             group["lr"] = rate * group["factor"]
         for optimiser in optimisers:
             optimiser.step()
-        if self.task.average is not None:
-            self._averaging(self.task.average).update()
+        if self.task.config.average is not None:
+            self._averaging(self.task.config.average).update()
 
     def _averaging(self, decay: float) -> Average:
         if self._average is None:
@@ -282,8 +282,8 @@ class Method(nn.Module):
         for key in (key for key in tensors if key.startswith("gradient.")):
             parameter, self._gathering = self.get_parameter(key.removeprefix("gradient.")), True
             parameter.grad = optimisers.laid_out_as(parameter, tensors[key]).to(parameter.device)
-        if self.task.average is not None and "average.steps" in tensors:
-            self._averaging(self.task.average).load(tensors, "average.")
+        if self.task.config.average is not None and "average.steps" in tensors:
+            self._averaging(self.task.config.average).load(tensors, "average.")
 
     def finish(self) -> None:
         """Become a model that only predicts: let go of what was there to train."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,12 @@ from torch import nn
 
 from partly import networks
 from partly.clock import Clock, seed_for
+from partly.config import ResolvedConfig
 from partly.errors import SettingError
 from partly.items import Items
 from partly.labels import Labels
 from partly.model_choice.priors import among_known
-from partly.networks import Network, Precision
+from partly.networks import Network
 from partly.networks.backbones import rate_of
 from partly.networks.warm_linear import LINEAR
 from partly.optim import optimisers, schedules
@@ -27,34 +28,24 @@ RAREST = 1e-3  # share of yes that a linear head starts from
 
 @dataclass(frozen=True)
 class Task:
-    """What a method builds itself from: sizes, fresh networks, optimisers. One place for the learning rate."""
+    """What a method builds itself from: the configuration, sizes, new networks and optimizers."""
 
     items: Items  # to be trained on, or `Absent` ones that a model was trained on
     labels: int
-    head: str = "mlp"
-    optimizer: str = "adamw"
-    lr: float = 1e-3
-    weight_decay: float = 1e-2
-    seed: int = 0
-    observed: Labels | None = None  # what is known of the training items; None when there is only to predict
-    head_settings: dict[str, Any] = field(default_factory=dict)
-    backbone: str | None = None  # None: the one that items of this kind have, if any
-    backbone_settings: dict[str, Any] = field(default_factory=dict)
-    schedule: str = "cosine"
-    schedule_settings: dict[str, Any] = field(default_factory=dict)
-    accumulate: int = 1  # batches that make one step of the optimisers
-    average: float | None = None  # how much the weights of a step count in the average, as a share of those after it
-    precision: Precision = "auto"  # of networks, while they learn
-    compile: bool = False  # networks, while they learn
-    penalty: float | None = None  # of what is solved; None: chosen by folds over the items
-    above: tuple[int, ...] = ()  # of each label the position of its parent, or its own; empty: there is no hierarchy
+    config: ResolvedConfig = ResolvedConfig()  # noqa: RUF009 (frozen)
+    observed: Labels | None = None  # labels of the training items; None for a model that only predicts
+    parent_index: tuple[int, ...] = ()  # of each label the column of its parent, or its own; empty: no hierarchy
+
+    def with_config(self, **changes: Any) -> Task:
+        """Return the task with another configuration."""
+        return replace(self, config=replace(self.config, **changes))
 
     @property
     def depth(self) -> int:
         """Steps from the lowest label of the hierarchy to its top; 0 where there is none."""
-        depth, place = 0, tuple(range(len(self.above)))
-        while any(self.above[label] != label for label in place):
-            depth, place = depth + 1, tuple(self.above[label] for label in place)
+        depth, place = 0, tuple(range(len(self.parent_index)))
+        while any(self.parent_index[label] != label for label in place):
+            depth, place = depth + 1, tuple(self.parent_index[label] for label in place)
         return depth
 
     def network(self, role: str = "network", logits: bool = True, at_random: bool = True) -> Network:
@@ -64,15 +55,15 @@ class Task:
         `_start`.
         """
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_for(self.seed, "weights", role))
-            body = (self.head, self.head_settings, self.backbone, self.backbone_settings)
+            torch.manual_seed(seed_for(self.config.seed, "weights", role))
+            body = (self.config.head, self.config.head_settings, self.config.backbone, self.config.backbone_settings)
             made = networks.build(self.items, self.labels, *body, observed=self.observed)
         if not any(parameter.requires_grad for parameter in made.parameters()):
-            raise SettingError(f"Nothing is left to train: {self.backbone_settings} freezes all that there is.")
-        if logits and self.head in LINEAR and isinstance(made.head, nn.Linear):
+            raise SettingError(f"Nothing is left to train: {self.config.backbone_settings} freezes all that there is.")
+        if logits and self.config.head in LINEAR and isinstance(made.head, nn.Linear):
             self._start(made.head, role == "network", at_random)
-            made.warm = self.head == "warm-linear"
-        return made.learning(self.precision, self.compile)
+            made.warm = self.config.head == "warm-linear"
+        return made.learning(self.config.dtype, self.config.compile)
 
     @torch.no_grad()
     def _start(self, head: nn.Linear, first: bool, at_random: bool) -> None:
@@ -97,9 +88,10 @@ class Task:
         for parameter in parameters:
             rates.setdefault(factor * rate_of(parameter), []).append(parameter)
         groups = [{"params": same, "factor": rate} for rate, same in rates.items()]
-        return optimisers.make(self.optimizer, groups, self.lr, self.weight_decay)
+        return optimisers.make(self.config.optimizer, groups, self.config.lr, self.config.weight_decay)
 
-    def rate(self, clock: Clock) -> float:
-        """The learning rate now, as the schedule has it."""
-        schedule = schedules.find(self.schedule).make
-        return float(schedule(clock.grouped(self.accumulate), self.lr, **self.schedule_settings))
+    def learning_rate(self, clock: Clock, lr: float | None = None) -> float:
+        """Return the learning rate at this time, by the schedule; lr: instead of that of the configuration."""
+        config, schedule = self.config, schedules.find(self.config.schedule).make
+        lr = config.lr if lr is None else lr
+        return float(schedule(clock.grouped(config.accumulate), lr, **config.schedule_settings))

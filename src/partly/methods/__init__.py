@@ -46,7 +46,7 @@ class MethodInfo(registry.Info):
             method = self._solver(task)(task, self.about.terms, settings)
         else:
             method = LossMethod(task, self.make, settings, self.about.may_be_best)
-        if task.head == warm_start.HEAD and not self._solved(task):
+        if task.config.head == warm_start.HEAD and not self._solved(task):
             warm_start.start(method, task)
         return method
 
@@ -55,11 +55,11 @@ class MethodInfo(registry.Info):
         if self._solved(task):
             return solved.memory(task)
         kept, working = self.kind.memory(task, settings)
-        return kept, max(working, solved.memory(task)[1] if task.head == warm_start.HEAD else 0)
+        return kept, max(working, solved.memory(task)[1] if task.config.head == warm_start.HEAD else 0)
 
     @staticmethod
     def _solver(task: Task) -> type[Solved] | type[Beside]:
-        return Beside if task.head == solved.BESIDE else Solved
+        return Beside if task.config.head == solved.BESIDE else Solved
 
     def _solved(self, task: Task) -> bool:
         return self.about.terms is not None and solved.solves(task)

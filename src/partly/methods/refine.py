@@ -95,7 +95,7 @@ class Refine(Method):
         """Of the real step, after the pseudo-labels of the batch have moved."""
         if not len(fine.index):
             return bce(self.network(batch.x, batch.z), batch.z).mean()
-        pseudo = self._refined(batch, fine, self.ahead * self.task.rate(clock))
+        pseudo = self._refined(batch, fine, self.ahead * self.task.learning_rate(clock))
         self.pseudo[batch.index] = pseudo
         loss = cross_entropy(self.network(batch.x, batch.z), pseudo).mean()
         if self.fine_weight:

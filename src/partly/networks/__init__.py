@@ -28,7 +28,7 @@ from partly.networks.c_tran import CTran
 from partly.networks.gnn import LabelGNN
 from partly.networks.label_transformer import LabelTransformer
 from partly.networks.ml_gcn import MLGCN, label_graph
-from partly.networks.network import Network, Precision, Standardise, predicting
+from partly.networks.network import Network, Standardise, predicting
 from partly.networks.weldon import weldon
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "LabelGNN",
     "LabelTransformer",
     "Network",
-    "Precision",
     "SmallConv",
     "Standardise",
     "backbones",

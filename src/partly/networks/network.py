@@ -6,16 +6,16 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal, Self, get_args
+from typing import Self, get_args
 
 import torch
 from torch import Tensor, nn
 
+from partly.config import Precision
 from partly.distributed.share import BatchShard
 from partly.errors import SettingError
 from partly.items import Statistics
 
-Precision = Literal["auto", "float32", "bfloat16"]
 Made = tuple[Tensor, Tensor]  # features [B, D] and logits [B, L]
 
 
