@@ -8,7 +8,7 @@ folder; `texts`: JSON lines of a kilobyte each; `labels`: features of 8 numbers 
 `.parquet`. The growth in the last column is bytes for each further item: what the listing needs (a path, an id), and
 not the item or its scores.
 
-`--by-hand`: instead, scores of features in memory with a linear head (`prediction.logits` and `prediction.predict`) beside
+`--by-hand`: instead, scores of features in memory with a linear head (`prediction.logits`, `prediction.predict`) beside
 what one would write by hand, `torch.addmm(...).sigmoid_()` on features that need no standardising: a row per size,
 the least seconds of CPU of some turns of all three, one thread.
 """

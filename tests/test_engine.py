@@ -23,7 +23,7 @@ from partly.errors import CheckpointError, DataError, PartlyError, SettingError
 from partly.items import Items, as_items, features, sparse_features
 from partly.labels import Labels
 from partly.method import EntryState, Method
-from plans import fit_config
+from plans import fit_config, plan_of
 from resealed import change_description
 
 RECIPE = engine.make_config("partial-bce", "linear", epochs=2, batch_size=8, settings={"gamma": 0.5})
@@ -131,7 +131,7 @@ def test_numpy_numbers_are_plain_numbers(tmp_path: Path) -> None:
         ({"accumulate": 1.5}, "accumulate = 1.5 must be a whole number, 1 or more."),
         ({"average": 1.0}, "average = 1.0 must be a number from 0 to below 1, such as 0.999."),
         ({"average": True}, "average = True must be a number from 0 to below 1"),
-        ({"precision": "float16"}, "precision = 'float16' must be one of auto, float32, bfloat16."),
+        ({"dtype": "float16"}, "dtype = 'float16' must be one of auto, float32, bfloat16."),
         ({"compile": "yes"}, "compile = 'yes' must be True or False."),
         ({"settings": {"gama": 1.0}}, "The method partial-bce has no setting 'gama'. Did you mean 'gamma'?"),
         ({"settings": {"gamma": "high"}}, "partial-bce: setting gamma = 'high' should be of type float."),
@@ -213,7 +213,7 @@ def test_the_same_run_goes_on(unfinished: Path) -> None:
 def test_settings_that_json_changes_are_still_the_same(tmp_path: Path) -> None:
     """A tuple comes back from JSON as a list."""
     recipe = engine.make_config("bce", head_settings={"hidden": (3, 4)})
-    description = engine.describe(recipe, *data(), None)
+    description = engine.describe(plan_of(recipe, *data()))
     engine.claim(tmp_path, description)
     engine.claim(tmp_path, description)
 
@@ -280,7 +280,7 @@ def test_leftovers_of_a_crash_vanish_at_the_start(unfinished: Path) -> None:
 def test_what_is_loaded_is_what_was_trained(finished: Path) -> None:
     trained, loaded = fit(None), engine.load(finished)
     assert same(loaded, trained)
-    assert loaded.recipe == RECIPE
+    assert loaded.config == RECIPE
     assert loaded.names == trained.names
     assert loaded.progress.history == trained.progress.history
     assert not loaded.method.training
@@ -307,7 +307,7 @@ def test_an_unfinished_run_is_not_a_model(unfinished: Path) -> None:
 
 
 def test_a_run_that_has_not_saved_yet_is_not_a_model(tmp_path: Path) -> None:
-    engine.claim(tmp_path, engine.describe(RECIPE, *data(), None))
+    engine.claim(tmp_path, engine.describe(plan_of(RECIPE, *data())))
     with pytest.raises(CheckpointError, match="training has not finished"):
         engine.load(tmp_path)
 
@@ -385,7 +385,7 @@ def test_state_that_would_not_fit_is_refused_before_anything_is_made(tmp_path: P
     recipe = replace(RECIPE, method="hungry", settings={})
     most = int(engine.MEMORY_SHARE * 2**30 / 8)
     fits, too_much = (Labels.from_positives(_sparse(n // 1000, 1000)) for n in (most, most + 1000))
-    engine.check_memory(recipe, as_items(np.zeros((len(fits), 1))), fits)
+    engine.check_memory(plan_of(recipe, as_items(np.zeros((len(fits), 1))), fits))
     with pytest.raises(PartlyError) as caught:
         fit_config(recipe, as_items(np.zeros((len(too_much), 1))), too_much, folder=tmp_path / "run")
     assert "hungry keeps 0.6 GiB for 80531 x 1000 entries" in str(caught.value)
@@ -403,10 +403,10 @@ def _sparse(items: int, labels: int) -> Any:
 def test_every_method_that_keeps_entries_declares_them(name: str) -> None:
     """Per-entry state is a buffer of N x L: then the declared memory must cover it."""
     x, labels = data()
-    recipe = replace(RECIPE, method=name, settings={})
+    recipe = engine.spell_out(replace(RECIPE, method=name, settings={}))
     method = engine.build_method(recipe, x, labels.shape[1], labels)
     kept = sum(t.nbytes for t in method.buffers() if t.ndim >= 2 and tuple(t.shape[:2]) == labels.shape)
-    assert kept == methods.find(name).memory(recipe.task(x, labels.shape[1], labels), recipe.settings)[0]
+    assert kept == methods.find(name).memory(engine.make_task(recipe, x, labels.shape[1], labels), recipe.settings)[0]
 
 
 # -------------------------------------------------------------------- what is there to train is not the model
@@ -481,7 +481,7 @@ def test_head_settings_are_checked_used_and_written_down(tmp_path: Path) -> None
         "dropout": 0.5,
         "solve": True,
     }
-    assert engine.load(tmp_path).recipe == recipe
+    assert engine.load(tmp_path).config == recipe
     with pytest.raises(SettingError, match=r"The head mlp has no setting 'hiden'\. Did you mean 'hidden'\?"):
         engine.make_config("bce", "mlp", head_settings={"hiden": 7})
     with pytest.raises(SettingError, match="there is no backbone to set"):
@@ -531,7 +531,7 @@ def test_a_run_from_before_there_were_schedules_goes_on_and_is_read(finished: Pa
             del description["recipe"][name]
 
     change_description(finished, forget)
-    assert engine.load(finished).recipe == RECIPE
+    assert engine.load(finished).config == RECIPE
     again = fit(finished)
     assert (again.predict(data()[0]) == engine.load(finished).predict(data()[0])).all()
     with pytest.raises(CheckpointError, match=r"recipe\.schedule: 'cosine' there, 'constant' now"):

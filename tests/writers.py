@@ -29,6 +29,7 @@ from partly.cli.simulate import simulate
 from partly.cli.study import study
 from partly.cli.train import train
 from partly.completion import Terms
+from partly.config import TrainConfig
 from partly.engine import make_config
 from partly.ledger import Ledger
 from partly.ledger.store import NothingThere
@@ -141,7 +142,7 @@ def _folders(where: Path) -> list[killing.Job]:
             lambda folder: predict_files(where / "model", sorted((where / "parts").iterdir()), folder, here),
             lambda folder: all_files(folder, ("*.parquet",)),
         ),
-        killing.Job("train:report", lambda folder: train(x, folder, **given, parameters=HOW), _left_of_training),
+        killing.Job("train:report", lambda folder: train(x, folder, TrainConfig(**HOW), **given), _left_of_training),
         killing.Job(
             "compare:page",
             lambda folder: compare(str(where / "tiny.npz"), folder, asked=cells, say=quiet),

@@ -159,6 +159,9 @@ class TrainConfig:
     )
 
     def __post_init__(self) -> None:
+        for name in ("method", "optimizer", "schedule"):
+            if not isinstance(getattr(self, name), str) and not (getattr(self, name) is None and name in OPEN):
+                raise SettingError(f"{name} = {getattr(self, name)!r} must be a name.")
         for name in SETTINGS:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, {})
@@ -215,9 +218,8 @@ class ResolvedConfig(TrainConfig):
     penalty: float | None = None  # of a solved head: weight_decay where it was given; None: cross-validated
 
     def __post_init__(self) -> None:
-        for name in ("method", "head", "optimizer", "schedule"):
-            if not isinstance(getattr(self, name), str):
-                raise SettingError(f"{name} = {getattr(self, name)!r} must be a name.")
+        if not isinstance(self.head, str):
+            raise SettingError(f"head = {self.head!r} must be a name.")
         super().__post_init__()
         if self.penalty is not None:
             within(0, sys.float_info.max, penalty=self.penalty)

@@ -20,7 +20,8 @@ from partly import Classifier, data, metrics
 from partly.cli import main
 from partly.cli.train import HELD_OUT_FOLDER, train
 from partly.clock import Clock
-from partly.engine import asking, verify
+from partly.config import TrainConfig
+from partly.engine import pipeline, verify
 from partly.errors import CheckpointError, LearnedNothingWarning, Stopped
 
 Floats = npt.NDArray[np.float64]
@@ -203,14 +204,14 @@ def _signal_at(stage: int, step: int) -> Any:
 def test_a_run_that_is_stopped_goes_on_to_the_same_bits(
     tables: Path, monkeypatch: pytest.MonkeyPatch, stage: int, step: int
 ) -> None:
-    how = {"method": "em", "head": "mlp", "epochs": 3, "batch_size": 200, "seed": 0}
+    config = TrainConfig("em", "mlp", epochs=3, batch_size=200)
 
     def trained(run: Path) -> None:
-        train("features.csv", run, labels=Path("uniform.csv"), parameters=how, say=lambda _: None)
+        train("features.csv", run, config, labels=Path("uniform.csv"), say=lambda _: None)
 
     trained(tables / "whole")
     with monkeypatch.context() as patch:
-        patch.setattr(asking, "progress_callback", _signal_at(stage, step))
+        patch.setattr(pipeline, "progress_callback", _signal_at(stage, step))
         with pytest.raises(Stopped, match="saved in"):
             trained(tables / "run")
     trained(tables / "run")

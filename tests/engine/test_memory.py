@@ -15,7 +15,7 @@ from partly.engine.training import Validation
 from partly.errors import PartlyError
 from partly.items import as_items
 from partly.labels import Labels
-from plans import fit_config
+from plans import fit_config, plan_of
 
 GIB = 1 << 30
 RNG = np.random.default_rng(0)
@@ -109,10 +109,10 @@ def test_loading_asks_whether_it_fits(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_refusal_says_what_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the entries, where there is room for half of what they need; and methods that keep nothing."""
     recipe = engine.make_config("role", "linear", epochs=1, settings={"expected_yes": 1.0})
-    needed = engine.entry_memory(recipe, X, Y)
+    needed = plan_of(recipe, X, Y).memory.total()
     monkeypatch.setattr(memory, "available", lambda: (int(needed / 2 / memory.MEMORY_SHARE) + 1, "a test"))
     with pytest.raises(PartlyError, match="About 12 items with these labels would fit") as caught:
-        engine.check_memory(recipe, X, Y)
+        engine.check_memory(plan_of(recipe, X, Y))
     told = str(caught.value).split("Nothing is kept for entries by ")[1]
     assert "cls" in told
     assert not {"role", "em-apl", "refine", "auto"} & set(told.split(", "))

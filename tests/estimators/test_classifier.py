@@ -29,7 +29,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from partly import Classifier, Labels, PartlyError, metrics
 from partly.clock import Clock
-from partly.engine import asking
+from partly.engine import pipeline
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, Stopped
 from partly.items import as_items
 from scikit_learn_checks import EXPECTED_FAILURES, SHAPE
@@ -583,7 +583,7 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
         assert (getattr(loaded, ask)(X) == getattr(fitted, ask)(X)).all()
     for attribute in ("label_names_", "history_", "best_epoch_", "method_", "n_features_in_", "beliefs_"):
         assert getattr(loaded, attribute) == getattr(fitted, attribute)
-    assert loaded.fitted_.config == fitted.fitted_.config
+    assert loaded.fitted_.config.to_json() == fitted.fitted_.config.to_json()
     given = {name: value for name, value in fitted.get_params().items() if value is not None}
     same = {name: value for name, value in given.items() if name not in ("progress", "settings")}
     assert loaded.get_params() | same == loaded.get_params()
@@ -631,7 +631,7 @@ def test_a_finished_run_is_a_model(tmp_path: Path) -> None:
 
 def test_fitting_again_in_the_folder_takes_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = model(run_dir=tmp_path).fit(X, Y)
-    monkeypatch.setattr(asking, "progress_callback", _signal_at(step=1))  # would stop at any step
+    monkeypatch.setattr(pipeline, "progress_callback", _signal_at(step=1))  # would stop at any step
     again = model(run_dir=tmp_path).fit(X, Y)
     assert (again.predict_proba(X) == first.predict_proba(X)).all()
     assert again.history_ == first.history_
@@ -662,7 +662,7 @@ def _signal_at(step: int) -> Any:
 @pytest.mark.parametrize("step", [1, 3, 5])
 def test_ctrl_c_saves_and_fitting_again_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(asking, "progress_callback", _signal_at(step))
+        patch.setattr(pipeline, "progress_callback", _signal_at(step))
         with pytest.raises(Stopped, match="saved in"):
             model(run_dir=tmp_path, head="mlp").fit(X, Y, validation=(X[:9], Y[:9]))
         with pytest.raises(CheckpointError, match="training has not finished"):

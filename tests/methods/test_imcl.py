@@ -22,7 +22,7 @@ from partly.methods.imcl import PRESETS, Imcl
 from partly.networks import predicting
 from partly.pool import Batch, Pool
 from partly.similarity import Candidates, joint_nonnegative_omp
-from plans import fit_config
+from plans import fit_config, plan_of
 
 
 def made(pool: Pool | None = None, **settings: object) -> Imcl:
@@ -329,9 +329,9 @@ def test_memory_of_the_bank_is_declared(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1}.__getitem__)
     labels = Labels.from_ternary(np.zeros((100, 100), np.int8))
     items = as_items(np.zeros((100, 2)))
-    engine.check_memory(make_config("imcl", settings={"candidates": "bank", "bank": 4}), items, labels)
+    engine.check_memory(plan_of(make_config("imcl", settings={"candidates": "bank", "bank": 4}), items, labels))
     with pytest.raises(PartlyError, match=r"imcl keeps .* for 100 x 100 entries"):
-        engine.check_memory(make_config("imcl", settings={"candidates": "bank", "bank": 6}), items, labels)
+        engine.check_memory(plan_of(make_config("imcl", settings={"candidates": "bank", "bank": 6}), items, labels))
 
 
 def test_an_exact_fit_says_nothing_of_the_scale() -> None:

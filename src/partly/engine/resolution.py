@@ -54,7 +54,7 @@ def _as_read(settings: Mapping[str, Any]) -> dict[str, Any]:
 def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[ResolvedConfig, str]:
     """Fill in what a configuration leaves open for these items and labels; return it and the reason for the method."""
     if isinstance(config, ResolvedConfig):
-        return config, ""
+        return spell_out(config), ""
     given = with_default_backbone(config, items)
     decay = given.get("weight_decay")  # before a preset fills it in
     origin = origin_of(items)

@@ -112,7 +112,7 @@ def lowers(precision: Precision, device: str) -> bool:
 def check_learning(precision: object, compiled: object) -> None:
     """Refuse what cannot be asked for, or done here."""
     if precision not in get_args(Precision):
-        raise SettingError(f"precision = {precision!r} must be one of {', '.join(get_args(Precision))}.")
+        raise SettingError(f"dtype = {precision!r} must be one of {', '.join(get_args(Precision))}.")
     if not isinstance(compiled, bool):
         raise SettingError(f"compile = {compiled!r} must be True or False.")
 
