@@ -385,7 +385,7 @@ def test_a_finished_method_lets_go_of_what_was_there_to_train() -> None:
     method = Keeping(TASK)
     step_by_hand(method)
     expected, weights = method(X), {name: tensor.clone() for name, tensor in method.weights().items()}
-    method.finish()
+    method.strip_training_state()
     assert {name: tensor.shape for name, tensor in method.entries().items()} == {
         "entries.believed": (0, 2),
         "entries.visits": (0,),

@@ -128,7 +128,7 @@ def _folders(where: Path) -> list[killing.Job]:
         return ((job, work(job)) for job in jobs)
 
     def converted(form: str, target: str, folder: Path) -> None:
-        convert(str(where / "truth.csv"), folder / target, form, meaning=data.Meaning(absent="no"), say=quiet)
+        convert(str(where / "truth.csv"), folder / target, form, meaning=data.LabelSemantics(absent="no"), say=quiet)
 
     def empty(_: Path) -> None:
         """Nothing is there, and then all or nothing."""
@@ -193,7 +193,7 @@ def _ledgers(where: Path) -> list[killing.Job]:
 
     def imported(folder: Path) -> None:
         nobody = dict.fromkeys(("person", "model", "rule"))
-        ledgers.take(book(folder), str(where / "truth.csv"), nobody, "", False, data.Meaning(), "", None, quiet)
+        ledgers.take(book(folder), str(where / "truth.csv"), nobody, "", False, data.LabelSemantics(), "", None, quiet)
 
     def completed(places: Places, run: Path | None) -> None:
         given: dict[str, Any] = {"labels": where / "known.csv", "missing": "at-random", "force": True, "folds": 2}

@@ -51,11 +51,15 @@ def simulate(
     """Hide labels as a scenario says, and write what is left."""
     from partly.cli.simulate import simulate as job
     from partly.data import for_spreadsheets
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     with for_spreadsheets(safe_csv):
         observed = job(
-            data, scenario, out, seed, meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator)
+            data,
+            scenario,
+            out,
+            seed,
+            LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
         )
     say(repr(observed))
     print_json(observed.summary() | {"out": out}, as_json)

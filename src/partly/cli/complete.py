@@ -14,7 +14,7 @@ from partly.cli.explain import remember
 from partly.cli.opening import Say, hidden, of_use, open_data
 from partly.completion import Completion, Terms
 from partly.completion import complete as completed
-from partly.completion.downstream_test import worth
+from partly.completion.downstream import measure_benefit
 from partly.data.answers import read_answers, write_questions
 from partly.errors import SettingError
 from partly.estimators.classifier import Classifier
@@ -49,7 +49,7 @@ def complete(
     compare: bool = True,
     folds: int | None = None,
     skip_bad: bool = False,
-    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
     say: Say = print,
 ) -> dict[str, Any]:
     """What was filled in and what is promised of it, as plain data; said in words on the way."""
@@ -70,7 +70,7 @@ def complete(
     told["questions"] = _ask(found, opened.labels, places)
     told |= _written(found, places, ledger, answers, meaning)
     if compare and found.filled:
-        value = worth(model, opened.items, opened.labels, found, opened.hierarchy, seed)
+        value = measure_benefit(model, opened.items, opened.labels, found, opened.hierarchy, seed)
         told["words"] = [*told["words"], value.words]
         told["worth"] = vars(value)
     say("\n".join([*told["words"], *_where(told)]))
@@ -93,7 +93,7 @@ def _plain(found: Completion) -> dict[str, Any]:
         "certified": found.certified,
         "filled": found.filled,
         "expected_errors": found.expected_errors,
-        "audited": found.found.why,
+        "audited": found.certification.why,
         "sides": {side.word: vars(side) | {"labels": list(side.labels)} for side in found.sides},
     }
 
@@ -103,16 +103,16 @@ def _ask(found: Completion, labels: Labels, places: Places) -> str | None:
     rows, columns = found.questions
     if not len(rows):
         return None
-    asked = sum(side.asked for side in found.found.sides)
+    asked = sum(side.asked for side in found.certification.sides)
     beside = Path("completion.csv") if places.out is None else places.out
     path = places.questions or beside.with_name(f"{beside.stem}-questions-{asked:03d}.csv")
     if not path.exists():
-        write_questions(path, labels, rows, columns, {"score": found.board.chance[rows, columns]})
+        write_questions(path, labels, rows, columns, {"score": found.entry_scores.chance[rows, columns]})
     return str(path)
 
 
 def _written(
-    found: Completion, places: Places, ledger: Ledger | None, answers: Labels | None, meaning: files.Meaning
+    found: Completion, places: Places, ledger: Ledger | None, answers: Labels | None, meaning: files.LabelSemantics
 ) -> dict[str, Any]:
     """Where labels went: nowhere, where nothing is filled in."""
     told: dict[str, Any] = {"out": None, "batch": None}

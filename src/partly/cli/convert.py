@@ -8,7 +8,7 @@ from partly import data as files
 from partly.cli.opening import Say
 from partly.data import formats
 from partly.data.formats.label_studio import write_tasks
-from partly.data.paths import kind_of
+from partly.data.paths import format_suffix
 from partly.errors import SettingError
 from partly.items import Absent
 
@@ -22,7 +22,7 @@ def convert(
     form: str | None = None,
     *,
     labels: Path | None = None,
-    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
     part: str | None = None,
     scores: Path | None = None,
     say: Say = print,
@@ -46,7 +46,7 @@ def convert(
     say(f"{target}: {opened.labels!r}")
 
 
-def _opened(source: str, labels: Path | None, meaning: files.Meaning) -> files.Dataset:
+def _opened(source: str, labels: Path | None, meaning: files.LabelSemantics) -> files.Dataset:
     if labels is not None or files.is_whole(source):
         return files.read(source, labels, **vars(meaning))
     known = files.read_labels(source, **vars(meaning))
@@ -71,4 +71,4 @@ def _holds_items(opened: files.Dataset, target: Path, form: str | None) -> bool:
             raise SettingError(f"--form {form} holds items, and the source has labels alone.")
         return bool(one.holds != "labels")
     known = formats.suffixes("labels")
-    return kind_of(target) not in known and not isinstance(opened.items, Absent)
+    return format_suffix(target) not in known and not isinstance(opened.items, Absent)

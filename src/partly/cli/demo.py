@@ -9,7 +9,7 @@ from partly import scenarios
 from partly.atomic_io import write_file
 from partly.cli.opening import Say
 from partly.cli.reporting import Scores, report, scores
-from partly.data import held_out
+from partly.data import split_holdout
 from partly.data.formats.digits import digits, pictures
 from partly.engine import FittedModel
 from partly.estimators.classifier import Classifier
@@ -24,7 +24,7 @@ def demo(out: Path, *, items: int = 1200, seed: int = 0, say: Say = print) -> Sc
     whole = digits(train=items, seed=seed)
     data = replace(whole, labels=scenarios.parse(SCENARIO)(whole.labels, seed), truth=whole.labels)
     say(f"digits: {data.labels!r}")
-    fit, hold = held_out(len(data.labels), 0.2, seed)
+    fit, hold = split_holdout(len(data.labels), 0.2, seed)
     models: dict[str, FittedModel] = {}
     for title, method, head, labels in (
         ("unknown taken for no", "assume-negative", "linear", data.labels),

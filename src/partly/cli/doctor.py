@@ -12,8 +12,8 @@ from partly.data.headers import ID
 from partly.data.splits import COLUMN as SPLIT
 from partly.data.table_view import matching_columns, view
 from partly.data.tables import SUFFIXES, is_table, open_table
-from partly.diagnosis import encodings, run_checks, unreadable
-from partly.diagnosis.context import CheckContext
+from partly.doctor import encodings, report_unreadable, run_checks
+from partly.doctor.context import CheckContext
 from partly.engine import describe_backbone
 from partly.errors import PartlyError
 from partly.items import origin_of
@@ -28,7 +28,7 @@ def doctor(
     *,
     method: str = "auto",
     skip_bad: bool = False,
-    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
     seed: int = 0,
     say: Say = lambda _: None,
 ) -> dict[str, Any]:
@@ -41,20 +41,24 @@ def doctor(
         for note in opened.notes:
             say(note)
     except PartlyError:
-        odd = encodings.strange(encodings.of_table(Path(labels))) if Path(labels).suffix.lower() in SUFFIXES else None
+        odd = (
+            encodings.find_unusual_values(encodings.count_table_values(Path(labels)))
+            if Path(labels).suffix.lower() in SUFFIXES
+            else None
+        )
         if odd is None or meaning.label_columns or meaning.id_column:
             raise
-        return unreadable(odd)
+        return report_unreadable(odd)
     tested = None if opened.test is None else opened.test.items
     context = CheckContext(opened.labels, opened.items, tested, method, seed)
-    if not context.lacks("features"):
+    if not context.find_missing_input("features"):
         origin = origin_of(context.features)
         if origin is not None:
             say(describe_backbone(origin))
     return run_checks(context)
 
 
-def _has_items(path: str, meaning: files.Meaning) -> bool:
+def _has_items(path: str, meaning: files.LabelSemantics) -> bool:
     """Whether a table holds other columns than ids and the labels that the caller names."""
     if not (meaning.label_columns and is_table(Path(path)) and Path(path).is_file()):
         return False

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from partly import data as files
 from partly import metrics
 from partly.cli.opening import open_data
-from partly.data.matching import positions
+from partly.data.matching import find_positions
 from partly.engine import load
 from partly.errors import SettingError, within
 from partly.images.showing import track_progress
 from partly.labels import Labels
-from partly.labels.scored import at_known, in_order
+from partly.labels.scored import enumerate_rows, gather_known
 from partly.model_choice.missingness import EntrySums
 from partly.report.words import ONLY_YES, only_yes
 
@@ -32,7 +32,7 @@ def evaluate(
     labels: str,
     threshold: float = 0.5,
     run: Path | None = None,
-    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
     observed: Path | None = None,
 ) -> tuple[dict[str, float], list[str]]:
     """Return scores, corrected where entries are not missing at random, and sentences that qualify them.
@@ -50,22 +50,24 @@ def evaluate(
         test = files.read(labels, **vars(meaning)).test if files.is_whole(labels) else None
         truth = files.read_labels(labels, **vars(meaning)) if test is None else test.labels
         entries = EntrySums(truth)
-        found = at_known(entries.passing(files.read_score_blocks(scores, truth.ids, truth.names)), truth)
+        found = gather_known(entries.passing(files.read_score_blocks(scores, truth.ids, truth.names)), truth)
     cuts = threshold if run is None else _thresholds(run, truth.names)
     missing = entries.missingness
-    return metrics.both(found, truth, cuts, missing)[0], missing.sentences() + ([ONLY_YES] if only_yes(truth) else [])
+    return metrics.both(found, truth, cuts, missing)[0], missing.describe() + ([ONLY_YES] if only_yes(truth) else [])
 
 
-def _predicted(run: Path, data: str, observed: Path | None, meaning: files.Meaning) -> tuple[Any, Labels, EntrySums]:
+def _predicted(
+    run: Path, data: str, observed: Path | None, meaning: files.LabelSemantics
+) -> tuple[Any, Labels, EntrySums]:
     """Probabilities that a run gives, and the labels of the items: of the test part, where there is one."""
     fitted, opened = load(run), open_data(data, observed, meaning=meaning)
     part = opened.test or opened
-    columns = positions(part.labels.names, fitted.names, run, "label")
+    columns = find_positions(part.labels.names, fitted.names, run, "label")
     whole = np.array_equal(columns, np.arange(len(fitted.names)))
     blocks = track_progress(fitted.predict_blocks(part.items), len(part.items), data, weight=len)
     chosen = (block if whole else block[:, columns] for block in blocks)
     entries = EntrySums(part.labels)
-    return at_known(entries.passing(in_order(chosen)), part.labels), part.labels, entries
+    return gather_known(entries.passing(enumerate_rows(chosen)), part.labels), part.labels, entries
 
 
 def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -76,4 +78,4 @@ def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:
             f"{run}: {fitted.config.method} chooses no thresholds. Leave out --run, give --threshold, or "
             "let some be chosen: the same `partly train` with --thresholds f1."
         )
-    return fitted.thresholds[positions(names, fitted.names, run, "label")]
+    return fitted.thresholds[find_positions(names, fitted.names, run, "label")]

@@ -9,15 +9,16 @@ from typing import Any
 from partly import atomic_io
 from partly.cli.opening import hidden, open_data
 from partly.cli.printing import one_line
-from partly.data import Dataset, Meaning
-from partly.data.label_semantics import meaning_of
+from partly.data import Dataset, LabelSemantics
 from partly.engine import load, reasons
 from partly.errors import DataError, did_you_mean
 
 SOURCE = "data.json"  # in a run folder: which data it was trained on, as the command named it
 
 
-def remember(run: Path, data: str, labels: Path | None, meaning: Meaning, scenario: str | None, seed: int) -> None:
+def remember(
+    run: Path, data: str, labels: Path | None, meaning: LabelSemantics, scenario: str | None, seed: int
+) -> None:
     """Keep in a run folder where its data lies, and what it means."""
     places = {"data": _whole(data), "labels": None if labels is None else _whole(str(labels))}
     atomic_io.write_checksummed(run / SOURCE, places | vars(meaning) | {"scenario": scenario, "seed": seed})
@@ -33,14 +34,14 @@ def explain(
     label: str,
     data: str | None = None,
     labels: Path | None = None,
-    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
+    meaning: LabelSemantics = LabelSemantics(),  # noqa: B008 (it is frozen)
     most: int = 5,
 ) -> dict[str, Any]:
     """Reasons for an entry, by the item's id and the label's name. data, labels: where the run folder does not say, or
     where it has moved."""
     fitted = load(run)
     opened = _opened(run, data, labels, meaning)
-    parts = (opened, opened.test, opened.wider)  # of the last, some have no row in the labels
+    parts = (opened, opened.test, opened.with_unlabelled)  # of the last, some have no row in the labels
     part = next((part for part in parts if part is not None and item in part.labels.ids), None)
     if part is None:
         raise DataError(f"{run}: there is no item {item!r} in its data.{did_you_mean(item, opened.labels.ids)}")
@@ -50,14 +51,14 @@ def explain(
     return reasons(fitted, part.items, part.labels, position, fitted.names.index(label), most)
 
 
-def _opened(run: Path, data: str | None, labels: Path | None, meaning: Meaning) -> Dataset:
+def _opened(run: Path, data: str | None, labels: Path | None, meaning: LabelSemantics) -> Dataset:
     if data is not None:
         return open_data(data, labels, meaning=meaning)
     if not (run / SOURCE).exists():
         raise DataError(f"{run}: does not say which data it was trained on. Give --data and --labels.")
     said = atomic_io.read_checksummed(run / SOURCE)
     if labels is None:
-        meaning = meaning_of(**{one.name: said.get(one.name) for one in fields(Meaning)})
+        meaning = LabelSemantics.from_options(**{one.name: said.get(one.name) for one in fields(LabelSemantics)})
         labels = None if said["labels"] is None else Path(said["labels"])
     opened = open_data(said["data"], labels, meaning=meaning)
     return hidden(opened, said["scenario"], said["seed"])

@@ -46,9 +46,9 @@ def doctor(
     """Say what is known of labels, how it is missing, what is wrong with it, and what to do about it."""
     from partly.cli.doctor import doctor as job
     from partly.cli.doctor import page
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
-    meaning = meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator)
+    meaning = LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator)
     found = job(labels, data, method=method, skip_bad=skip_bad, meaning=meaning, seed=seed, say=say)
     if not print_json(found, as_json):
         print(page(found))
@@ -74,14 +74,14 @@ def convert(
 ) -> None:
     """Write labels, or items with labels, in another format."""
     from partly.cli.convert import convert as job
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     job(
         source,
         target,
         form,
         labels=labels,
-        meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        meaning=LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
         part=part,
         scores=scores,
         say=say,
@@ -137,7 +137,7 @@ def complete(
     from partly.cli.complete import Places
     from partly.cli.complete import complete as job
     from partly.completion import Terms
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     how: dict[str, Any] = {"method": method, "head": head, "budget": budget, "run_dir": run}
     found = job(
@@ -153,7 +153,7 @@ def complete(
         compare=compare,
         folds=folds,
         skip_bad=skip_bad,
-        meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        meaning=LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
         say=say,
     )
     print_json(found, as_json)

@@ -17,7 +17,7 @@ from partly.ledger import Batch, Ledger, exchange, without_password
 
 if TYPE_CHECKING:
     from partly.cli.opening import Say
-    from partly.data import Meaning
+    from partly.data import LabelSemantics
 
 Plain = dict[str, Any]
 
@@ -47,7 +47,7 @@ def take(
     who: dict[str, str | None],
     mapping: str,
     add_labels: bool,
-    meaning: Meaning,
+    meaning: LabelSemantics,
     note: str,
     key: str | None,
     say: Say,

@@ -62,7 +62,7 @@ def import_(
 ) -> None:
     """Append labels, answers or another ledger."""
     from partly.cli import ledger as job
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     who = {"person": person, "model": model, "rule": rule}
     said = job.take(
@@ -71,7 +71,7 @@ def import_(
         who,
         mapping,
         add_labels,
-        meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
         note,
         key,
         say,

@@ -71,7 +71,7 @@ def predict(
     from partly.cli import predict as job
     from partly.cli.predict_files import parquet_files, predict_files
     from partly.data import for_spreadsheets
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
     from partly.executors import placed
 
     if (data is None) != beliefs:
@@ -92,7 +92,7 @@ def predict(
     told |= {
         "known": known,
         "skip_bad": skip_bad,
-        "meaning": meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        "meaning": LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
     }
     with for_spreadsheets(safe_csv):
         count = job.beliefs(run, out) if data is None else job.predict(run, data, out, **told)
@@ -123,14 +123,14 @@ def evaluate(
 ) -> None:
     """Score probabilities against labels; only known entries count."""
     from partly.cli.evaluate import evaluate as job
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     result, qualified = job(
         scores,
         labels,
         threshold,
         run,
-        meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
         observed,
     )
     if not print_json(result | {"warnings": qualified}, as_json):
@@ -227,7 +227,7 @@ def explain(
     """Say why a run gives an entry its probability: features, known neighbours, the method's own reasons."""
     from partly.cli.explain import explain as job
     from partly.cli.explain import page
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     found = job(
         run,
@@ -235,7 +235,7 @@ def explain(
         label,
         data,
         labels,
-        meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
         count,
     )
     if not print_json(found, as_json):

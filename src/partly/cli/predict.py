@@ -10,8 +10,8 @@ import numpy as np
 
 from partly import data as files
 from partly.data.formats.feature_table import BLOCK, write_numbers
-from partly.data.matching import positions
-from partly.data.paths import suffix_of
+from partly.data.matching import find_positions
+from partly.data.paths import check_suffix
 from partly.data.tables import SUFFIXES
 from partly.engine import FittedModel, load, read_ids
 from partly.errors import SettingError, within
@@ -27,7 +27,7 @@ def predict(
     out: Path,
     known: Path | None = None,
     skip_bad: bool = False,
-    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
     calls: bool = False,
     top: int | None = None,
     above: str | None = None,
@@ -89,16 +89,19 @@ def beliefs(run: Path, out: Path) -> int:
     if fitted.beliefs is None:
         raise SettingError(f"{run}: {fitted.config.method} holds no beliefs about its training entries.")
     blocks = (fitted.beliefs[i : i + BLOCK] for i in range(0, len(fitted.beliefs), BLOCK))
-    suffix_of(out, SUFFIXES)
+    check_suffix(out, SUFFIXES)
     write_numbers(out, read_ids(run), fitted.names, blocks)
     return len(fitted.beliefs)
 
 
 def _known(
-    known: Path, data: str, ids: Sequence[str], run: Path, names: Sequence[str], meaning: files.Meaning
+    known: Path, data: str, ids: Sequence[str], run: Path, names: Sequence[str], meaning: files.LabelSemantics
 ) -> Labels:
     """What a file says of items of `data` and labels of `run`; what it does not name is unknown."""
     labels = files.read_labels(known, **vars(meaning))
-    rows, columns = positions(labels.ids, ids, data, "known item"), positions(labels.names, names, run, "known label")
+    rows, columns = (
+        find_positions(labels.ids, ids, data, "known item"),
+        find_positions(labels.names, names, run, "known label"),
+    )
     row, column, values = labels.entries()
     return Labels.from_codes(rows[row], columns[column], values, names, ids)

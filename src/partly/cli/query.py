@@ -8,7 +8,7 @@ from typing import Any
 from partly.active.selection import select_questions
 from partly.cli.opening import open_data
 from partly.clock import Clock
-from partly.data import Meaning
+from partly.data import LabelSemantics
 from partly.data.answers import write_questions
 from partly.engine import load
 from partly.engine.feature_cache import cached_features
@@ -27,11 +27,11 @@ def query(
     settings: dict[str, Any] | None = None,
     seed: int = 0,
     skip_bad: bool = False,
-    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
+    meaning: LabelSemantics = LabelSemantics(),  # noqa: B008 (it is frozen)
 ) -> int:
     """Questions about the unknown entries of some items, by a finished run; how many there are."""
     fitted = load(run)
-    opened = open_data(data, labels, hierarchy, skip_bad, meaning=meaning).widened()  # most worth asking about, perhaps
+    opened = open_data(data, labels, hierarchy, skip_bad, meaning=meaning).include_unlabelled()
     if opened.labels.names != fitted.names:
         raise SettingError(
             f"{run} was trained on other labels than those of {labels or data}, or in another order. "

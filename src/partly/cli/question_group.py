@@ -56,7 +56,7 @@ def query(
     """Write the unknown entries that are most worth asking people about."""
     from partly.cli.query import query as job
     from partly.data import for_spreadsheets
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     with for_spreadsheets(safe_csv):
         found = job(
@@ -64,7 +64,7 @@ def query(
             data,
             out,
             labels=labels,
-            meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+            meaning=LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
             hierarchy=hierarchy,
             query=query,
             count=count,
@@ -116,7 +116,7 @@ def refine(
     """Train, ask about unknown entries, take the answers, train on: simulated, or with people, a call per round."""
     from partly.active import Plan
     from partly.cli.refine import refine as job
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     how = {"method": method, "head": head, "epochs": epochs, "lr": lr, "settings": parse_settings(setting or [])}
     how |= {"head_settings": parse_settings(head_setting or [])}
@@ -124,7 +124,7 @@ def refine(
         data,
         run,
         labels=labels,
-        meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        meaning=LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
         scenario=scenario,
         hierarchy=hierarchy,
         answers=answers,

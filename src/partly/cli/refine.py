@@ -11,7 +11,7 @@ from partly.atomic_io import write_file
 from partly.cli import ledger_rounds
 from partly.cli.ledger import user
 from partly.cli.opening import Say, hidden, of_use, open_data
-from partly.data import Dataset, Meaning
+from partly.data import Dataset, LabelSemantics
 from partly.data.formats import ledger_db
 from partly.errors import SettingError, Stopped
 from partly.estimators.classifier import Classifier
@@ -35,7 +35,7 @@ def refine(
     plan: Plan,
     parameters: dict[str, Any],
     skip_bad: bool = False,
-    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
+    meaning: LabelSemantics = LabelSemantics(),  # noqa: B008 (it is frozen)
     author: str | None = None,
     say: Say = print,
 ) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def simulate(
     scenario: str,
     out: Path,
     seed: int = 0,
-    meaning: files.Meaning = files.Meaning(),  # noqa: B008 (it is frozen)
+    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
     form: str | None = None,
 ) -> Labels:
     """Labels of which a scenario has hidden a part, written to a file."""

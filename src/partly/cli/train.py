@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from partly.cli.opening import Say
     from partly.cli.reporting import Scores
-    from partly.data import Dataset, Meaning
+    from partly.data import Dataset, LabelSemantics
     from partly.engine import FittedModel, Plan, PreparedData
 
     Index = npt.NDArray[np.int64]
@@ -91,7 +91,7 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Train a classifier and write a run folder with the model and a report."""
-    from partly.data.label_semantics import meaning_of
+    from partly.data.label_semantics import LabelSemantics
 
     if freeze:
         config = replace(config, backbone_settings=config.backbone_settings | {"freeze": "all"})
@@ -101,7 +101,7 @@ def command(
         config,
         labels=labels,
         hierarchy=hierarchy,
-        meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        meaning=LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
         scenario=scenario,
         hold_out=hold_out,
         skip_bad=skip_bad,
@@ -141,7 +141,7 @@ def train(
     hold_out: float | None = None,
     refit: bool = True,
     skip_bad: bool = False,
-    meaning: Meaning | None = None,
+    meaning: LabelSemantics | None = None,
     size: int | None = None,
     evidence: bool = False,
     start_from: Path | None = None,
@@ -161,11 +161,11 @@ def train(
     from partly.cli import train_summary
     from partly.cli.explain import remember
     from partly.cli.opening import hidden, of_use, open_data
-    from partly.data import Meaning, held_out
+    from partly.data import LabelSemantics, split_holdout
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
 
-    out, meaning = Output(say, detail or say, show or say), meaning or Meaning()
+    out, meaning = Output(say, detail or say, show or say), meaning or LabelSemantics()
     with process_group().rank_zero_first():  # the first process scans every image, the others find its results
         opened = open_data(data, labels, hierarchy, skip_bad, size, meaning)
     listed = len(opened.labels)
@@ -182,7 +182,7 @@ def train(
     opened = replace(opened, items=prepared.items, labels=prepared.labels)
     if hold_out is None:
         hold_out = 0.0 if opened.test is not None and _has_one_epoch(config, prepared) else HOLD_OUT
-    fit, hold = held_out(listed, hold_out, config.seed)
+    fit, hold = split_holdout(listed, hold_out, config.seed)
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # items without any label are never held out
     if len(hold):
         say(train_summary.held_out_line(len(hold), len(opened.labels), opened.test is not None))
@@ -193,7 +193,7 @@ def train(
     method, twice = scored.config.method, final is not scored
     say(train_summary.model_line(final))
     out.detail(f"{method}: {final.reason}")
-    for line in final.calibration.told(final.names) if final.calibration is not None else ():
+    for line in final.calibration.describe(final.names) if final.calibration is not None else ():
         out.detail(line)
     say(train_summary.time_line([scored, final] if twice else [scored]))
     if evidence and not engine.backbones_of(scored):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from partly import atomic_io
 from partly.calibration import Calibration
-from partly.calibration.sigmoid import sigmoid
+from partly.calibration.maps import sigmoid
 from partly.clock import Clock
 from partly.config import ResolvedConfig
 from partly.distributed.group import process_group
@@ -54,8 +54,8 @@ from partly.labels import Labels
 from partly.method import Method
 from partly.method.base import FIRST_STAGE
 from partly.networks import Network
-from partly.networks.custom_modules import NotGiven, Part, stands_for
-from partly.networks.lazy_features import Featured, body_of, shown_at
+from partly.networks.custom_modules import MissingModule, Part, rebind
+from partly.networks.lazy_features import LazyFeatures, rebuild_body, resize_like_training
 
 
 @dataclass
@@ -80,7 +80,7 @@ class FittedModel:
     @property
     def has_out_of_fold(self) -> bool:
         """Whether the method itself computes out-of-fold scores."""
-        return self.method.crosses
+        return self.method.provides_out_of_fold
 
     @property
     def thresholds(self) -> npt.NDArray[np.float32]:
@@ -115,14 +115,14 @@ class FittedModel:
     def body(self) -> nn.Module | None:
         """The frozen backbone that computed the training features of images or texts; None where there was none."""
         origin = origin_of(self.method.task.items)
-        return None if origin is None else body_of(origin, str(self.method.device))
+        return None if origin is None else rebuild_body(origin, str(self.method.device))
 
     def prepare_items(self, items: Items) -> Items:
         """Return items as the model takes them: resized, computed by its frozen backbone, encoded and conditioned like
         the training items. Refuse other kinds of items."""
         origin, items = origin_of(self.method.task.items), self.resize(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
-            return Featured(items, self.body, origin, self.method.task.items.shape[0])
+            return LazyFeatures(items, self.body, origin, self.method.task.items.shape[0])
         items = encoded_like(items, self.method.task.items)
         items = in_order(items, self.method.task.items.names)
         self._check_items(items)
@@ -132,7 +132,7 @@ class FittedModel:
         """Return images at the size that the model, or its frozen backbone, takes."""
         origin = origin_of(self.method.task.items)
         if origin is not None and items.kind == origin.kind:
-            return shown_at(items, origin)
+            return resize_like_training(items, origin)
         return shown_as(items, self.method.task.items)
 
     def _check_items(self, items: Items) -> None:
@@ -192,14 +192,14 @@ class FittedModel:
         return self._coherent(self.calibration(logits))
 
     def _coherent(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        return self.method.coherent(torch.from_numpy(scores)).float().numpy()
+        return self.method.enforce_hierarchy(torch.from_numpy(scores)).float().numpy()
 
 
 def load(folder: Path, **given: Part) -> FittedModel:
     """Load the finished model of a run folder. given: the caller's own backbone or head, whose weights it holds."""
     description, tensors, record = finished(folder)
     for part, own in given.items():
-        stands_for(description["recipe"].get(part) or "none", own, part)
+        rebind(description["recipe"].get(part) or "none", own, part)
     progress = training.progress_of(folder, record)
     with _refusing_damage(folder), AllocationLimit(folder, tensors):
         config, data = spell_out(ResolvedConfig.from_json(description["recipe"])), description["data"]
@@ -217,7 +217,7 @@ def load(folder: Path, **given: Part) -> FittedModel:
             if given:
                 raise CheckpointError(f"{folder}: the weights do not fit what was given for them. {error}") from None
             raise
-        method.finish()
+        method.strip_training_state()
         method.notes = progress.notes
     lost = training.non_finite(method)
     if lost:
@@ -244,7 +244,7 @@ def _refusing_damage(folder: Path) -> Iterator[None]:
     other sizes."""
     try:
         yield
-    except (CheckpointError, NotGiven):
+    except (CheckpointError, MissingModule):
         raise
     except Exception as error:
         text = str(error) if isinstance(error, PartlyError) else f"{type(error).__name__}: {error}"

@@ -103,12 +103,12 @@ def fit(
     if folder is None:
         fitted.beliefs_in_memory = _stack(method, training.belief_blocks)
         fitted.out_of_fold_in_memory = _stack(method, training.out_of_fold_blocks)
-    method.finish()
+    method.strip_training_state()
     return fitted
 
 
 def _check_weights(plan: Plan, method: Method) -> None:
-    support, weights = method.weighs(), plan.weights
+    support, weights = method.sample_weight_support(), plan.weights
     if weights is None or support == "entries" or (support == "items" and weights.shape[1] == 1):
         return
     why = "chooses or couples entries in its own way, so that a weight of one has no clear meaning. Leave them out"
@@ -122,7 +122,7 @@ def _check_weights(plan: Plan, method: Method) -> None:
 def _group_for(plan: Plan, method: Method) -> Group:
     """Return the processes that train together; refuse a method that they cannot share."""
     group = process_group()
-    if group.count > 1 and not method.spreads:
+    if group.count > 1 and not method.supports_distributed:
         raise SettingError(
             f"{plan.config.method} with the head {plan.config.head} is solved at once, not trained batch by batch: "
             f"{group.count} processes would only repeat each other. Start it without torchrun or accelerate, or take a "

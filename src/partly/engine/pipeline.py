@@ -86,7 +86,7 @@ def resolve(
     validation : PreparedData or (Items, Labels), optional
         Items that choose the best epoch.
     weights : array of [N, 1] or [N, L], optional
-        From `checked_weights`.
+        From `check_weights`.
     reason : str
         Why it is this method, where the configuration is resolved.
     """
@@ -97,7 +97,7 @@ def resolve(
     if not labels.known_per_item().any() and not isinstance(config, ResolvedConfig):
         raise LabelError(f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from.")
     resolved, found = resolve_config(config, items, labels)
-    calibration.check(resolved.calibrate, resolved.thresholds)
+    calibration.check_options(resolved.calibrate, resolved.thresholds)
     folds = fold_count(resolved)
     if folds is not None:
         check_folds(folds, *labels.shape)
@@ -138,7 +138,7 @@ def fit_calibrated(
     fitted_calibration = None
     if config.calibrate is not None or config.thresholds is not None:
         own = fitted.thresholds if fitted.has_thresholds else None
-        fitted_calibration = calibration.calibration_of(
+        fitted_calibration = calibration.fit_calibration(
             fitted.out_of_fold, plan.labels, config.calibrate, config.thresholds, own
         )
     calibrate(fitted, fitted_calibration)

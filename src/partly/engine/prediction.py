@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from partly.calibration.sigmoid import sigmoid
+from partly.calibration.maps import sigmoid
 from partly.errors import DataError, PartlyError, listing
 from partly.items import Items, at_once, streamed
 from partly.labels import Labels, scored
 from partly.method import Method
-from partly.networks import predicting
+from partly.networks import eval_mode
 
 CACHED_NUMBERS = 1 << 20  # features, or scores, of a block: they stay in the cache of a core
 Scores = npt.NDArray[np.float32]
@@ -29,7 +29,7 @@ def logit_blocks(
     parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
     for rows, x in zip(parts, streamed(items, parts), strict=True):
         z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
-        with predicting(method), torch.inference_mode():  # not during the yield: the caller may do other things
+        with eval_mode(method), torch.inference_mode():  # not during the yield: the caller may do other things
             logits: Scores = method.logits(x.to(device), *z).float().cpu().numpy()
         expected = (rows.stop - rows.start, method.task.labels)
         if logits.shape != expected:
@@ -58,7 +58,7 @@ def predict(method: Method, items: Items, batch_size: int | None = None, known: 
 def stack(blocks: Iterable[Scores], shape: tuple[int, int], transform: Callable[..., Any] = np.positive) -> Scores:
     """Return blocks as one matrix; each is transformed while it is in the cache."""
     scores = np.empty(shape, np.float32)
-    for rows, block in scored.in_order(blocks):
+    for rows, block in scored.enumerate_rows(blocks):
         transform(block, out=scores[rows])
     return scores
 

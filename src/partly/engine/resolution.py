@@ -9,6 +9,7 @@ from typing import Any
 from partly import defaults, methods, networks
 from partly.clock import Clock
 from partly.config import UNSTORED, ResolvedConfig, TrainConfig
+from partly.data.label_vectors import read_label_vectors
 from partly.engine import presets
 from partly.errors import SettingError
 from partly.images.augmentation import NO_AUGMENTATION, Augmentation
@@ -16,8 +17,8 @@ from partly.items import Items, SparseRows, is_decoded, origin_of
 from partly.labels import Hierarchy, Labels
 from partly.method import Method, Task
 from partly.networks import backbones
-from partly.networks.network import check_compiler, check_learning
-from partly.networks.warm_linear import LINEAR
+from partly.networks.linear import LINEAR_HEADS
+from partly.networks.network import check_compiler, check_training_options
 from partly.optim import optimisers, schedules
 from partly.registry import Info
 
@@ -42,7 +43,7 @@ def spell_out(config: ResolvedConfig) -> ResolvedConfig:
     config = replace(config, **spelled)
     optimisers.check(config.optimizer)
     schedules.find(config.schedule).make(Clock(0), config.lr, **config.schedule_settings)  # refuses bad values
-    check_learning(config.dtype, config.compile)
+    check_training_options(config.dtype, config.compile)
     return config
 
 
@@ -63,7 +64,9 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
     preset_note = ""
     if "recipe" in given:
         given, preset_note = presets.find(given["recipe"]).filled(given, items.kind, is_decoded(items))
-    given |= {part: networks.custom_modules.named(given[part], part) for part in ("backbone", "head") if part in given}
+    given |= {
+        part: networks.custom_modules.register(given[part], part) for part in ("backbone", "head") if part in given
+    }
     backbone = given.get("backbone")
     method, head, reason = defaults.choose(
         given["method"], given["head"], items, labels, given.get("optimizer", "adamw"), backbone
@@ -78,7 +81,7 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
     known = {"backbone": backbones.UNTRAINED[items.kind], **given, **unstored, "method": method, "head": head}
     resolved = spell_out(ResolvedConfig(**known))
     pretrained = bool(resolved.backbone_settings.get("pretrained"))
-    linear = head in LINEAR and bool(labels.counts()[1].any())
+    linear = head in LINEAR_HEADS and bool(labels.counts()[1].any())
     derived = default_numbers(items, labels.shape[1], resolved.optimizer, given.get("batch_size"), pretrained, linear)
     kind = methods.find(method).kind_for(make_task(resolved, items, labels.shape[1]))
     if decay is not None and kind.own_penalty is not None:
@@ -86,7 +89,7 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
             f"weight_decay = {decay!r}: {method} takes no steps that it could weaken. Its penalty is a setting of its "
             f"own: settings={{{kind.own_penalty!r}: ...}}, --setting {kind.own_penalty}=..."
         )
-    derived |= {} if kind.own_epochs is None else {"epochs": kind.own_epochs}
+    derived |= {} if kind.default_epochs is None else {"epochs": kind.default_epochs}
     derived |= {"penalty": decay} if kind.solves else {}
     resolved = replace(resolved, **{name: value for name, value in derived.items() if name not in given})
     return _limit_time(resolved), ", ".join(filter(None, (preset_note, reason)))
@@ -117,7 +120,7 @@ def make_task(
     needs the names of the labels."""
     names = names if observed is None else observed.names
     parents = () if config.hierarchy is None or names is None else Hierarchy(config.hierarchy).above(names)
-    return Task(items, labels, config, observed, parents)
+    return Task(items, labels, config, observed, read_label_vectors, parents)
 
 
 def build_method(
@@ -136,7 +139,7 @@ def build_method(
 def prepare_images(config: ResolvedConfig, items: Items) -> Items:
     """Return images in files at the size of the backbone, with the augmentation of the configuration; other items stay
     as they are."""
-    items = networks.fitting(items, config.backbone, config.backbone_settings)
+    items = networks.resize_to_backbone(items, config.backbone, config.backbone_settings)
     if is_decoded(items):
         return items.augmented(None if config.augment is None else Augmentation(**config.augment))
     if config.augment is not None:
@@ -156,7 +159,7 @@ def _augmentation(given: Any) -> dict[str, float]:
 
 
 def _check_backbone_of_features(method: str, backbone: str) -> None:
-    if not backbone.startswith(networks.custom_modules.OWN):
+    if not backbone.startswith(networks.custom_modules.PREFIX):
         raise SettingError(f"backbone = {backbone!r}: features need none. Leave it out.")
     if "pictures" not in methods.find(method).kind.kinds:
         raise SettingError(f"backbone = {backbone!r}: {method} learns from features as they are. Leave it out.")

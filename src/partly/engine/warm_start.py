@@ -37,7 +37,7 @@ def warm_start(before: FittedModel, plan: Plan, sources: Sequence[Sequence[int]]
             f"{before.folder}: a model starts from one of its own kind; these differ" + listing(differ, len(differ))
         )
     method = plan.build()
-    if not method.spreads:
+    if not method.supports_distributed:
         raise SettingError(
             f"start_from: {config.method} with the head {config.head} is solved, and where it starts makes no "
             "difference. Leave it out, or train by steps: head_settings={'solve': False}, --head-setting solve=false."

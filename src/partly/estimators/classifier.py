@@ -27,10 +27,10 @@ from partly.estimators.config_parameters import describe_parameters, make_init
 from partly.estimators.sklearn_compat import NO_PARTIAL_FIT, classes_of, multi_label
 from partly.items import Items
 from partly.labels import Labels
-from partly.labels.align import paired
-from partly.labels.frames import checked_kind, framed
-from partly.labels.scored import at_known, in_order
-from partly.labels.weights import checked_weights
+from partly.labels.align import align_labels
+from partly.labels.frames import check_output_kind, to_output
+from partly.labels.scored import enumerate_rows, gather_known
+from partly.labels.weights import check_weights
 from partly.model_choice.missingness import EntrySums
 from partly.networks.custom_modules import Part
 
@@ -50,7 +50,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     -----
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
     `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `calibration_` (or
-    None; `calibration_.told(label_names_)` says how it was found), `label_names_`, `classes_`;
+    None; `calibration_.describe(label_names_)` says how it was found), `label_names_`, `classes_`;
     with "auto" also `portfolio_` (what was tried, what it is worth, how much it counts) and `criterion_`.
 
     Examples
@@ -125,11 +125,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def resolve(self, X: Any, Y: Any, validation: Any = None, sample_weight: Any = None) -> engine.Plan:
         """Return the plan that `fit` would train: a configuration with nothing left open, and the prepared data."""
         x, config = self._items(X, reset=True), self._config()
-        labels = paired(len(x), Y, beside=X)
+        labels = align_labels(len(x), Y, beside=X)
         data = engine.prepare(config, (x, labels))
         self._remember(data.items)
         held_out = None if validation is None else self._held_out(validation, labels.names)
-        plan = engine.resolve(config, data, held_out, checked_weights(sample_weight, data.labels))
+        plan = engine.resolve(config, data, held_out, check_weights(sample_weight, data.labels))
         self.reason_ = plan.reason
         self._remember(plan.items)
         return plan
@@ -223,7 +223,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
         return x, None if known is None else engine.apply_hierarchy(
-            self._config(), paired(len(x), known, self.label_names_, "known", X)
+            self._config(), align_labels(len(x), known, self.label_names_, "known", X)
         )
 
     def features(self, X: Any) -> npt.NDArray[np.float32]:
@@ -253,7 +253,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `decision_function`."""
         x, said = self._asked_of(X, known)
         calls, cuts = np.empty((len(x), len(self.label_names_)), np.int64), logit(self.thresholds_)
-        for rows, block in in_order(self.fitted_.logit_blocks(x, said)):
+        for rows, block in enumerate_rows(self.fitted_.logit_blocks(x, said)):
             calls[rows] = block >= cuts
         return self._shown(calls, X)
 
@@ -261,12 +261,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """transform="pandas": `predict`, `predict_proba` and `decision_function` give tables with a column per label,
         under X's index where it has one; "default": arrays. By scikit-learn's own rule this is about `transform`,
         which a classifier has not, so its global setting and that of a pipeline do not reach it: set it here."""
-        self._sklearn_output_config = {"transform": checked_kind(transform or "default")}  # clones keep it
+        self._sklearn_output_config = {"transform": check_output_kind(transform or "default")}  # clones keep it
         return self
 
     def _shown(self, values: Any, X: Any) -> Any:
         kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
-        return framed(values, kind, self.label_names_, X)
+        return to_output(values, kind, self.label_names_, X)
 
     @property
     def partial_fit(self) -> Any:
@@ -278,7 +278,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         matter most, the nearest items of which the label is known (Y, as in `fit`), and the method's own reasons."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
-        known = paired(len(x), Y, self.label_names_)
+        known = align_labels(len(x), Y, self.label_names_)
         if label not in self.label_names_:
             raise LabelError(f"There is no label {label!r}.{did_you_mean(label, self.label_names_)}")
         return engine.reasons(self.fitted_, x, known, item, self.label_names_.index(label), most)
@@ -296,10 +296,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self, "fitted_")
         x, fitted = self._items(X, reset=False), self.fitted_
-        labels = engine.apply_hierarchy(self._config(), paired(len(x), Y, self.label_names_, beside=X))
+        labels = engine.apply_hierarchy(self._config(), align_labels(len(x), Y, self.label_names_, beside=X))
         entries = EntrySums(labels)
-        known = at_known(entries.passing(in_order(fitted.predict_blocks(x))), labels)
-        notes = () if fitted.calibration is None else fitted.calibration.told(fitted.names)
+        known = gather_known(entries.passing(enumerate_rows(fitted.predict_blocks(x))), labels)
+        notes = () if fitted.calibration is None else fitted.calibration.describe(fitted.names)
         own = fitted.thresholds if fitted.has_thresholds else None
         view = page.view(
             self.method_, fitted.description, fitted.progress, self.reason_, known, "", own, notes, entries
@@ -351,7 +351,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
         x = self._items(validation[0], reset=False)
-        return x, paired(len(x), validation[1], names, "validation", validation[0])
+        return x, align_labels(len(x), validation[1], names, "validation", validation[0])
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
@@ -455,14 +455,14 @@ def calibrate(
     (2,)
     """
     check_is_fitted(model, "fitted_")
-    calibration.check(method, thresholds)
+    calibration.check_options(method, thresholds)
     if method is None and thresholds is None:
         raise SettingError("calibrate: give a method ('platt', 'isotonic'), thresholds ('f1', ...), or both.")
     fitted = copy.copy(model.fitted_)
     fitted.calibration = None  # found on the method's own logits, whatever was there before
     made: Classifier = copy.copy(model).set_params(calibrate=method, thresholds=thresholds)
     scores = made.adopt(fitted)._logits(X, None)
-    known = engine.apply_hierarchy(made._config(), paired(len(scores), labels, model.label_names_, "labels", X))
+    known = engine.apply_hierarchy(made._config(), align_labels(len(scores), labels, model.label_names_, "labels", X))
     own = fitted.thresholds if fitted.has_thresholds else None
-    fitted.calibration = calibration.calibration_of(scores, known, method, thresholds, own)
+    fitted.calibration = calibration.fit_calibration(scores, known, method, thresholds, own)
     return made.adopt(fitted)

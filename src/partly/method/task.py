@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,9 +18,11 @@ from partly.errors import SettingError
 from partly.items import Items
 from partly.labels import Labels
 from partly.model_choice.priors import among_known
+from partly.moved import RenamedAttribute
 from partly.networks import Network
-from partly.networks.backbones import rate_of
-from partly.networks.warm_linear import LINEAR
+from partly.networks.backbones import learning_rate_factor
+from partly.networks.label_vectors import ReadVectors
+from partly.networks.linear import LINEAR_HEADS, WARM_LINEAR
 from partly.optim import optimisers, schedules
 
 LITTLE = 0.1  # of the random weights of a linear head, where a method has several networks
@@ -34,7 +37,20 @@ class Task:
     labels: int
     config: ResolvedConfig = ResolvedConfig()  # noqa: RUF009 (frozen)
     observed: Labels | None = None  # labels of the training items; None for a model that only predicts
-    parent_index: tuple[int, ...] = ()  # of each label the column of its parent, or its own; empty: no hierarchy
+    read_vectors: ReadVectors | None = None  # reader of files with vectors of labels
+    parent_index: tuple[int, ...] = ()  # of each label, its own where it has no parent; empty without a hierarchy
+
+    above = RenamedAttribute("parent_index")
+    rate = RenamedAttribute("learning_rate")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Find fields of 0.2 that are now in `config`, with a warning."""
+            if name not in ResolvedConfig.__dataclass_fields__:
+                raise AttributeError(f"Task has no attribute {name!r}")
+            warnings.warn(f"Task.{name} is now Task.config.{name}.", DeprecationWarning, stacklevel=2)
+            return getattr(self.config, name)
 
     def with_config(self, **changes: Any) -> Task:
         """Return the task with another configuration."""
@@ -57,13 +73,15 @@ class Task:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.config.seed, "weights", role))
             body = (self.config.head, self.config.head_settings, self.config.backbone, self.config.backbone_settings)
-            made = networks.build(self.items, self.labels, *body, observed=self.observed)
+            made = networks.build(
+                self.items, self.labels, *body, observed=self.observed, read_vectors=self.read_vectors
+            )
         if not any(parameter.requires_grad for parameter in made.parameters()):
             raise SettingError(f"Nothing is left to train: {self.config.backbone_settings} freezes all that there is.")
-        if logits and self.config.head in LINEAR and isinstance(made.head, nn.Linear):
+        if logits and self.config.head in LINEAR_HEADS and isinstance(made.head, nn.Linear):
             self._start(made.head, role == "network", at_random)
-            made.warm = self.config.head == "warm-linear"
-        return made.learning(self.config.dtype, self.config.compile)
+            made.warm = self.config.head == WARM_LINEAR
+        return made.configure_training(self.config.dtype, self.config.compile)
 
     @torch.no_grad()
     def _start(self, head: nn.Linear, first: bool, at_random: bool) -> None:
@@ -86,7 +104,7 @@ class Task:
         that. What is frozen has no gradient, and stays as it is."""
         rates: dict[float, list[nn.Parameter]] = {}
         for parameter in parameters:
-            rates.setdefault(factor * rate_of(parameter), []).append(parameter)
+            rates.setdefault(factor * learning_rate_factor(parameter), []).append(parameter)
         groups = [{"params": same, "factor": rate} for rate, same in rates.items()]
         return optimisers.make(self.config.optimizer, groups, self.config.lr, self.config.weight_decay)
 
