@@ -25,6 +25,7 @@ from partly.cli.main import app
 from partly.cli.simulate import simulate
 from partly.cli.train import train
 from partly.comparison import results, runner
+from partly.config import TrainConfig
 from partly.errors import CheckpointError, DataError
 
 MOST, SLOW = 12, 4  # calls of one job that are tried, of more some; and of one that draws a report
@@ -83,11 +84,11 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, killing.Job]:
 
     one_file("simulate", lambda out: simulate(str(where / "truth.csv"), "uniform:0.5", out))
     one_file("card", lambda out: export(where / "model", None, out, overwrite=True, say=lambda _: None))
-    parameters = {"method": "bce", "head": "linear", "epochs": 1, "seed": 0, "device": "cpu", "progress": False}
-    given = {"labels": where / "known.csv", "scenario": None, "hold_out": 0.2, "parameters": parameters}
+    config = TrainConfig("bce", "linear", epochs=1, device="cpu", progress=False)
+    given: dict[str, Any] = {"labels": where / "known.csv", "scenario": None, "hold_out": 0.2}
 
     def reported(folder: Path) -> None:
-        train(str(where / "x.csv"), folder, **given, say=lambda _: None)
+        train(str(where / "x.csv"), folder, config, **given, say=lambda _: None)
 
     def left(folder: Path) -> str:
         return killing.model_left(folder) + str((folder / "report.html").exists())

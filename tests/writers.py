@@ -29,9 +29,11 @@ from partly.cli.simulate import simulate
 from partly.cli.study import study
 from partly.cli.train import train
 from partly.completion import Terms
-from partly.engine import Recipe, fit
+from partly.config import TrainConfig
+from partly.engine import make_config
 from partly.ledger import Ledger
 from partly.ledger.store import NothingThere
+from plans import fit_config
 
 OLD = "what was there before"
 BOOK = "labels.db"
@@ -47,7 +49,9 @@ def jobs(where: Path) -> list[killing.Job]:
     some = {"compare", "refine", "features", "query", "predict", "train:bce", "train:role", "train:per-label"}
     every = [job for job in killing.jobs(where) if job.name in some]
     data.write_scores(where / "x.parquet", killing.X, killing.TRUTH.ids, [f"f{j}" for j in range(6)])
-    fit(Recipe("role", "linear", epochs=1), data.read(where / "x.csv").items, killing.KNOWN, folder=where / "role")
+    fit_config(
+        make_config("role", "linear", epochs=1), data.read(where / "x.csv").items, killing.KNOWN, folder=where / "role"
+    )
     Ledger.create(where / BOOK, killing.KNOWN.names).append_labels(killing.KNOWN, author="known")
     return [*every, *_files(where), *_folders(where), *_ledgers(where), *_vocabularies(where)]
 
@@ -138,7 +142,7 @@ def _folders(where: Path) -> list[killing.Job]:
             lambda folder: predict_files(where / "model", sorted((where / "parts").iterdir()), folder, here),
             lambda folder: all_files(folder, ("*.parquet",)),
         ),
-        killing.Job("train:report", lambda folder: train(x, folder, **given, parameters=HOW), _left_of_training),
+        killing.Job("train:report", lambda folder: train(x, folder, TrainConfig(**HOW), **given), _left_of_training),
         killing.Job(
             "compare:page",
             lambda folder: compare(str(where / "tiny.npz"), folder, asked=cells, say=quiet),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from partly import methods
+from partly.config import ResolvedConfig, Start
 from partly.items import Items
 from partly.labels import Labels
 from partly.method import Task
-from partly.networks import backbones
 from partly.solvers import solved_readout
 
 FINE_TUNED = 3  # last stages of a default backbone, trained where pictures are augmented
@@ -17,15 +16,22 @@ PORTFOLIO = "auto"  # the method of this name, which stands for the plain one wh
 
 
 def choose(
-    method: str, head: str, items: Items, labels: Labels, optimizer: str = "adamw", backbone: str | None = None
+    method: str,
+    head: str,
+    items: Items,
+    labels: Labels,
+    optimizer: str = "adamw",
+    backbone: str | None = None,
+    start: Start = "solved",
 ) -> tuple[str, str, str]:
     """(method, head, reason), nothing left open.
 
     Features of which nothing else is asked are learned from by the portfolio `auto`. Where a head is asked for, or the
     items are pictures, or there are too many for the portfolio to be solved, "auto" is the plain method that fits what
-    is known. An open head is `kernel` where it is solved, else `mlp`.
+    is known. An open head is `kernel` where it is solved, or starts at a solved baseline, else `mlp`.
     """
-    reason, task = "asked for", Task(items, labels.shape[1], "kernel", optimizer, backbone=backbone)
+    reason = "asked for"
+    task = Task(items, labels.shape[1], ResolvedConfig(head="kernel", optimizer=optimizer, backbone=backbone))
     fits = solved_readout.can_solve(task)
     if method == PORTFOLIO and not (fits and head == "auto"):
         method, reason = plain(labels)
@@ -34,20 +40,11 @@ def choose(
     elif method == PORTFOLIO:
         reason = "a portfolio, blended by what each part is worth on held-out entries"
     if head == "auto":
-        kernel = method == PORTFOLIO or (fits and methods.find(method).about.terms is not None)
+        solved = replace(task, config=replace(task.config, start=start))
+        found = methods.find(method)
+        kernel = method == PORTFOLIO or (fits and found.about.terms is not None) or found.starts_solved(solved)
         head = "kernel" if kernel else "mlp"
     return method, head, reason
-
-
-def backbone(asked: Mapping[str, Any], items: Items) -> dict[str, Any]:
-    """What is asked for, with a backbone for these items where none is named: `backbones.default`, for every command,
-    method and head. It is frozen, so that its features are made once. Where pictures are to be augmented its last
-    stages are trained, and a recipe of a paper says itself what is."""
-    found = backbones.default(items) if asked.get("backbone") is None else None
-    if found is None:
-        return dict(asked)
-    freeze = {"freeze": FINE_TUNED if asked.get("augment") else "all"} if asked.get("recipe") is None else {}
-    return {**asked, "backbone": found, "backbone_settings": freeze | (asked.get("backbone_settings") or {})}
 
 
 def plain(labels: Labels) -> tuple[str, str]:

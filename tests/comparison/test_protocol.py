@@ -26,6 +26,7 @@ from partly.estimators.classifier import Classifier
 from partly.items import Items, as_items
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
+from plans import fit_config
 
 RECIPE = {"epochs": 3, "batch_size": 32}
 
@@ -142,8 +143,8 @@ def test_the_last_epoch_is_scored_beside_the_best(source):
     assert line["best_epoch"] < 6
     fit, _ = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)
     observed = scenarios.uniform(source.labels, 0.5, 0)[fit]
-    last = engine.fit(
-        engine.Recipe(**line["ran"]), source.items[fit], observed
+    last = fit_config(
+        engine.make_config(**line["ran"]), source.items[fit], observed
     )  # without validation the last epoch is kept
     assert line["last"]["mAP"] == metrics.evaluate(last.predict(source.test.items), source.test.labels)["mAP"]
     assert line["last"]["mAP"] != line["test"]["mAP"]
@@ -200,9 +201,9 @@ def test_the_mask_is_the_same_for_all_methods_and_another_for_another_seed_or_sc
 def test_validation_is_split_off_the_training_part(source, monkeypatch, kind):
     seen = {}
 
-    def fit(recipe, items, labels, validation=None, **how):
-        seen.update(x=numbers(items), y=labels, validation=validation)
-        return original(recipe, items, labels, validation=validation, **how)
+    def fit(plan, **how):
+        seen.update(x=numbers(plan.items), y=plan.labels, validation=plan.validation)
+        return original(plan, **how)
 
     original = engine.fit
     monkeypatch.setattr(engine, "fit", fit)
@@ -229,7 +230,7 @@ def test_the_test_part_changes_nothing_but_the_scores(source):
 
 def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
     test = TestPart(source, np.arange(4))
-    fitted = engine.fit(engine.Recipe("bce", "linear", **RECIPE), source.items, source.labels)
+    fitted = fit_config(engine.make_config("bce", "linear", **RECIPE), source.items, source.labels)
     fitted.progress.finished = False
     with pytest.raises(ProtocolError, match="before the epoch was chosen"):
         test.scores(fitted)
@@ -244,7 +245,7 @@ def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
 # ---------------------------------------------------------------- tuning
 
 
-def tried(asked: Cell) -> list[engine.Recipe]:
+def tried(asked: Cell) -> list[engine.ResolvedConfig]:
     """The recipes of a search."""
     return list(candidates(asked, as_items(np.zeros((9, 2))), Labels.from_full(np.eye(9, 3))))
 
@@ -294,7 +295,7 @@ def test_the_search_chooses_by_validation_only(source):
     fit, hold = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)
     items, labels = source.items[fit], mask(tuned, source)[fit]
     validation = Validation(source.items[hold], source.labels[hold])
-    models = [engine.fit(recipe, items, labels, validation=validation) for recipe in candidates(tuned, items, labels)]
+    models = [fit_config(recipe, items, labels, validation=validation) for recipe in candidates(tuned, items, labels)]
     scores = [model.progress.best_score for model in models]
     assert line["validation_score"] == max(scores)
     assert line["ran"] == vars(models[scores.index(max(scores))].recipe)
@@ -338,9 +339,9 @@ def test_items_that_no_label_names_are_learned_from_by_those_who_can(tmp_path, m
     data, fit, seen = open_data(str(tmp_path / "x.csv"), str(tmp_path / "y.csv")), engine.fit, {}
     assert (len(data.labels), len(data.test.labels), len(data.unlabelled_rows)) == (30, 10, 20)
 
-    def watched(recipe, items, labels, **how):
-        seen[recipe.method] = (len(items), int((labels.known_per_item() == 0).sum()))
-        return fit(recipe, items, labels, **how)
+    def watched(plan, **how):
+        seen[plan.config.method] = (len(plan.items), int((plan.labels.known_per_item() == 0).sum()))
+        return fit(plan, **how)
 
     monkeypatch.setattr(engine, "fit", watched)
     for method in ("bce", "em", "assume-negative"):
@@ -450,11 +451,11 @@ def test_a_method_that_peeks_is_refused(plant, how, forward):
 def test_a_candidate_that_diverges_is_not_chosen_and_all_that_do_are_an_error(source, monkeypatch):
     rates = []
 
-    def fit(recipe, *given, **how):
-        rates.append(recipe.lr)
+    def fit(plan, **how):
+        rates.append(plan.config.lr)
         if len(rates) == 1:
             raise Diverged("The loss is nan.")
-        return plain(recipe, *given, **how)
+        return plain(plan, **how)
 
     plain = engine.fit
     monkeypatch.setattr(engine, "fit", fit)

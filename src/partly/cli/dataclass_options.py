@@ -10,6 +10,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
+from partly.cli.options import files_in
 from partly.registry import parse_settings
 
 Values = dict[str, Any]
@@ -19,10 +20,10 @@ def expand_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with one option for each field of its dataclass parameters.
 
     Fields are described by their metadata: `help`; `option`, one spelling or several (`"--augment/--no-augment"`) where
-    it is not the name of the field; `cli=False` for a field that is no option; `complete`, a function that completes a
-    word. A field that is annotated with a `typer.Option` is taken as it is. Fields of type `dict` are settings:
-    `head_settings` becomes a repeatable `--head-setting name=value`. The function itself can still be called with an
-    instance.
+    it is not the name of the field; `cli_type`, where the option takes less than the field; `cli=False` for a field
+    that is no option; `complete`, a folder of the package whose file names complete a word. A field that is annotated
+    with a `typer.Option` is taken as it is. Fields of type `dict` are settings: `head_settings` becomes a repeatable
+    `--head-setting name=value`. The function itself can still be called with an instance.
     """
     hints = get_type_hints(function, include_extras=True)
     bundles = {name: hint for name, hint in hints.items() if name != "return" and dataclasses.is_dataclass(hint)}
@@ -50,7 +51,7 @@ def hints_of(kind: Any) -> Values:
     """Return the types of the fields that are options."""
     hints = get_type_hints(kind, include_extras=True)
     return {
-        field.name: hints[field.name]
+        field.name: field.metadata.get("cli_type", hints[field.name])
         for field in dataclasses.fields(kind)
         if field.init and field.metadata.get("cli", True)
     }
@@ -81,7 +82,9 @@ def _option(field: dataclasses.Field[Any], hint: Any) -> Any:
         names = [f"--{field.name.removesuffix('s').replace('_', '-')}"]
     if not names and hint is bool and field.default is False:
         names = [f"--{field.name.replace('_', '-')}"]
-    option = typer.Option(*names, help=field.metadata.get("help"), autocompletion=field.metadata.get("complete"))
+    folder = field.metadata.get("complete")
+    complete = None if folder is None else files_in(folder)
+    option = typer.Option(*names, help=field.metadata.get("help"), autocompletion=complete)
     if kind is None:
         return Annotated[hint, option]
     of = str if kind is dict else _members(hint)[0]

@@ -11,7 +11,7 @@ from partly.cli.opening import Say
 from partly.cli.reporting import Scores, report, scores
 from partly.data import split_holdout
 from partly.data.formats.digits import digits, pictures
-from partly.engine import Fitted
+from partly.engine import FittedModel
 from partly.estimators.classifier import Classifier
 from partly.report import page
 
@@ -25,7 +25,7 @@ def demo(out: Path, *, items: int = 1200, seed: int = 0, say: Say = print) -> Sc
     data = replace(whole, labels=scenarios.parse(SCENARIO)(whole.labels, seed), truth=whole.labels)
     say(f"digits: {data.labels!r}")
     fit, hold = split_holdout(len(data.labels), 0.2, seed)
-    models: dict[str, Fitted] = {}
+    models: dict[str, FittedModel] = {}
     for title, method, head, labels in (
         ("unknown taken for no", "assume-negative", "linear", data.labels),
         ("auto", "auto", "auto", data.labels),

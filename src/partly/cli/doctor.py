@@ -14,7 +14,7 @@ from partly.data.table_view import matching_columns, view
 from partly.data.tables import SUFFIXES, is_table, open_table
 from partly.doctor import encodings, report_unreadable, run_checks
 from partly.doctor.context import CheckContext
-from partly.engine import words_of
+from partly.engine import describe_backbone
 from partly.errors import PartlyError
 from partly.items import origin_of
 
@@ -54,7 +54,7 @@ def doctor(
     if not context.find_missing_input("features"):
         origin = origin_of(context.features)
         if origin is not None:
-            say(words_of(origin))
+            say(describe_backbone(origin))
     return run_checks(context)
 
 

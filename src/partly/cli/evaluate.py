@@ -73,9 +73,9 @@ def _predicted(
 def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:
     """Of these labels."""
     fitted = load(run)
-    if not fitted.chooses:
+    if not fitted.has_thresholds:
         raise SettingError(
-            f"{run}: {fitted.recipe.method} chooses no thresholds. Leave out --run, give --threshold, or "
+            f"{run}: {fitted.config.method} chooses no thresholds. Leave out --run, give --threshold, or "
             "let some be chosen: the same `partly train` with --thresholds f1."
         )
     return fitted.thresholds[find_positions(names, fitted.names, run, "label")]

@@ -13,7 +13,7 @@ from partly.data.formats.feature_table import BLOCK, write_numbers
 from partly.data.matching import find_positions
 from partly.data.paths import check_suffix
 from partly.data.tables import SUFFIXES
-from partly.engine import Fitted, load, read_ids
+from partly.engine import FittedModel, load, read_ids
 from partly.errors import SettingError, within
 from partly.images.showing import track_progress
 from partly.labels import Labels
@@ -58,7 +58,7 @@ def predict(
     return count
 
 
-def _labels_beside(fitted: Fitted) -> list[str]:
+def _labels_beside(fitted: FittedModel) -> list[str]:
     """Return the labels that a table of items may hold too; none of them is a feature of the model.
 
     Labels without names are called by their positions, "0", "1", ..., as features without names often are.
@@ -87,7 +87,7 @@ def beliefs(run: Path, out: Path) -> int:
     """What the method of a run believes of its training entries; how many items there are."""
     fitted = load(run)
     if fitted.beliefs is None:
-        raise SettingError(f"{run}: {fitted.recipe.method} holds no beliefs about its training entries.")
+        raise SettingError(f"{run}: {fitted.config.method} holds no beliefs about its training entries.")
     blocks = (fitted.beliefs[i : i + BLOCK] for i in range(0, len(fitted.beliefs), BLOCK))
     check_suffix(out, SUFFIXES)
     write_numbers(out, read_ids(run), fitted.names, blocks)

@@ -11,7 +11,7 @@ from partly.clock import Clock
 from partly.data import LabelSemantics
 from partly.data.answers import write_questions
 from partly.engine import load
-from partly.engine.feature_cache import computed_once
+from partly.engine.feature_cache import cached_features
 from partly.errors import SettingError, listing
 
 
@@ -37,7 +37,7 @@ def query(
             f"{run} was trained on other labels than those of {labels or data}, or in another order. "
             "Give labels of its own, in this order:" + listing(fitted.names, len(fitted.names))
         )
-    items = computed_once(fitted.seen(opened.items))
+    items = cached_features(fitted.prepare_items(opened.items))
     known = opened.labels if opened.hierarchy is None else opened.hierarchy.deduce(opened.labels)
     found = select_questions(
         query,

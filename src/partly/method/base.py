@@ -76,6 +76,7 @@ class Method(nn.Module):
         self.task = task
         # Worth telling of how it was trained: plain, saved beside the state, and no part of it.
         self.notes: dict[str, Any] = {}
+        self.lr_factor = 1.0  # 0: the networks stay where they start
         self._entry_state_names: list[str] = []
         self._accumulating = False  # whether gradients of a batch wait for those of the next
         self._average: Average | None = None
@@ -207,20 +208,24 @@ class Method(nn.Module):
         groups = [group for optimiser in optimisers for group in optimiser.param_groups]
         for parameter in (p for group in groups for p in group["params"]) if not self._accumulating else ():
             parameter.grad = None  # what `zero_grad` does, which tells torch's profiler too
-        batches = self.task.accumulate
+        batches = self.task.config.accumulate
         (loss if batches == 1 else loss * clock.share_in_group(batches)).backward()
         if batches > 1:
             self._accumulating = not clock.ends_group(batches)
             if self._accumulating:
                 return
         process_group().average(p.grad for group in groups for p in group["params"])
-        rate = self.task.learning_rate(clock)
+        rate = self.learning_rate(clock)
         for group in groups:
             group["lr"] = rate * group["factor"]
         for optimiser in optimisers:
             optimiser.step()
-        if self.task.average is not None:
-            self._averaging(self.task.average).update()
+        if self.task.config.average is not None:
+            self._averaging(self.task.config.average).update()
+
+    def learning_rate(self, clock: Clock) -> float:
+        """Return the learning rate at this time: that of the task, times the factor chosen on held-out entries."""
+        return self.lr_factor * self.task.learning_rate(clock)
 
     def _averaging(self, decay: float) -> Average:
         if self._average is None:
@@ -305,8 +310,8 @@ class Method(nn.Module):
         for key in (key for key in tensors if key.startswith("gradient.")):
             parameter, self._accumulating = self.get_parameter(key.removeprefix("gradient.")), True
             parameter.grad = optimisers.laid_out_as(parameter, tensors[key]).to(parameter.device)
-        if self.task.average is not None and "average.steps" in tensors:
-            self._averaging(self.task.average).load(tensors, "average.")
+        if self.task.config.average is not None and "average.steps" in tensors:
+            self._averaging(self.task.config.average).load(tensors, "average.")
 
     def strip_training_state(self) -> None:
         """Become a model that only predicts: let go of what was there to train."""

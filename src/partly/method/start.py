@@ -19,8 +19,9 @@ class Start:
 
     Parameters
     ----------
-    baseline : str
-        The method that was solved.
+    baseline : object
+        The solved baseline, from which starts without a fold follow: `partly.solvers.start.Baseline`; None in a model
+        that is loaded.
     features : nn.Sequential
         Items -> features [B, W]; nothing in it is trained.
     weight, bias : Tensor
@@ -31,12 +32,16 @@ class Start:
         Returns logits of the training entries by models that did not see the item, [N, L].
     """
 
-    baseline: str
+    baseline: Any
     features: nn.Sequential
     weight: Tensor
     bias: Tensor
     contrast: Callable[[], Tensor]
     out_of_fold: Callable[[], Tensor]
+
+    def no_contrast(self) -> Tensor:
+        """Return a contrast of zero, for networks that do not learn."""
+        return torch.zeros_like(self.weight)
 
     @torch.no_grad()
     def network(self, head: str, head_settings: dict[str, Any], sample: int, **offered: Any) -> Network:

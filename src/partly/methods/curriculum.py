@@ -49,6 +49,7 @@ from partly.pool import Batch, Pool
 from partly.selection import largest
 
 ABOUT = About(
+    learns_from="no",
     search={"theta": (0.1, 1.0), "value": (1.5, 50.0)},  # a theta that every strategy takes
     in_papers=("partial-BCE + fine-tuning + relabeling",),
     learns_from_unknown=True,

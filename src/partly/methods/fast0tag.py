@@ -37,7 +37,7 @@ from partly.networks.label_vectors import label_vectors, vector_size
 from partly.networks.layers import low_rank_network
 from partly.pool import Batch
 
-ABOUT = About(search={"size": [30, 100, 300], "warmup": (0.0, 0.9)}, in_papers=("Fast0Tag",))
+ABOUT = About(learns_from="no", search={"size": [30, 100, 300], "warmup": (0.0, 0.9)}, in_papers=("Fast0Tag",))
 
 
 class Fast0Tag(Method):
@@ -59,7 +59,7 @@ class Fast0Tag(Method):
             given = label_vectors(vectors, task.observed.names, size, task.read_vectors)
         if task.start is None:
             directions = replace(task, labels=size, observed=None).network(logits=False)
-            self.network = low_rank_network(directions, size, task.labels, seed_for(task.seed, "label vectors"))
+            self.network = low_rank_network(directions, size, task.labels, seed_for(task.config.seed, "label vectors"))
         else:
             self.network = task.start.low_rank(size, given)
         if vectors is not None:

@@ -30,7 +30,7 @@ from partly.networks.label_transformer import LabelTransformer
 from partly.networks.label_vectors import ReadVectors
 from partly.networks.linear import LINEAR_HEADS
 from partly.networks.ml_gcn import MLGCN, label_graph
-from partly.networks.network import Network, Precision, Standardise, eval_mode
+from partly.networks.network import Network, Standardise, eval_mode
 from partly.networks.residual import ResidualHead
 from partly.networks.weldon import weldon
 
@@ -40,7 +40,6 @@ __all__ = [
     "LabelGNN",
     "LabelTransformer",
     "Network",
-    "Precision",
     "SmallConv",
     "Standardise",
     "backbones",

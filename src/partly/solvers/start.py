@@ -36,8 +36,9 @@ Made = Callable[[], Tensor]
 
 def baseline_task(task: Task) -> Task:
     """Return the task of the baseline: the same data, with the head `linear` where it is asked for, else `kernel`."""
-    head = "linear" if task.head in LINEAR_HEADS else "kernel"
-    return replace(task, head=head, head_settings={}, optimizer="adamw", lr=1.0, penalty=None, start=None)
+    head = "linear" if task.config.head in LINEAR_HEADS else "kernel"
+    plain = task.with_config(head=head, head_settings={}, optimizer="adamw", penalty=None, start="random")
+    return replace(plain, start=None)
 
 
 def can_start(task: Task) -> bool:
@@ -59,7 +60,7 @@ class Baseline:
         self.name = "bce" if labels.counts()[1].any() else "assume-negative"
         self.method = SolvedReadout(self.task, terms.bce if self.name == "bce" else terms.assume_negative, {})
         self.pool = Pool(task.items, labels, weights=task.weights)
-        clock = Clock(task.seed, 1, self.method.steps(self.pool))
+        clock = Clock(task.config.seed, 1, self.method.steps(self.pool))
         for _ in self.method.epoch(self.pool, clock):
             clock.tick()
         self.method.requires_grad_(False)
@@ -80,7 +81,7 @@ class Baseline:
     def _start(self, weight: Tensor, bias: Tensor, contrast: Made, out_of_fold: Made) -> Start:
         features = self.method.network.features
         assert isinstance(features, nn.Sequential)
-        return Start(self.name, features, weight, bias, contrast, out_of_fold)
+        return Start(self, features, weight, bias, contrast, out_of_fold)
 
     def out_of_fold(self) -> Tensor:
         """Return logits of the training entries by fits that did not see the item, [N, L]."""
@@ -116,7 +117,7 @@ class Baseline:
 
     def _contrasts(self, parts: Sequence[Rows]) -> Tensor:
         """Half the difference of fits on two bootstrap samples of each part of the items, [K, L, W]."""
-        rng = np.random.default_rng(seed_for(self.task.seed, "bootstrap"))
+        rng = np.random.default_rng(seed_for(self.task.config.seed, "bootstrap"))
         draws = [np.bincount(rng.choice(rows, len(rows)), minlength=len(self.fold)) for rows in parts for _ in range(2)]
         first, second = self._fit(np.stack(draws).astype(np.float32))[0].unflatten(0, (-1, 2)).unbind(1)
         return (first - second) / 2
@@ -126,7 +127,7 @@ class Baseline:
         """Out-of-fold logits of the items outside of a fold, by models that saw nothing of it: [N', L]."""
         rows = np.flatnonzero(self.fold != fold)
         inner = np.full(len(self.fold), -1)
-        inner[rows] = np.random.default_rng(seed_for(self.task.seed, "inner folds")).permutation(len(rows)) % INNER_FOLDS
+        inner[rows] = np.random.default_rng(seed_for(self.task.config.seed, "inner folds")).permutation(len(rows)) % INNER_FOLDS
         weight, offset = self._fit(np.stack([(inner >= 0) & (inner != k) for k in range(INNER_FOLDS)]))
         scores = torch.empty(len(self.fold), self.task.labels)
         for k in range(INNER_FOLDS):
@@ -153,14 +154,18 @@ class Baseline:
         return found, offset
 
 
-def placeholder(task: Task) -> Start:
-    """Return a start without weights, for a model that is loaded: they come with it."""
+def solved_start(task: Task) -> Start:
+    """Return the start of a task; one without weights where there are no labels, as in a model that is loaded."""
+    return _placeholder(task) if task.observed is None else Baseline(task).start()
+
+
+def _placeholder(task: Task) -> Start:
     task = baseline_task(task)
-    features = networks.build(absent(task.items), task.labels, task.head).features
+    features = networks.build(absent(task.items), task.labels, task.config.head).features
     assert isinstance(features, nn.Sequential)
     width = features[1].width
 
     def none() -> Tensor:
         return torch.zeros(task.labels, width)
 
-    return Start("", features, none(), torch.zeros(task.labels), none, none)
+    return Start(None, features, none(), torch.zeros(task.labels), none, none)
