@@ -121,7 +121,7 @@ class TrainConfig:
     start: Start | None = option(
         None,
         "Start of training by steps on features: solved (the plain baseline; the default) or random.",
-        'With "solved" the learning rate and the number of epochs are chosen on held-out entries, and a method stays at '
+        'With "solved" the learning rate and the number of epochs are chosen on held-out entries. A method stays at '
         "the baseline where no step improves it (docs/choosing.md).",
         cli_type=str | None,
     )

@@ -89,7 +89,7 @@ def fit(
     with atomic_io.locked(folder) if folder and group.first else nullcontext():
         if folder and group.first:
             claim(folder, description)
-        read = prepared(method, items) if group.count == 1 else items
+        read = prepared(method.task, items) if group.count == 1 else items
         pool = Pool(read, labels, config.batch_size, device, group, plan.weights)
         progress = training.train(
             method,

@@ -54,10 +54,10 @@ class Steps:
         if not self.lr_factor:
             reason = self.reason or f"no step improves {self.criterion} on held-out entries"
             return f"stays at its start, the solved {self.baseline}: {reason}"
-        assert self.score is not None and self.start_score is not None
+        gain = (self.score or 0.0) - (self.start_score or 0.0)
         return (
             f"starts at the solved {self.baseline} and improves {self.criterion} on held-out entries by "
-            f"{self.score - self.start_score:.4f} ± {self.standard_error:.4f} "
+            f"{gain:.4f} ± {self.standard_error:.4f} "
             f"({self.epochs} epochs, learning rate {self.lr_factor * lr:.2g})"
         )
 
@@ -75,7 +75,9 @@ def choose_steps(plan: Plan, method: Method) -> tuple[Method, Steps]:
     unmet = methods.find(config.method).unmet_need(plan.labels, config.settings)
     if unmet:
         steps = Steps(baseline.name, reason=unmet)
-        warnings.warn(f"{config.method} {steps.describe(config.lr)}. Choose a method that learns from it.", stacklevel=3)
+        warnings.warn(
+            f"{config.method} {steps.describe(config.lr)}. Choose a method that learns from it.", stacklevel=3
+        )
     else:
         steps = StepSearch(plan, task, baseline).search(config.lr_factors)
     if not steps.lr_factor:  # two networks are equal then: their mean is the baseline
@@ -86,11 +88,11 @@ def choose_steps(plan: Plan, method: Method) -> tuple[Method, Steps]:
     return method, steps
 
 
-def prepared(method: Method, items: Items) -> Items:
+def prepared(task: Task, items: Items) -> Items:
     """Return the items with the fixed features of their start computed once, where these fit into memory."""
-    start = method.task.start
+    start = task.start
     features = None if start is None or start.baseline is None else start.baseline.prepared
-    return items if features is None else PreparedItems(items, features)
+    return items if features is None else PreparedItems.of(items, features)
 
 
 def _build(plan: Plan, task: Task) -> Method:
@@ -174,7 +176,7 @@ class StepSearch:
         start, items = self.baseline.start_without(fold), self.task.items[rows]
         method = _build(plan, replace(self.task, items=items, observed=labels, weights=weights, start=start))
         method.lr_factor = factor
-        features = plan.items if self.baseline.prepared is None else PreparedItems(plan.items, self.baseline.prepared)
+        features = prepared(self.task, plan.items)
         pool = Pool(features[rows], labels, plan.config.batch_size, weights=weights)
         clock = Clock(seed, plan.config.epochs, method.steps(pool), last=pool.last)
         for _ in range(clock.epochs):

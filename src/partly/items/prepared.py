@@ -37,11 +37,16 @@ class PreparedItems:
     def __init__(self, items: Items, features: Tensor) -> None:
         self.items, self.features = items, features
 
+    @classmethod
+    def of(cls, items: Items, features: Tensor) -> Items:
+        """Return items that are read as these features."""
+        return cast(Items, cls(items, features))
+
     def __len__(self) -> int:
         return len(self.features)
 
     def __getitem__(self, rows: Any) -> Items:
-        return cast(Items, PreparedItems(self.items[rows], self.features[rows]))
+        return self.of(self.items[rows], self.features[rows])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.items, name)

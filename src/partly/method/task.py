@@ -68,9 +68,7 @@ class Task:
             depth, place = depth + 1, tuple(self.parent_index[label] for label in place)
         return depth
 
-    def network(
-        self, role: str = "network", logits: bool = True, at_random: bool = True, sample: int = 0
-    ) -> Network:
+    def network(self, role: str = "network", logits: bool = True, at_random: bool = True, sample: int = 0) -> Network:
         """A new network; its first weights are a function of the seed and the role alone.
 
         With a start it scores as the solved baseline does until it learns. sample: 1 and -1 for two networks that are

@@ -43,8 +43,8 @@ from partly.distributed.share import BatchShard
 from partly.errors import within
 from partly.losses import bce, normaliser
 from partly.method import About, EntryState, Method, Task
-from partly.networks.residual import ResidualHead
 from partly.networks import Network, eval_mode
+from partly.networks.residual import ResidualHead
 from partly.pool import Batch, Pool
 from partly.selection import largest
 

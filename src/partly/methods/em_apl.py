@@ -109,7 +109,7 @@ class EMAPL(Method):
 
     @torch.no_grad()
     def _scores(self, pool: Pool, clock: Clock) -> Tensor:
-        """Logits of all training items, without dropout; before the first epoch, out-of-fold ones of the start. [N, L]"""
+        """Logits of all training items, without dropout; before the first epoch those of the start, out of fold."""
         if clock.epoch == 0 and self.task.start is not None:
             return self.task.start.out_of_fold().to(self.believed.device)
         scores = torch.empty(self.believed.shape, device=self.believed.device)

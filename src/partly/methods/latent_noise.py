@@ -43,7 +43,11 @@ from partly.losses import assume_negative, bce
 from partly.method import About, Method, Task
 from partly.pool import Batch
 
-ABOUT = About(learns_from="no", search={"predicts": ["visual", "relevance"], "warmup": (0.0, 0.9)}, in_papers=("Latent Noise (visual)",))
+ABOUT = About(
+    learns_from="no",
+    search={"predicts": ["visual", "relevance"], "warmup": (0.0, 0.9)},
+    in_papers=("Latent Noise (visual)",),
+)
 ODDS = 3.29  # log 27, the logit at which what is there is said
 
 

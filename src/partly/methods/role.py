@@ -126,7 +126,9 @@ class Role(Method):
         if self.task.start is not None:
             share = known_share(self.task.start.out_of_fold().numpy()[rows].T, observed)
         else:
-            share = known_share(out_of_fold(self.standardized_features(pool.items[rows], pool.batch_size), observed, seed), observed)
+            share = known_share(
+                out_of_fold(self.standardized_features(pool.items[rows], pool.batch_size), observed, seed), observed
+            )
         return min(known / share, max(known, pool.labels.shape[1] / 2))
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:

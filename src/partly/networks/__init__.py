@@ -28,6 +28,7 @@ from partly.networks.c_tran import CTran
 from partly.networks.gnn import LabelGNN
 from partly.networks.label_transformer import LabelTransformer
 from partly.networks.label_vectors import ReadVectors
+from partly.networks.layers import FeatureUnion
 from partly.networks.linear import LINEAR_HEADS
 from partly.networks.ml_gcn import MLGCN, label_graph
 from partly.networks.network import Network, Standardise, eval_mode
@@ -54,6 +55,7 @@ __all__ = [
     "label_graph",
     "resize_to_backbone",
     "takes_maps",
+    "union_of",
     "weldon",
 ]
 
@@ -113,6 +115,13 @@ def build(
     return Network(nn.Sequential(*body, trunk), last)
 
 
+def union_of(features: nn.Module) -> FeatureUnion:
+    """Return the fixed features of a network with a linear or kernel head."""
+    union = features.get_submodule("1")
+    assert isinstance(union, FeatureUnion)
+    return union
+
+
 def build_residual(
     features: nn.Sequential,
     labels: int,
@@ -125,7 +134,7 @@ def build_residual(
     The heads `linear` and `kernel` read out all features; others see the standardized items, which are the first of
     them. offered: arguments for heads that take them (`observed`, `read_vectors`).
     """
-    width = features[1].width
+    width = union_of(features).width
     if head in (*LINEAR_HEADS, "kernel"):
         return Network(features, ResidualHead(width, labels))
     chosen, standardise = find_head(head), features[0]

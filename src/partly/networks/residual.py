@@ -60,7 +60,8 @@ class LowRankHead(nn.Module):
         layer.bias.copy_(values[:, -1])
 
     def forward(self, features: Tensor) -> Tensor:
-        return F.linear(self.embedding(features), self.weight) + self.remainder(features)
+        logits: Tensor = F.linear(self.embedding(features), self.weight) + self.remainder(features)
+        return logits
 
 
 def _factors(readout: Tensor, size: int, vectors: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -110,7 +111,9 @@ class ResidualHead(nn.Module):
         nn.init.zeros_(self.start.bias)
         self.trunk = trunk or nn.Identity()
         parts = list(last) if isinstance(last, nn.Sequential) else [last or skip_init(nn.Linear, width, labels)]
-        self.linear = parts.pop(0) if isinstance(parts[0], nn.Linear) else None
+        first = parts[0]
+        self.linear = first if isinstance(first, nn.Linear) else None
+        parts = parts[self.linear is not None :]
         self.rest = parts[0] if len(parts) == 1 else nn.Sequential(*parts) if parts else None
         if self.linear is not None:
             nn.init.zeros_(self.linear.weight)
@@ -126,7 +129,8 @@ class ResidualHead(nn.Module):
     def total_weight(self) -> Tensor:
         """Weights [L, W] of a head that is linear."""
         assert self.linear is not None
-        return self.start.weight + self.linear.weight
+        weight: Tensor = self.start.weight + self.linear.weight
+        return weight
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
         logits: Tensor = self.start(features)
@@ -136,6 +140,8 @@ class ResidualHead(nn.Module):
         if self.rest is None:
             return logits
         if self.linear is not None:
-            return logits + self.gate * (self.rest(logits) - logits)
-        change = self.rest(x, z) if self.accepts_labels else self.rest(x)
-        return logits + self.gate * change
+            change = self.rest(logits) - logits
+        else:
+            change = self.rest(x, z) if self.accepts_labels else self.rest(x)
+        gated: Tensor = logits + self.gate * change
+        return gated

@@ -6,8 +6,8 @@ Fits without a fold, or on bootstrap samples, take its penalties and blending we
 
 from __future__ import annotations
 
-from dataclasses import replace
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -22,7 +22,6 @@ from partly.items import absent
 from partly.losses import terms
 from partly.method import Task
 from partly.method.start import Start
-from partly.networks.layers import FeatureUnion
 from partly.networks.linear import LINEAR_HEADS
 from partly.pool import Pool
 from partly.solvers import folds, solved_readout
@@ -92,8 +91,7 @@ class Baseline:
     @cached_property
     def prepared(self) -> Tensor | None:
         """Features of all items [N, W], computed once; None where they take too much memory, or nothing is saved."""
-        union = self.method.network.features[1]
-        assert isinstance(union, FeatureUnion)
+        union = self.method.union
         if union.is_identity or 4 * len(self.pool) * union.width > MAX_PREPARED_BYTES:
             return None
         parts = [self.method.network.features(x) for x in self.pool.items_in_order()]
@@ -101,7 +99,9 @@ class Baseline:
 
     def _features(self, rows: Tensor) -> Tensor:
         """Features of some items, [B, W]."""
-        made: Tensor = self.method.network.features(self.pool.items.take(rows)) if self.prepared is None else self.prepared[rows]
+        made: Tensor = (
+            self.method.network.features(self.pool.items.take(rows)) if self.prepared is None else self.prepared[rows]
+        )
         return made
 
     # ---------------------------------------------------------------- fits at the penalties that were chosen
@@ -119,15 +119,17 @@ class Baseline:
         """Half the difference of fits on two bootstrap samples of each part of the items, [K, L, W]."""
         rng = np.random.default_rng(seed_for(self.task.config.seed, "bootstrap"))
         draws = [np.bincount(rng.choice(rows, len(rows)), minlength=len(self.fold)) for rows in parts for _ in range(2)]
-        first, second = self._fit(np.stack(draws).astype(np.float32))[0].unflatten(0, (-1, 2)).unbind(1)
-        return (first - second) / 2
+        weight, _ = self._fit(np.stack(draws).astype(np.float32))
+        return (weight[::2] - weight[1::2]) / 2
 
     @cache  # noqa: B019
     def _nested(self, fold: int) -> Tensor:
         """Out-of-fold logits of the items outside of a fold, by models that saw nothing of it: [N', L]."""
         rows = np.flatnonzero(self.fold != fold)
         inner = np.full(len(self.fold), -1)
-        inner[rows] = np.random.default_rng(seed_for(self.task.config.seed, "inner folds")).permutation(len(rows)) % INNER_FOLDS
+        inner[rows] = (
+            np.random.default_rng(seed_for(self.task.config.seed, "inner folds")).permutation(len(rows)) % INNER_FOLDS
+        )
         weight, offset = self._fit(np.stack([(inner >= 0) & (inner != k) for k in range(INNER_FOLDS)]))
         scores = torch.empty(len(self.fold), self.task.labels)
         for k in range(INNER_FOLDS):
@@ -139,9 +141,8 @@ class Baseline:
     def _fit(self, seen: npt.NDArray[Any]) -> tuple[Tensor, Tensor]:
         """Fit each sample [K, N] of the items: weights [K, L, W], blended, and what to add to the biases [K, L]."""
         method, (weights, targets) = self.method, self.method.weights_and_targets(self.pool)
-        labels, union = len(weights), method.network.features[1]
-        assert isinstance(union, FeatureUnion)
-        found, offset = torch.zeros(len(seen), labels, union.width), torch.zeros(len(seen), labels)
+        labels, width = len(weights), method.union.width
+        found, offset = torch.zeros(len(seen), labels, width), torch.zeros(len(seen), labels)
         for number, (name, span) in enumerate(method.spans.items()):
             slope = method.slopes[number]
             if not slope.any():
@@ -163,9 +164,5 @@ def _placeholder(task: Task) -> Start:
     task = baseline_task(task)
     features = networks.build(absent(task.items), task.labels, task.config.head).features
     assert isinstance(features, nn.Sequential)
-    width = features[1].width
-
-    def none() -> Tensor:
-        return torch.zeros(task.labels, width)
-
-    return Start(None, features, none(), torch.zeros(task.labels), none, none)
+    weight = torch.zeros(task.labels, networks.union_of(features).width)
+    return Start(None, features, weight, torch.zeros(task.labels), weight.clone, weight.clone)
