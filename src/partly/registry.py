@@ -148,7 +148,7 @@ class Info:
         return self.defaults() | settings
 
 
-SECTION = re.compile(r"^(\S.*)\n((?:(?: {4}.*)?\n)+)", re.M)  # a heading and an indented block
+SECTION = re.compile(r"^(\S.*)\n(?= {4})((?:(?: {4}.*)?\n)+)", re.M)  # a heading and an indented block
 Of = TypeVar("Of", bound=Info)
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Return the function or class that a file provides, several of them by name, or None for a file without a plug-in.
