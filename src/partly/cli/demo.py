@@ -37,5 +37,5 @@ def demo(out: Path, *, items: int = 1200, seed: int = 0, say: Say = print) -> Sc
         models[title] = model.fitted_
     made = report("Digits, one yes known of each", models, data, fit, hold, upper="all labels known", drawn=pictures)
     page.write(made, out / "report.html")
-    write_file(out / "report.png", page.picture(made))  # the README shows it
+    write_file(out / "report.png", page.draw_overview(made))  # the README shows it
     return scores(made)

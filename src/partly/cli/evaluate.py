@@ -24,7 +24,7 @@ from partly.images.showing import track_progress
 from partly.labels import Labels
 from partly.labels.scored import at_known, in_order
 from partly.model_choice.missingness import EntrySums
-from partly.report.words import ONLY_YES, only_yes
+from partly.report.summary import ONLY_YES, has_only_yes
 
 
 def evaluate(
@@ -53,7 +53,9 @@ def evaluate(
         found = at_known(entries.passing(files.read_score_blocks(scores, truth.ids, truth.names)), truth)
     cuts = threshold if run is None else _thresholds(run, truth.names)
     missing = entries.missingness
-    return metrics.both(found, truth, cuts, missing)[0], missing.describe() + ([ONLY_YES] if only_yes(truth) else [])
+    return metrics.both(found, truth, cuts, missing)[0], missing.describe() + (
+        [ONLY_YES] if has_only_yes(truth) else []
+    )
 
 
 def _predicted(run: Path, data: str, observed: Path | None, meaning: files.Meaning) -> tuple[Any, Labels, EntrySums]:

@@ -16,7 +16,7 @@ from partly.data.formats import ledger_db
 from partly.errors import SettingError, Stopped
 from partly.estimators.classifier import Classifier
 from partly.labels import Labels
-from partly.report import drawings
+from partly.report import figures
 
 PICTURE, PAGE = "progress.svg", "report.html"
 ROUNDS = 10  # of a simulation, unless the caller says otherwise
@@ -106,7 +106,7 @@ def _simulated(
             if loop.round == number:
                 say(f"{name}, {simulation.told(arms[name][-1])}")
         known[name] = loop.labels
-    write_file(run / PICTURE, drawings.progress(rounds_page.panels(arms)))
+    write_file(run / PICTURE, figures.draw_progress(rounds_page.panels(arms)))
     said = simulation.verdict(arms)
     rounds_page.write(run / PAGE, f"{data}, {scenario}: which questions pay?", said, arms, known[plan.query])
     say("\n".join([*said, f"Picture: {run / PICTURE}", f"Report: {run / PAGE}"]))
