@@ -74,7 +74,7 @@ def test_an_option_means_the_same_in_every_command() -> None:
             continue
         for option in command.params:
             for spelling in option.opts if option.param_type_name == "option" else ():
-                types.setdefault(spelling, set()).add(f"{option.type.name}{' list' * option.multiple}")
+                types.setdefault(spelling, set()).add(f"{option.type_descriptor.annotation}{option.multiple}")
                 having.setdefault(spelling, set()).add(name)
     # But for one: answers of a round, and all answers so far.
     assert {name for name, kinds in types.items() if len(kinds) > 1} == {"--answers"}
