@@ -13,7 +13,7 @@ from partly import Labels
 from partly.cli.convert import convert
 from partly.cli.main import app
 from partly.cli.options import DataOptions
-from partly.data import Meaning, read_labels, write_labels, write_scores
+from partly.data import LabelSemantics, read_labels, write_labels, write_scores
 from partly.errors import DataError, PartlyError, SettingError
 
 LABELS = Labels.from_ternary([[1, -1, 0], [0, 1, 1]], names=["cat", "cow", "dog"], ids=["a.jpg", "b.jpg"])
@@ -107,7 +107,7 @@ def test_ids_without_folder_or_ending_are_matched(tmp_path):
 
 
 def test_what_may_be_said():
-    assert Meaning().absent is None
+    assert LabelSemantics().absent is None
     for words in ({"absent": "yes"}, {"uncertain": "maybe"}):
         with pytest.raises(SettingError, match="may be 'unknown' or"):
-            Meaning(**words)
+            LabelSemantics(**words)

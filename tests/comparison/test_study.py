@@ -13,7 +13,7 @@ from comparison.making import line, write_split
 from partly.cli.study import study as study_command
 from partly.comparison import Experiment, results, score_tables, study
 from partly.comparison.study import Point, Study
-from partly.data import Meaning
+from partly.data import LabelSemantics
 from partly.errors import DataError, SettingError
 from partly.report.layout import SCRIPT, bold
 
@@ -94,7 +94,7 @@ def test_labels_that_cannot_be_read_are_refused_before_anything_runs(
         study.run(asked, tmp_path)
     with pytest.raises(DataError):
         study.known_shares(asked)
-    assert opened == [("x", "l", True, 9, Meaning("no", "yes"))] * 2
+    assert opened == [("x", "l", True, 9, LabelSemantics("no", "yes"))] * 2
 
 
 def test_ways_that_are_level_share_the_lead() -> None:

@@ -97,7 +97,7 @@ def complete(
     from partly.cli.explain import remember
     from partly.cli.opening import hidden, of_use
     from partly.completion import complete as fill_in
-    from partly.completion.downstream_test import worth
+    from partly.completion.downstream import measure_benefit
     from partly.estimators.classifier import Classifier
     from partly.ledger import Ledger, without_password
 
@@ -132,7 +132,7 @@ def complete(
     result["questions"] = _write_questions(completion, opened.labels, outputs)
     result |= _write_labels(completion, outputs, ledger, answered, reading.absent)
     if compare and completion.filled:
-        gain = worth(model, opened.items, opened.labels, completion, opened.hierarchy, seed)
+        gain = measure_benefit(model, opened.items, opened.labels, completion, opened.hierarchy, seed)
         result["words"] = [*result["words"], gain.words]
         result["worth"] = vars(gain)
     say("\n".join([*result["words"], *_destinations(result)]))
@@ -158,7 +158,7 @@ def _plain(completion: Completion) -> dict[str, Any]:
         "certified": completion.certified,
         "filled": completion.filled,
         "expected_errors": completion.expected_errors,
-        "audited": completion.found.why,
+        "audited": completion.certification.why,
         "sides": {side.word: vars(side) | {"labels": list(side.labels)} for side in completion.sides},
     }
 
@@ -170,11 +170,11 @@ def _write_questions(completion: Completion, labels: Labels, outputs: Outputs) -
     rows, columns = completion.questions
     if not len(rows):
         return None
-    asked = sum(side.asked for side in completion.found.sides)
+    asked = sum(side.asked for side in completion.certification.sides)
     target = Path("completion.csv") if outputs.out is None else outputs.out
     path = outputs.questions or target.with_name(f"{target.stem}-questions-{asked:03d}.csv")
     if not path.exists():
-        write_questions(path, labels, rows, columns, {"score": completion.board.chance[rows, columns]})
+        write_questions(path, labels, rows, columns, {"score": completion.entry_scores.chance[rows, columns]})
     return str(path)
 
 

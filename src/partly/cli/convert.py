@@ -83,12 +83,12 @@ def _choose_part(opened: Dataset, part: str | None) -> Dataset:
 def _writes_items(opened: Dataset, target: Path, form: str | None) -> bool:
     """Return True where there are items and the target format holds items."""
     from partly.data import formats
-    from partly.data.paths import kind_of
+    from partly.data.paths import format_suffix
     from partly.items import Absent
 
     has_items = not isinstance(opened.items, Absent)
     if form is None:
-        return has_items and kind_of(target) not in formats.suffixes("labels")
+        return has_items and format_suffix(target) not in formats.suffixes("labels")
     holds_items = formats.by_name(form, "labels", "dataset", "items").holds != "labels"
     if holds_items and not has_items and form != FOLDER:
         raise SettingError(f"--format {form} holds items, but the source has labels only.")

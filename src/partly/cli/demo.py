@@ -28,7 +28,7 @@ def demo(
     from partly import scenarios
     from partly.atomic_io import write_file
     from partly.cli.reporting import report, scores
-    from partly.data import held_out
+    from partly.data import split_holdout
     from partly.data.formats.digits import digits, pictures
     from partly.estimators.classifier import Classifier
     from partly.report import page
@@ -36,7 +36,7 @@ def demo(
     truth = digits(train=items, seed=seed)
     data = replace(truth, labels=scenarios.parse(SCENARIO)(truth.labels, seed), truth=truth.labels)
     say(f"digits: {data.labels!r}")
-    fit, hold = held_out(len(data.labels), 0.2, seed)
+    fit, hold = split_holdout(len(data.labels), 0.2, seed)
     models = {}
     for title, method, head, labels in (
         ("unknown taken for no", "assume-negative", "linear", data.labels),

@@ -46,8 +46,8 @@ def examine(
     """Return the findings as plain data. `labels` is a label file or a data set; `data` holds the items."""
     from partly import data as files
     from partly.data.tables import SUFFIXES
-    from partly.diagnosis import encodings, run_checks, unreadable
-    from partly.diagnosis.context import CheckContext
+    from partly.doctor import encodings, report_unreadable, run_checks
+    from partly.doctor.context import CheckContext
     from partly.engine import words_of
     from partly.items import origin_of
 
@@ -59,15 +59,15 @@ def examine(
         opened = files.read(items, label_file, skip_bad=reading.skip_bad, **how)
     except PartlyError:
         is_table = Path(labels).suffix.lower() in SUFFIXES
-        unusual = encodings.strange(encodings.of_table(Path(labels))) if is_table else None
+        unusual = encodings.find_unusual_values(encodings.count_table_values(Path(labels))) if is_table else None
         if unusual is None or reading.label_columns or reading.id_column:
             raise
-        return unreadable(unusual)
+        return report_unreadable(unusual)
     for note in opened.notes:
         say(note)
     tested = None if opened.test is None else opened.test.items
     context = CheckContext(opened.labels, opened.items, tested, method, seed)
-    if not context.lacks("features"):
+    if not context.find_missing_input("features"):
         origin = origin_of(context.features)
         if origin is not None:
             say(words_of(origin))

@@ -70,7 +70,7 @@ def evaluate_scores(
     """
     from partly import data as files
     from partly import metrics
-    from partly.labels.scored import at_known
+    from partly.labels.scored import gather_known
     from partly.model_choice.missingness import EntrySums
     from partly.report.words import ONLY_YES, only_yes
 
@@ -84,11 +84,11 @@ def evaluate_scores(
         test = files.read(labels, **how).test if files.is_whole(labels) else None
         truth = files.read_labels(labels, **how) if test is None else test.labels
         entries = EntrySums(truth)
-        known = at_known(entries.passing(files.read_score_blocks(scores, truth.ids, truth.names)), truth)
+        known = gather_known(entries.passing(files.read_score_blocks(scores, truth.ids, truth.names)), truth)
     thresholds = threshold if run is None else _thresholds(run, truth.names)
     missing = entries.missingness
     result = metrics.both(known, truth, thresholds, missing)[0]
-    return result, missing.sentences() + ([ONLY_YES] if only_yes(truth) else [])
+    return result, missing.describe() + ([ONLY_YES] if only_yes(truth) else [])
 
 
 def _predict_known(
@@ -98,26 +98,26 @@ def _predict_known(
     import numpy as np
 
     from partly.cli.opening import open_data
-    from partly.data.matching import positions
+    from partly.data.matching import find_positions
     from partly.engine import load
     from partly.images.showing import track_progress
-    from partly.labels.scored import at_known, in_order
+    from partly.labels.scored import enumerate_rows, gather_known
     from partly.model_choice.missingness import EntrySums
 
     fitted, opened = load(run), open_data(data, observed, meaning=reading.meaning)
     part = opened.test or opened
-    columns = positions(part.labels.names, fitted.names, run, "label")
+    columns = find_positions(part.labels.names, fitted.names, run, "label")
     in_same_order = np.array_equal(columns, np.arange(len(fitted.names)))
     blocks: Any = track_progress(fitted.predict_blocks(part.items), len(part.items), data, weight=len)
     if not in_same_order:
         blocks = (block[:, columns] for block in blocks)
     entries = EntrySums(part.labels)
-    return at_known(entries.passing(in_order(blocks)), part.labels), part.labels, entries
+    return gather_known(entries.passing(enumerate_rows(blocks)), part.labels), part.labels, entries
 
 
 def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:
     """Return the thresholds that a run has chosen for these labels."""
-    from partly.data.matching import positions
+    from partly.data.matching import find_positions
     from partly.engine import load
 
     fitted = load(run)
@@ -126,4 +126,4 @@ def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:
             f"{run}: {fitted.recipe.method} chooses no thresholds. Give --threshold instead of --run, or train with "
             "--thresholds f1."
         )
-    return fitted.thresholds[positions(names, fitted.names, run, "label")]
+    return fitted.thresholds[find_positions(names, fitted.names, run, "label")]

@@ -15,7 +15,7 @@ from partly.cli.printing import one_line, print_json
 from partly.errors import DataError, did_you_mean
 
 if TYPE_CHECKING:
-    from partly.data import Dataset, Meaning
+    from partly.data import Dataset, LabelSemantics
 
 SOURCE = "data.json"  # in a run folder: which data it was trained on, as the command named it
 
@@ -39,7 +39,7 @@ def explain(
 
     fitted = load(run)
     opened = _open_source(run, data, reading)
-    parts = (opened, opened.test, opened.wider)  # the last one includes items without a row in the labels
+    parts = (opened, opened.test, opened.with_unlabelled)  # the last one includes items without a row in the labels
     part = next((part for part in parts if part is not None and item in part.labels.ids), None)
     if part is None:
         raise DataError(f"{run}: there is no item {item!r} in its data.{did_you_mean(item, opened.labels.ids)}")
@@ -52,7 +52,9 @@ def explain(
     return result
 
 
-def remember(run: Path, data: str, labels: Path | None, meaning: Meaning, scenario: str | None, seed: int) -> None:
+def remember(
+    run: Path, data: str, labels: Path | None, meaning: LabelSemantics, scenario: str | None, seed: int
+) -> None:
     """Record in a run folder which data it was trained on and how they were read."""
     from partly import atomic_io
 
@@ -68,8 +70,7 @@ def _open_source(run: Path, data: str | None, reading: DataOptions) -> Dataset:
     """Open the data of the options, or those that the run folder names."""
     from partly import atomic_io
     from partly.cli.opening import hidden, open_data
-    from partly.data import Meaning
-    from partly.data.label_semantics import meaning_of
+    from partly.data import LabelSemantics
 
     if data is not None:
         return reading.open(data)
@@ -78,7 +79,7 @@ def _open_source(run: Path, data: str | None, reading: DataOptions) -> Dataset:
     source = atomic_io.read_checksummed(run / SOURCE)
     labels, meaning = reading.labels, reading.meaning
     if labels is None:
-        meaning = meaning_of(**{one.name: source.get(one.name) for one in fields(Meaning)})
+        meaning = LabelSemantics.from_options(**{one.name: source.get(one.name) for one in fields(LabelSemantics)})
         labels = None if source["labels"] is None else Path(source["labels"])
     opened = open_data(source["data"], labels, meaning=meaning)
     return hidden(opened, source["scenario"], source["seed"])

@@ -12,7 +12,7 @@ import typer
 from partly.cli.dataclass_options import Omit
 
 if TYPE_CHECKING:
-    from partly.data import Dataset, Meaning
+    from partly.data import Dataset, LabelSemantics
 
 DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"  # panels of options
 
@@ -64,11 +64,11 @@ class DataOptions:
     skip_bad: bool = field(default=False, metadata=_about("Skip files that are not readable images."))
 
     @property
-    def meaning(self) -> Meaning:
+    def meaning(self) -> LabelSemantics:
         """How the entries of a label file are read."""
-        from partly.data.label_semantics import meaning_of
+        from partly.data import LabelSemantics
 
-        return meaning_of(**self.label_format())
+        return LabelSemantics.from_options(**self.label_format())
 
     def label_format(self) -> dict[str, Any]:
         """Return the options that say how a label file is read, by name."""

@@ -162,11 +162,14 @@ def _read_known(
 ) -> Labels:
     """Read labels of items of `data`, in the order of the run's labels."""
     from partly.data import read_labels
-    from partly.data.matching import positions
+    from partly.data.matching import find_positions
     from partly.labels import Labels
 
     labels = read_labels(known, **reading.label_format())
-    rows, columns = positions(labels.ids, ids, data, "known item"), positions(labels.names, names, run, "known label")
+    rows, columns = (
+        find_positions(labels.ids, ids, data, "known item"),
+        find_positions(labels.names, names, run, "known label"),
+    )
     row, column, values = labels.entries()
     return Labels.from_codes(rows[row], columns[column], values, names, ids)
 
@@ -174,7 +177,7 @@ def _read_known(
 def write_beliefs(run: Path, out: Path) -> int:
     """Write the beliefs of a run about its training entries, and return the number of items."""
     from partly.data.formats.feature_table import BLOCK, write_numbers
-    from partly.data.paths import suffix_of
+    from partly.data.paths import check_suffix
     from partly.data.tables import SUFFIXES
     from partly.engine import load, read_ids
 
@@ -182,7 +185,7 @@ def write_beliefs(run: Path, out: Path) -> int:
     if fitted.beliefs is None:
         raise SettingError(f"{run}: {fitted.recipe.method} has no beliefs about its training entries.")
     blocks = (fitted.beliefs[i : i + BLOCK] for i in range(0, len(fitted.beliefs), BLOCK))
-    suffix_of(out, SUFFIXES)
+    check_suffix(out, SUFFIXES)
     write_numbers(out, read_ids(run), fitted.names, blocks)
     return len(fitted.beliefs)
 

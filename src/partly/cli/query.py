@@ -47,7 +47,7 @@ def query(
     from partly.engine.feature_cache import computed_once
 
     fitted = load(run)
-    opened = reading.open(data).widened()  # items without any label may be the most informative ones
+    opened = reading.open(data).include_unlabelled()  # items without any label may be the most informative ones
     if opened.labels.names != fitted.names:
         raise SettingError(
             f"{run} was trained on other labels than those of {reading.labels or data}, or in another order. "

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from partly.cli.opening import Say
     from partly.cli.reporting import Scores
-    from partly.data import Dataset, Meaning
+    from partly.data import Dataset, LabelSemantics
     from partly.engine import Asked, Fitted, Recipe
     from partly.engine.training import Validation
     from partly.items import Items
@@ -192,7 +192,7 @@ def train(
     refit: bool = True,
     parameters: dict[str, Any],
     skip_bad: bool = False,
-    meaning: Meaning | None = None,
+    meaning: LabelSemantics | None = None,
     size: int | None = None,
     evidence: bool = False,
     start_from: Path | None = None,
@@ -213,13 +213,13 @@ def train(
     from partly.cli import train_summary
     from partly.cli.explain import remember
     from partly.cli.opening import hidden, of_use, open_data
-    from partly.data import Meaning, held_out
+    from partly.data import LabelSemantics, split_holdout
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
     from partly.engine import Asked, backbones_of, words_of
     from partly.items import origin_of
 
-    tell, meaning = Telling(say, detail or say, show or say), meaning or Meaning()
+    tell, meaning = Telling(say, detail or say, show or say), meaning or LabelSemantics()
     with process_group().rank_zero_first():  # the first looks at every picture, the others find what it has seen
         opened = open_data(data, labels, hierarchy, skip_bad, size, meaning)
     listed = len(opened.labels)
@@ -242,7 +242,7 @@ def train(
     if hold_out is None:
         settled = opened.test is not None and asked.complete(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
-    fit, hold = held_out(listed, hold_out, parameters["seed"])
+    fit, hold = split_holdout(listed, hold_out, parameters["seed"])
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
     if len(hold):
         say(train_summary.held_out_line(len(hold), len(opened.labels), opened.test is not None))
@@ -253,7 +253,7 @@ def train(
     method, twice = scored.recipe.method, final is not scored
     say(train_summary.model_line(final))
     tell.detail(f"{method}: {final.reason}")
-    for words in final.calibration.told(final.names) if final.calibration is not None else ():
+    for words in final.calibration.describe(final.names) if final.calibration is not None else ():
         tell.detail(words)
     say(train_summary.time_line([scored, final] if twice else [scored]))
     if evidence and not backbones_of(scored):
