@@ -6,7 +6,7 @@
 A cell is a data set x scenario x seed: one model is fitted, and all targets are taken from it. Features are brought to
 their first 24 principal axes and sets are cut to some items and to their 12 most frequent labels, so that a cell takes
 about a second. Where only yes is known the truth answers the questions. `--page` writes the table of
-docs/completion.md and its picture from the lines. Cells that are in the file are not run again.
+docs/measurements/completion.md and its picture from the lines. Cells that are in the file are not run again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TARGETS = (0.8, 0.9, 0.95, 0.99)
 BUDGETS = (200, 1000)
 ITEMS, LABELS, AXES = 1500, 12, 24
 RESULTS = Path(__file__).with_suffix(".jsonl")
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "completion.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "measurements" / "completion.md"
 PICTURE = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- results: written by benchmarks/completion.py --page -->", "<!-- end of results -->"
 

@@ -132,7 +132,7 @@ def fit_calibration(
     "share", or None, which keeps the model's own thresholds [L] (None: 0.5).
     """
     check_options(method, goal)
-    scores, labels = scored.checked(scores, labels)
+    scores, labels = scored.check_scores(scores, labels)
     shares = estimate_shares(scores, labels)
     samples = collect_samples(scores, labels, shares)
     maps: list[tuple[Map, Source]] = [(IDENTITY, "none")] * len(samples)

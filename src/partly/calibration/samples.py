@@ -62,7 +62,7 @@ def estimate_shares(scores: Floats, labels: Labels) -> Floats:
 def collect_samples(scores: Floats, labels: Labels, shares: Floats) -> list[CalibrationSample]:
     """One sample for each label. shares: of yes among all items, [L]."""
     counts = labels.counts()
-    against_no, against_rest = scored.columns(scores, labels.ternary()), scored.against_rest(scores, labels)
+    against_no, against_rest = scored.iter_yes_no(scores, labels.ternary()), scored.iter_yes_rest(scores, labels)
     weights = missingness(scores, labels).weights if counts[1].any() else None
     ratios = np.ones(len(shares)) if weights is None else weights[1] / weights[0]
     return [

@@ -13,7 +13,7 @@ from partly.cli.opening import some as named
 from partly.data import Dataset
 from partly.engine import Fitted, activation
 from partly.items import made_of, pictures
-from partly.labels.scored import KnownScores, at_known, in_order
+from partly.labels.scored import KnownScores, enumerate_rows, gather_known
 from partly.model_choice.missingness import EntrySums
 from partly.report import page
 from partly.report.examples import Examples, evenly_spaced
@@ -47,8 +47,8 @@ def report(
     for name, model in models.items():
         passed = list[npt.NDArray[np.float32]]()
         entries = EntrySums(evaluated.labels)
-        blocks = entries.passing(in_order(model.predict_blocks(evaluated.items)))
-        known = at_known(blocks if data.test is not None else _keeping(blocks, at, passed), evaluated.labels)
+        blocks = entries.passing(enumerate_rows(model.predict_blocks(evaluated.items)))
+        known = gather_known(blocks if data.test is not None else _keeping(blocks, at, passed), evaluated.labels)
         runs.append(_view(name, model, known, name == upper, entries))
         shows = model if examples_by is None else examples_by[name]
         predicted.append(shows.predict(some.items) if data.test is not None else np.concatenate(passed))

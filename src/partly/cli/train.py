@@ -14,23 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from partly.cli.options import (
-    Absent,
-    Data,
-    HierarchyFile,
-    IdColumn,
-    Json,
-    LabelColumns,
-    LabelsFile,
-    Method,
-    Missing,
-    Scenario,
-    Seed,
-    Size,
-    SkipBad,
-    TagSeparator,
-    Uncertain,
-)
+from partly.cli.app import command
+from partly.cli.options import Data, DataOptions, Json, Method, Scenario, Seed
 from partly.cli.printing import print_json, say, show
 from partly.errors import CheckpointError, SettingError
 from partly.registry import parse_settings
@@ -41,7 +26,7 @@ if TYPE_CHECKING:
 
     from partly.cli.opening import Say
     from partly.cli.reporting import Scores
-    from partly.data import Dataset, Meaning
+    from partly.data import Dataset, LabelSemantics
     from partly.engine import Asked, Fitted, Recipe
     from partly.engine.training import Validation
     from partly.items import Items
@@ -53,17 +38,12 @@ HOLD_OUT = 0.2
 HELD_OUT_FOLDER = "held-out"  # in a run folder: the model that was scored, where the final one was refitted
 
 
-def command(
+@command("Models", name="train")
+def train_command(
     data: Data,
     run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
-    labels: LabelsFile = None,
-    hierarchy: HierarchyFile = None,
-    absent: Absent = None,
-    uncertain: Uncertain = None,
-    missing: Missing = None,
-    label_columns: LabelColumns = None,
-    id_column: IdColumn = None,
-    tag_separator: TagSeparator = None,
+    *,
+    reading: DataOptions,
     scenario: Scenario = None,
     method: Method = "auto",
     head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
@@ -104,8 +84,6 @@ def command(
         bool | None,
         typer.Option("--augment/--no-augment", help="Change pictures at random: crop, flip, light."),
     ] = None,
-    size: Size = None,
-    skip_bad: SkipBad = False,
     encode: Annotated[
         bool,
         typer.Option("--encode/--no-encode", help="Encode columns that are not numbers, and fill in missing values."),
@@ -142,14 +120,12 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Train a classifier and write its run folder with a report."""
-    from partly.data.label_semantics import meaning_of
-
     scores = train(
         data,
         run,
-        labels=labels,
-        hierarchy=hierarchy,
-        meaning=meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        labels=reading.labels,
+        hierarchy=reading.hierarchy,
+        meaning=reading.meaning,
         scenario=scenario,
         hold_out=hold_out,
         parameters={
@@ -179,8 +155,8 @@ def command(
             "device": device,
             "seed": seed,
         },
-        skip_bad=skip_bad,
-        size=size,
+        skip_bad=reading.skip_bad,
+        size=reading.size,
         evidence=evidence,
         start_from=start_from,
         refit=refit,
@@ -216,7 +192,7 @@ def train(
     refit: bool = True,
     parameters: dict[str, Any],
     skip_bad: bool = False,
-    meaning: Meaning | None = None,
+    meaning: LabelSemantics | None = None,
     size: int | None = None,
     evidence: bool = False,
     start_from: Path | None = None,
@@ -237,13 +213,13 @@ def train(
     from partly.cli import train_summary
     from partly.cli.explain import remember
     from partly.cli.opening import hidden, of_use, open_data
-    from partly.data import Meaning, held_out
+    from partly.data import LabelSemantics, split_holdout
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
     from partly.engine import Asked, backbones_of, words_of
     from partly.items import origin_of
 
-    tell, meaning = Telling(say, detail or say, show or say), meaning or Meaning()
+    tell, meaning = Telling(say, detail or say, show or say), meaning or LabelSemantics()
     with process_group().rank_zero_first():  # the first looks at every picture, the others find what it has seen
         opened = open_data(data, labels, hierarchy, skip_bad, size, meaning)
     listed = len(opened.labels)
@@ -266,7 +242,7 @@ def train(
     if hold_out is None:
         settled = opened.test is not None and asked.complete(opened.items, opened.labels)[2].epochs == 1
         hold_out = 0.0 if settled else HOLD_OUT
-    fit, hold = held_out(listed, hold_out, parameters["seed"])
+    fit, hold = split_holdout(listed, hold_out, parameters["seed"])
     fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
     if len(hold):
         say(train_summary.held_out_line(len(hold), len(opened.labels), opened.test is not None))

@@ -16,7 +16,7 @@ from partly.doctor.model_checks import missing_by_features
 from partly.errors import DataError, LabelError, SettingError, did_you_mean, listing
 from partly.items import as_items
 from partly.labels import Hierarchy, Labels
-from partly.labels.align import in_label_order, paired
+from partly.labels.align import align_columns, align_labels
 from partly.labels.hierarchy import as_hierarchy
 
 MISSING = ("auto", "at-random", "not-at-random")
@@ -90,7 +90,7 @@ def complete(
     if missing not in MISSING:
         raise SettingError(f"missing = {missing!r}.{did_you_mean(str(missing), MISSING)}")
     check_model(model)
-    observed = paired(count_of(X), labels, beside=X)
+    observed = align_labels(count_of(X), labels, beside=X)
     tree = _find_hierarchy(model, hierarchy)
     known = observed if tree is None else tree.deduce(observed)
     if not observed.known_per_item().any():
@@ -181,7 +181,7 @@ def _find_hierarchy(model: Any, hierarchy: Any) -> Hierarchy | None:
 
 def _add_answers(known: Labels, answers: Labels, tree: Hierarchy | None) -> Labels:
     """Return the known labels with the answers and everything that follows from them."""
-    answers = in_label_order(answers, known.names, "answers", "labels")
+    answers = align_columns(answers, known.names, "answers", "labels")
     if len(answers) != len(known):
         raise LabelError(
             f"answers are of {len(answers)} items, labels of {len(known)}; both must have the same items, in order. "

@@ -16,7 +16,7 @@ from partly import model_choice
 from partly.binary_relevance.given import rows_of
 from partly.completion.entry_scores import build_entry_scores, compute_out_of_fold, without_run_folder
 from partly.completion.result import Completion, compute_filling
-from partly.data import held_out
+from partly.data import split_holdout
 from partly.labels import Hierarchy, Labels
 
 TEST_SHARE = 0.25  # of the items
@@ -51,7 +51,7 @@ def measure_benefit(
     model: Any, X: Any, observed: Labels, completion: Completion, hierarchy: Hierarchy | None = None, seed: int = 0
 ) -> Benefit:
     """Fit two models, one on the observed labels and one on the completed ones, and compare them."""
-    train, test = held_out(len(observed), TEST_SHARE, seed, "completion")
+    train, test = split_holdout(len(observed), TEST_SHARE, seed, "completion")
     known = completion.known[train]
     plain, scores = compute_out_of_fold(without_run_folder(model), rows_of(X, train), known, None)
     entries = build_entry_scores(scores, observed[train], known, hierarchy, completion.entry_scores.audited, seed)

@@ -137,7 +137,7 @@ def wrong_labels(context: CheckContext) -> list[Finding]:
     columns = np.flatnonzero(np.minimum(yes, no) >= MIN_KNOWN)
     if not len(columns):
         return []
-    pairs = list(scored.columns(context.scores, labels.ternary()))
+    pairs = list(scored.iter_yes_no(context.scores, labels.ternary()))
     parts = [_standardize(*pairs[j]) for j in columns]
     fits = {share: [_fit_line(s, y, share) for s, y in parts] for share in (0.0, *WRONG_SHARES)}
     gains = {share: 2 * sum(a[0] - b[0] for a, b in zip(fits[0.0], fits[share], strict=True)) for share in WRONG_SHARES}

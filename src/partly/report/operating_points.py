@@ -73,7 +73,7 @@ def count_by_threshold(
     dtype = np.result_type(probabilities.dtype, np.float16)  # compare as `metrics` does: 0.7 is 0.7 in float32 too
     edges = (np.arange(1, steps + 1) / steps).astype(dtype)
     counts = np.zeros((2, len(truth.names), steps + 1), np.int64)
-    for j, pair in enumerate(scored.columns(probabilities, truth.ternary())):
+    for j, pair in enumerate(scored.iter_yes_no(probabilities, truth.ternary())):
         for kind, values in enumerate(pair):
             counts[kind, j] = np.bincount(np.searchsorted(edges, values, side="right"), minlength=steps + 1)
     yes, no = truth.counts()

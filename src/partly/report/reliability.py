@@ -47,7 +47,7 @@ def measure_reliability(
     """
     if not truth.counts()[1].any():
         return None
-    pairs = list(scored.columns(probabilities, truth.ternary()))
+    pairs = list(scored.iter_yes_no(probabilities, truth.ternary()))
     sizes = [[len(yes), len(no)] for yes, no in pairs]
     p = np.concatenate([part for pair in pairs for part in pair]).astype(np.float64)
     is_yes = np.concatenate([np.repeat([1.0, 0.0], size) for size in sizes])

@@ -21,8 +21,8 @@ from partly.losses import terms
 from partly.method import LossMethod
 from partly.pool import Pool
 from partly.solvers import folds
-from partly.solvers.mlp_with_linear_path import Beside
-from partly.solvers.solved import Solved
+from partly.solvers.mlp_with_linear_path import MlpWithLinearPath
+from partly.solvers.solved_readout import SolvedReadout
 from solvers.by_hand import calibrated, z_scored
 
 RECIPE = engine.Recipe("bce", "linear", epochs=2, batch_size=16)
@@ -39,14 +39,14 @@ def data(seed: int = 0, items: int = 80) -> tuple[np.ndarray, Labels]:
 @pytest.mark.parametrize(
     ("recipe", "kind"),
     [
-        (RECIPE, Solved),
-        (KERNEL, Solved),
-        (replace(RECIPE, method="partial-bce", settings={}), Solved),
+        (RECIPE, SolvedReadout),
+        (KERNEL, SolvedReadout),
+        (replace(RECIPE, method="partial-bce", settings={}), SolvedReadout),
         (replace(KERNEL, head_settings={"solve": False}), LossMethod),
         (replace(RECIPE, head_settings={"solve": False}), LossMethod),
         (replace(RECIPE, optimizer="sgd"), LossMethod),
         (replace(RECIPE, method="focal", settings={}), LossMethod),  # not convex
-        (engine.Recipe("bce", "mlp"), Beside),  # a path of it
+        (engine.Recipe("bce", "mlp"), MlpWithLinearPath),  # a path of it
         (engine.Recipe("bce", "mlp", head_settings={"solve": False}), LossMethod),
     ],
 )
@@ -59,7 +59,7 @@ def test_pictures_and_what_is_too_large_are_trained_step_by_step(monkeypatch: py
     x, labels = data()
     pictures = as_items(np.zeros((80, 16, 16, 3), np.uint8))
     assert type(replace(RECIPE, backbone="small-conv").build(pictures, 3, labels)) is LossMethod
-    monkeypatch.setattr("partly.solvers.solved.MOST_BYTES", 100)
+    monkeypatch.setattr("partly.solvers.solved_readout.MAX_BYTES", 100)
     for recipe in (RECIPE, KERNEL, engine.Recipe("bce", "mlp")):
         assert type(recipe.build(as_items(x), 3, labels)) is LossMethod
 
@@ -154,7 +154,7 @@ def test_what_is_held_out_is_what_folds_say() -> None:
     fitted = engine.fit(RECIPE, as_items(x), labels)
     z = labels.rows(slice(None)).T
     scaled = ((x - x.mean(axis=0)) / x.std(axis=0)).astype(np.float32)
-    fold = folds.fold_of(80, seed_for(0, "folds"))
+    fold = folds.assign_folds(80, seed_for(0, "folds"))
     expected = folds.solve(scaled, (z != 0).astype(np.float32), (z > 0).astype(np.float32), fold)
     assert fitted.method.losses.item() == pytest.approx(expected.loss, rel=1e-3)
     assert fitted.out_of_fold is not None
@@ -187,7 +187,7 @@ def test_kinds_of_features_are_blended_by_what_each_is_worth() -> None:
     torch.testing.assert_close(method(torch.from_numpy(x)), by_parts, rtol=1e-3, atol=1e-3)
 
 
-def _only(method: Solved, name: str) -> torch.Tensor:
+def _only(method: SolvedReadout, name: str) -> torch.Tensor:
     """The read-out of one kind of features, and 0 for the others."""
     weight = torch.zeros_like(method.network.head.weight)
     weight[:, method.spans[name]] = method.network.head.weight.detach()[:, method.spans[name]]
@@ -197,7 +197,7 @@ def _only(method: Solved, name: str) -> torch.Tensor:
 def test_weights_and_targets_are_the_terms_of_the_loss() -> None:
     x, labels = data()
     method = replace(RECIPE, method="down-weight", settings={}).build(as_items(x), 3, labels)
-    weights, targets = method.weighted(Pool(as_items(x), labels, 7))
+    weights, targets = method.weights_and_targets(Pool(as_items(x), labels, 7))
     for found, expected in zip(
         (weights, targets), terms.down_weight(torch.tensor(labels.rows(slice(None)))), strict=True
     ):

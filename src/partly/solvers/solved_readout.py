@@ -13,36 +13,36 @@ from torch import Tensor, nn
 from partly.clock import Clock, seed_for
 from partly.method import EntryState, Method, Task
 from partly.networks import feature_width
-from partly.networks.feature_union import Members
-from partly.networks.kernels import AXES
-from partly.networks.warm_linear import LINEAR
+from partly.networks.kernel import AXES
+from partly.networks.layers import FeatureUnion
+from partly.networks.linear import LINEAR_HEADS
 from partly.pool import Pool
 from partly.solvers import folds
-from partly.solvers.blending import careful_blend, gains, shares
+from partly.solvers.blending import blend_or_first, relative_gains, softmax_weights
 from partly.solvers.logistic import Features, Floats
 
-HEADS = (*LINEAR, "kernel")  # whose read-out is all that is learned
-BESIDE = "mlp"  # whose hidden layers are trained by steps beside a solved path
-MOST_BYTES = 1 << 32  # that solving may take; more is trained step by step
+HEADS = (*LINEAR_HEADS, "kernel")  # whose read-out is all that is learned
+MLP_HEAD = "mlp"  # whose hidden layers are trained by steps beside a solved path
+MAX_BYTES = 1 << 32  # that solving may take; more is trained step by step
 KERNEL_FEATURES = ("linear", "linear_raw", "gaussian", "gaussian_raw", "laplace")  # those of `networks.kernel`
 BLOCK = 1 << 12  # items of which features are made at a time
 Terms = Callable[..., tuple[Tensor, Tensor]]
 
 
-def solves(task: Task) -> bool:
+def can_solve(task: Task) -> bool:
     """Whether a loss that is a weighted cross-entropy is solved here, or a path beside hidden layers: on features that
     fit into memory and come straight to the head, unless somebody asks for steps."""
-    return _could(task) and sum(memory(task)) <= MOST_BYTES
+    return _is_solvable(task) and sum(memory(task)) <= MAX_BYTES
 
 
-def too_large(task: Task) -> bool:
+def exceeds_memory(task: Task) -> bool:
     """Whether that is for want of memory alone."""
-    return _could(task) and sum(memory(task)) > MOST_BYTES
+    return _is_solvable(task) and sum(memory(task)) > MAX_BYTES
 
 
-def _could(task: Task) -> bool:
+def _is_solvable(task: Task) -> bool:
     given = task.items.kind == "features" and task.backbone is None
-    plain = given and task.head in (*HEADS, BESIDE) and task.optimizer == "adamw"
+    plain = given and task.head in (*HEADS, MLP_HEAD) and task.optimizer == "adamw"
     return bool(plain and task.head_settings.get("solve", True))
 
 
@@ -55,7 +55,7 @@ def memory(task: Task) -> tuple[int, int]:
     return 4 * kinds * entries, folds.memory(len(task.items), task.labels, width) + 8 * (kinds - 1) * entries
 
 
-def weighted(pool: Pool, terms: Terms, settings: dict[str, Any]) -> tuple[Floats, Floats]:
+def weights_and_targets(pool: Pool, terms: Terms, settings: dict[str, Any]) -> tuple[Floats, Floats]:
     """Weights and targets of all training entries, [L, N] each."""
     weights, targets = (np.empty(pool.labels.shape[::-1], np.float32) for _ in range(2))
     for index, z in pool.labels_in_order():
@@ -77,17 +77,17 @@ def held_out_state(head: str) -> tuple[EntryState, ...]:
     return tuple(EntryState(f"held_out_{name}") for name in (KERNEL_FEATURES if head == "kernel" else ("linear",)))
 
 
-class Solved(Method):
+class SolvedReadout(Method):
     """One kind of features in each step; then they count by what they are worth held out, and the other steps rest.
 
     Folds over the items choose the strength, so that no epoch is better than another.
     """
 
-    own_epochs = 1
+    default_epochs = 1
     solves = True
-    spreads = False
-    crosses = True
-    grown: ClassVar[tuple[str, ...]] = (
+    supports_distributed = False
+    provides_out_of_fold = True
+    variable_size_modules: ClassVar[tuple[str, ...]] = (
         "network.features.1",
         "network.head",
     )  # landmarks, which are few, and weights of their axes
@@ -101,7 +101,7 @@ class Solved(Method):
         super().__init__(task, settings)
         self.network = task.network()
         self.terms, self.settings = terms, settings
-        self.spans = self._members().spans
+        self.spans = self._union().spans
         count = len(self.spans)
         self.register_buffer("losses", torch.full((count,), math.inf))
         for name in ("strengths", "counts"):
@@ -113,7 +113,7 @@ class Solved(Method):
     def entry_state_for(cls, task: Task, settings: Mapping[str, Any]) -> tuple[EntryState, ...]:
         return held_out_state(task.head)
 
-    def weighs(self) -> str:
+    def sample_weight_support(self) -> str:
         return "entries"
 
     def steps(self, pool: Pool) -> int:
@@ -137,12 +137,12 @@ class Solved(Method):
     def solve(self, pool: Pool, name: str) -> None:
         """One kind of features."""
         number = list(self.spans).index(name)
-        weights, targets = self.weighted(pool)
+        weights, targets = self.weights_and_targets(pool)
         penalty = self.task.penalty
         found = folds.solve(self.features(pool, name), weights, targets, self.fold(pool), penalty)
         self.network.head.get_parameter("weight")[:, self.spans[name]] = torch.from_numpy(found.w)
         self.network.head.get_parameter("bias").copy_(torch.from_numpy(found.b))
-        self.losses[number], self.strengths[number] = found.loss, found.strength
+        self.losses[number], self.strengths[number] = found.loss, found.c
         self.get_buffer(f"held_out_{name}").copy_(torch.from_numpy(found.held_out.T))
 
     @torch.no_grad()
@@ -154,11 +154,11 @@ class Solved(Method):
             self.slopes.fill_(1.0)
             self.bias.copy_(bias)
             return
-        weights, targets = self.weighted(pool)
+        weights, targets = self.weights_and_targets(pool)
         losses = self.losses.tolist()
-        wanted = shares(gains(losses, weights, targets)).tolist()
+        wanted = softmax_weights(relative_gains(losses, weights, targets)).tolist()
         held_out = [self.held_out(name) for name in self.spans]
-        found, counts = careful_blend(held_out, wanted, losses, weights, targets)
+        found, counts = blend_or_first(held_out, wanted, losses, weights, targets)
         self.counts.copy_(torch.tensor(counts))
         self.slopes.copy_(torch.from_numpy(found.slopes))
         self.bias.copy_(torch.from_numpy(found.bias))
@@ -177,23 +177,27 @@ class Solved(Method):
 
     # ---------------------------------------------------------------- what is solved
 
-    def _members(self) -> Members:
+    def _union(self) -> FeatureUnion:
         members = self.network.get_submodule("features.1")
-        assert isinstance(members, Members)
+        assert isinstance(members, FeatureUnion)
         return members
 
     def fold(self, pool: Pool) -> folds.Fold:
         """The fold of each training item."""
-        return folds.fold_of(len(pool), seed_for(self.task.seed, "folds"))
+        return folds.assign_folds(len(pool), seed_for(self.task.seed, "folds"))
 
-    def weighted(self, pool: Pool) -> tuple[Floats, Floats]:
+    def weights_and_targets(self, pool: Pool) -> tuple[Floats, Floats]:
         """Weights and targets of all training entries, [L, N] each."""
-        return weighted(pool, self.terms, self.settings)
+        return weights_and_targets(pool, self.terms, self.settings)
 
     def features(self, pool: Pool, name: str) -> Features:
         """One kind of features of all training items, [N, D]; sparse ones stay sparse where they are taken as they
         are."""
-        x, part, span = self.standardised(pool.items, pool.batch_size), self._members().parts[name], self.spans[name]
+        x, part, span = (
+            self.standardized_features(pool.items, pool.batch_size),
+            self._union().parts[name],
+            self.spans[name],
+        )
         if isinstance(part, nn.Identity):
             return x
         made = np.empty((len(pool), span.stop - span.start), np.float32)

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import norm, rankdata
 
-from partly.networks.kernels import (
+from partly.networks.kernel import (
     CLIP,
     NORMAL_CLIP,
     NORMAL_RANGE,
     QUANTILES,
-    Clipped,
+    Clip,
     NormalScores,
     Nystroem,
-    Rescaled,
+    Rescale,
 )
 
 
@@ -97,12 +97,12 @@ def test_constant_features_and_few_items_say_nothing() -> None:
 
 
 def test_clipped_and_rescaled_by_hand() -> None:
-    assert Clipped()(torch.tensor([[-100.0, -8.0, 3.0, 8.5]])).tolist() == [[-CLIP, -8.0, 3.0, CLIP]]
-    rescaled = Rescaled(torch.tensor([3.0, 4.0, 0.0]))
+    assert Clip()(torch.tensor([[-100.0, -8.0, 3.0, 8.5]])).tolist() == [[-CLIP, -8.0, 3.0, CLIP]]
+    rescaled = Rescale(torch.tensor([3.0, 4.0, 0.0]))
     common = np.sqrt((9 + 16) / 3)
     torch.testing.assert_close(rescaled(torch.ones(2, 3)), torch.tensor([[3 / common, 4 / common, 0]] * 2).float())
-    assert not Rescaled(torch.zeros(2))(torch.ones(1, 2)).any()
-    assert torch.isfinite(Rescaled(torch.tensor([1e30, 1e-30]))(torch.ones(1, 2))).all()
+    assert not Rescale(torch.zeros(2))(torch.ones(1, 2)).any()
+    assert torch.isfinite(Rescale(torch.tensor([1e30, 1e-30]))(torch.ones(1, 2))).all()
 
 
 # -------------------------------------------------------------------- kernels
