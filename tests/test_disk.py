@@ -22,6 +22,7 @@ import writers
 from partly import atomic_io
 from partly.cli.export import export
 from partly.cli.main import app
+from partly.cli.options import DataOptions
 from partly.cli.simulate import simulate
 from partly.cli.train import train
 from partly.comparison import results, runner
@@ -83,12 +84,12 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, killing.Job]:
         every[name] = killing.Job(name, lambda folder: (folder.mkdir(exist_ok=True), work(folder / "out.csv")), left)
 
     one_file("simulate", lambda out: simulate(str(where / "truth.csv"), "uniform:0.5", out))
-    one_file("card", lambda out: export(where / "model", None, out, overwrite=True, say=lambda _: None))
+    one_file("card", lambda out: export(where / "model", None, out, overwrite=True))
     config = TrainConfig("bce", "linear", epochs=1, device="cpu", progress=False)
-    given: dict[str, Any] = {"labels": where / "known.csv", "scenario": None, "hold_out": 0.2}
+    reading = DataOptions(where / "known.csv")
 
     def reported(folder: Path) -> None:
-        train(str(where / "x.csv"), folder, config, **given, say=lambda _: None)
+        train(str(where / "x.csv"), folder, config, reading, hold_out=0.2, say=lambda _: None)
 
     def left(folder: Path) -> str:
         return killing.model_left(folder) + str((folder / "report.html").exists())

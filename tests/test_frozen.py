@@ -179,7 +179,9 @@ def test_from_the_command_line(data: Dataset, tmp_path: Path) -> None:
 
 def test_one_default_for_every_method_and_command(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(feature_cache, "featured", lambda x, *said: asked.append(said) or LazyFeatures(x, *[None] * 3))
+    monkeypatch.setattr(
+        feature_cache, "lazy_features", lambda x, *how: asked.append(how) or LazyFeatures(x, *[None] * 3)
+    )
     monkeypatch.setattr(feature_cache, "load_or_compute", lambda made: made.source)
     monkeypatch.setattr(backbones, "pretrained", lambda kind: {"pictures": "small-conv"}.get(kind))
     for said in ({}, {"method": "bce"}, {"head": "mlp"}, {"augment": False}):

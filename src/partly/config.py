@@ -20,6 +20,7 @@ from typing import Any, Literal, Self, get_args
 
 from partly.errors import SettingError, within
 
+MODEL, TRAINING = "Model", "Training"  # headings in the help of the command line
 Precision = Literal["auto", "float32", "bfloat16"]
 Start = Literal["solved", "random"]
 MAX_LR = 100.0  # a larger step ends in NaN
@@ -34,13 +35,13 @@ NUMBERS: dict[str, tuple[Any, float, str]] = {  # type, smallest value, descript
 SETTINGS = ("settings", "head_settings", "backbone_settings", "schedule_settings")
 
 
-def option(default: Any, help: str, more: str = "", *, stored: bool = True, **cli: Any) -> Any:
+def option(default: Any, help: str, more: str = "", *, stored: bool = True, panel: str = TRAINING, **cli: Any) -> Any:
     """Declare a field.
 
     help: one line for the command line and the docstring; more: further sentences of the docstring. stored: whether
     the field is part of what decides a run, and so of run.json. cli: metadata for `cli.dataclass_options`.
     """
-    metadata = {"help": help, "more": more, "stored": stored, **cli}
+    metadata = {"help": help, "more": more, "stored": stored, "panel": panel, **cli}
     if isinstance(default, dict):
         return field(default_factory=dict, metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -56,12 +57,14 @@ class TrainConfig:
         'On features, "auto" blends several models by their held-out log loss. Otherwise it is the plain method that '
         "fits what is known.",
         complete="methods",
+        panel=MODEL,
     )
     head: Any = option(
         "auto",
         "Head on the features: linear, mlp, kernel, ...; auto takes what suits the method.",
         "It may be your own torch module, or a function that makes one.",
         cli_type=str,
+        panel=MODEL,
     )
     epochs: int | None = option(None, "Passes over the data; by default derived from the data.")
     batch_size: int | None = option(None, "Items per batch; by default derived from the data.")
@@ -74,7 +77,7 @@ class TrainConfig:
     )
     optimizer: str | None = option(None, "Optimizer: adamw (the default), sgd (momentum 0.9), adam or rmsprop.")
     seed: int = option(0, "Random seed: same seed, same data, same settings, same result.")
-    settings: dict[str, Any] = option({}, "Setting of the method: name=value. Repeatable.")
+    settings: dict[str, Any] = option({}, "Setting of the method: name=value. Repeatable.", panel=MODEL)
     device: str = option("auto", "Device: auto (a GPU if there is one), cpu, cuda, ...", stored=False)
     run_dir: str | Path | None = option(
         None,
@@ -89,14 +92,16 @@ class TrainConfig:
         'A name ("efficientnet-lite0", "hf:FOLDER"), your own torch module, or a function that makes one. None takes '
         "the default for these items.",
         cli_type=str | None,
+        panel=MODEL,
     )
-    head_settings: dict[str, Any] = option({}, "Setting of the head, such as hidden=256. Repeatable.")
-    backbone_settings: dict[str, Any] = option({}, "Setting of the backbone. Repeatable.")
+    head_settings: dict[str, Any] = option({}, "Setting of the head, such as hidden=256. Repeatable.", panel=MODEL)
+    backbone_settings: dict[str, Any] = option({}, "Setting of the backbone. Repeatable.", panel=MODEL)
     budget: float | str | None = option(
         None,
         "Time limit of the portfolio auto: minutes, or 20x for twenty plain fits.",
         stored=False,  # it becomes a setting of the portfolio
         cli_type=str | None,
+        panel=MODEL,
     )
     folds: int | None = option(
         None,
@@ -110,6 +115,7 @@ class TrainConfig:
         "True, False, or settings of `partly.images.augmentation.Augmentation`; None: wherever it is possible.",
         option="--augment/--no-augment",
         cli_type=bool | None,
+        panel=MODEL,
     )
     recipe: str | None = option(
         None, "Preset of a paper, such as durand2019, for everything left open: `partly methods --recipes`."
@@ -146,9 +152,7 @@ class TrainConfig:
         cli=False,  # `--hierarchy` names a file
     )
     calibrate: str | None = option(
-        None,
-        "Calibrate probabilities per label on out-of-fold scores: platt or isotonic.",
-        stored=False,
+        None, "Calibrate probabilities per label on out-of-fold scores: platt or isotonic.", stored=False, panel=MODEL
     )
     thresholds: str | None = option(
         None,
@@ -156,6 +160,7 @@ class TrainConfig:
         "None: 0.5, or what the method chose. Calibration and thresholds are fitted on out-of-fold scores of known "
         "entries: those of the method, or of `folds` (5) further models (docs/thresholds.md).",
         stored=False,
+        panel=MODEL,
     )
     encode: bool = option(
         True,
@@ -164,6 +169,7 @@ class TrainConfig:
         "columns by name.",
         stored=False,
         option="--encode/--no-encode",
+        panel=MODEL,
     )
 
     def __post_init__(self) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from partly import Classifier, Dataset, Labels, engine
+from partly.cli.options import DataOptions
 from partly.cli.reporting import report, scores
 from partly.cli.train import train
 from partly.config import TrainConfig
@@ -67,8 +67,8 @@ def test_evidence_is_shown_where_there_are_maps(tmp_path: Path) -> None:
     write_labels(Labels.from_full(x[:, 0, 0] > 99, ids=[f"{i}.png" for i in range(20)]), labels)
     config = TrainConfig("bce", "linear", epochs=1, progress=False)
     for wanted in (False, True):
-        how: dict[str, Any] = {"labels": labels, "evidence": wanted, "size": 16}
-        train(str(tmp_path / "pictures"), tmp_path / "run", config, **how, say=lambda _: None)
+        reading = DataOptions(labels, size=16)
+        train(str(tmp_path / "pictures"), tmp_path / "run", config, reading, evidence=wanted, say=lambda _: None)
         page = (tmp_path / "run" / "report.html").read_text("utf-8")
         assert ("speaks for" in page or "evidence for" in page) == wanted
         assert page.count("data:image/jpeg") >= 3

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from partly import Classifier, data, metrics
 from partly.cli import main
+from partly.cli.options import DataOptions
 from partly.cli.train import HELD_OUT_FOLDER, train
 from partly.clock import Clock
 from partly.config import TrainConfig
@@ -79,7 +80,7 @@ def test_scores_of_labels_that_are_missing_by_answer(tables: Path) -> None:
         assert "yes and no are each known at random" in text
         assert f"{measured['scores']['mAP']:.3f}" in text
     assert f"the mAP would be {measured['uncorrected']['mAP']:.3f}" in done.stdout
-    guess = re.search(r"Guessing would give ([0-9.]+)\.", Path("run/report.html").read_text("utf-8"))
+    guess = re.search(r"Random guessing would reach ([0-9.]+)\.", Path("run/report.html").read_text("utf-8"))
     assert guess is not None
     assert float(guess[1]) == pytest.approx(population()[1].mean(), abs=0.06)  # the share of yes among all entries
 
@@ -116,7 +117,7 @@ def test_where_only_yes_is_known_nothing_is_claimed(tables: Path, method: str) -
     measured = json.loads(Path("run/scores.json").read_text())["scores"]
     assert [key for key in ("mAP", "CF1", "OF1", "exact_match", "P@1") if measured[key] is not None] == []
     page = Path("run/report.html").read_text("utf-8")
-    assert page.count("so whatever is called yes would be right") == 1
+    assert page.count("so every prediction of yes would count as right") == 1
     call("export", "run", "--model-card", "card.md")
     assert "None of mAP, F1, exact match and P@k is defined" in Path("card.md").read_text()
     done = call("evaluate", "run", "features.csv", "--labels", "only-yes.csv")
@@ -207,7 +208,7 @@ def test_a_run_that_is_stopped_goes_on_to_the_same_bits(
     config = TrainConfig("em", "mlp", epochs=3, batch_size=200)
 
     def trained(run: Path) -> None:
-        train("features.csv", run, config, labels=Path("uniform.csv"), say=lambda _: None)
+        train("features.csv", run, config, DataOptions(Path("uniform.csv")), say=lambda _: None)
 
     trained(tables / "whole")
     with monkeypatch.context() as patch:

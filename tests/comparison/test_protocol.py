@@ -20,7 +20,6 @@ from partly.comparison.plan import Cell
 from partly.comparison.protocol import ProtocolError, TestPart, candidates, check_no_leak, mask, open_data, run_cell
 from partly.comparison.results import KEY, TIMING
 from partly.data import split_holdout
-from partly.engine.training import Validation
 from partly.errors import DataError, Diverged
 from partly.estimators.classifier import Classifier
 from partly.items import Items, as_items
@@ -83,9 +82,7 @@ def test_the_same_cell_gives_the_same_line_but_for_time_and_memory(source):
 
 def test_with_coarse_labels_no_wholly_known_item_goes_to_validation(source, monkeypatch):
     learned = []
-    monkeypatch.setattr(
-        engine, "fit", lambda recipe, items, labels, validation, **_: learned.append((labels, validation))
-    )
+    monkeypatch.setattr(engine, "fit", lambda plan, **_: learned.append((plan.labels, plan.validation)))
     data = replace(source, hierarchy=Hierarchy(dict.fromkeys(source.labels.names, "all")))
     for seed, scenario in product(range(5), ("coarse-only:0.02", "coarse_only:0.02")):
         asked = cell(scenario=scenario, seed=seed, validation="partial")
@@ -144,7 +141,7 @@ def test_the_last_epoch_is_scored_beside_the_best(source):
     fit, _ = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)
     observed = scenarios.uniform(source.labels, 0.5, 0)[fit]
     last = fit_config(
-        engine.make_config(**line["ran"]), source.items[fit], observed
+        engine.ResolvedConfig.from_json(line["ran"]), source.items[fit], observed
     )  # without validation the last epoch is kept
     assert line["last"]["mAP"] == metrics.evaluate(last.predict(source.test.items), source.test.labels)["mAP"]
     assert line["last"]["mAP"] != line["test"]["mAP"]
@@ -155,7 +152,7 @@ def test_the_last_epoch_is_scored_beside_the_best(source):
 
 def test_items_of_which_nothing_is_known_can_be_left_out(source, monkeypatch):
     learned = []
-    monkeypatch.setattr(engine, "fit", lambda recipe, items, labels, **_: learned.append((items, labels)))
+    monkeypatch.setattr(engine, "fit", lambda plan, **_: learned.append((plan.items, plan.labels)))
     for known_only in (False, True):
         with pytest.raises(AttributeError):  # there is no model
             run_cell(cell(scenario="dense:0.3", known_only=known_only), source)
@@ -246,8 +243,9 @@ def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
 
 
 def tried(asked: Cell) -> list[engine.ResolvedConfig]:
-    """The recipes of a search."""
-    return list(candidates(asked, as_items(np.zeros((9, 2))), Labels.from_full(np.eye(9, 3))))
+    """The configurations of a search."""
+    plan = engine.resolve(protocol.config_of(asked), (as_items(np.zeros((9, 2))), Labels.from_full(np.eye(9, 3))))
+    return [candidate.config for candidate in candidates(asked, plan)]
 
 
 def test_the_search_has_the_same_budget_for_all_and_starts_with_what_was_asked():
@@ -294,11 +292,11 @@ def test_the_search_chooses_by_validation_only(source):
     line = run_cell(tuned, source)
     fit, hold = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)
     items, labels = source.items[fit], mask(tuned, source)[fit]
-    validation = Validation(source.items[hold], source.labels[hold])
-    models = [fit_config(recipe, items, labels, validation=validation) for recipe in candidates(tuned, items, labels)]
+    plan = engine.resolve(protocol.config_of(tuned), (items, labels), (source.items[hold], source.labels[hold]))
+    models = [engine.fit(candidate) for candidate in candidates(tuned, plan)]
     scores = [model.progress.best_score for model in models]
     assert line["validation_score"] == max(scores)
-    assert line["ran"] == vars(models[scores.index(max(scores))].recipe)
+    assert line["ran"] == models[scores.index(max(scores))].config.to_json()
     assert line["settings"] == methods.find("partial-bce").defaults()  # what was asked for; `ran` has what was found
 
 

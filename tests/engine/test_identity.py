@@ -84,7 +84,7 @@ def test_a_folder_that_is_removed_under_way_gets_nothing_more(tmp_path: Path, ag
     with pytest.raises(CheckpointError, match="was removed or replaced while this run was under way"):
         fit(folder, callback=watch, save_seconds=save_seconds)
     if again:
-        assert engine.load(folder).recipe == other
+        assert engine.load(folder).config == other
     else:
         assert not folder.exists()
 

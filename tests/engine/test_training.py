@@ -168,7 +168,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gathered": {"accumulate": 4},
     "averaged": {"average": 0.9},
     "plateau": {"schedule": "plateau", "schedule_settings": {"gamma": 0.5, "patience": 0}},
-    "lowered": {"precision": "bfloat16"},
+    "lowered": {"dtype": "bfloat16"},
     "adam": {"optimizer": "adam", "schedule": "step", "schedule_settings": {"at": [1]}},
     "rmsprop": {"optimizer": "rmsprop", "accumulate": 4, "average": 0.9},
 }
@@ -301,7 +301,8 @@ def test_training_neither_reads_nor_moves_the_global_generators() -> None:
 
 
 def test_another_process_with_another_hash_seed_gives_the_same_bits() -> None:
-    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_training as t; t.report()"
+    places = [str(folder) for folder in Path(__file__).parents[:2]]
+    script = f"import sys; sys.path[:0] = {places!r}; import test_training as t; t.report()"
     other = {"PYTHONHASHSEED": "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"}
     done = subprocess.run(
         [sys.executable, "-c", script], env=os.environ | other, capture_output=True, text=True, check=True
@@ -535,9 +536,9 @@ def test_batches_of_narrow_features_hold_more_items(monkeypatch: pytest.MonkeyPa
         return [len(block) for block in prediction.predict_blocks(method, many)]
 
     assert sizes() == [4096, 904]
-    monkeypatch.setattr(training, "CACHED", 1000 * FEATURES)  # there are fewer labels than features
+    monkeypatch.setattr(prediction, "CACHED_NUMBERS", 1000 * FEATURES)  # there are fewer labels than features
     assert sizes() == [1000] * 5
-    monkeypatch.setattr(training, "CACHED", 1)
+    monkeypatch.setattr(prediction, "CACHED_NUMBERS", 1)
     assert sizes() == [256] * 19 + [136]
 
 
@@ -758,7 +759,7 @@ MEMORY = """
 import sys, tempfile
 from pathlib import Path
 import numpy as np, psutil, torch
-from partly import run, training
+from partly import engine
 from partly.items import as_items
 from partly.labels import Labels
 
@@ -772,10 +773,10 @@ def watch(clock, logs):
     if clock.step == clock.steps:
         resident[clock.epoch + 1] = psutil.Process().memory_info().rss
 
-recipe = run.make_config("partial-bce", epochs=20, batch_size=250)
-validation = training.Validation(x[:500], labels[:500])
+config = engine.make_config("partial-bce", epochs=20, batch_size=250)
+plan = engine.resolve(config, (x, labels), (x[:500], labels[:500]))
 with tempfile.TemporaryDirectory() as folder:
-    run.fit(recipe, x, labels, validation=validation, folder=Path(folder), save_seconds=0.2, callback=watch)
+    engine.fit(plan, folder=Path(folder), save_seconds=0.2, callback=watch)
 print(resident[3], resident[20])
 """
 

@@ -12,24 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from partly.cli.dataclass_options import expand_options
-from partly.cli.options import (
-    Absent,
-    Data,
-    HierarchyFile,
-    IdColumn,
-    Json,
-    LabelColumns,
-    LabelsFile,
-    Missing,
-    Scenario,
-    Size,
-    SkipBad,
-    TagSeparator,
-    Uncertain,
-)
+from partly.cli.app import command
+from partly.cli.options import MODEL, OUTPUT, TRAINING, Data, DataOptions, Json, Scenario, option
 from partly.cli.printing import print_json, say, show
 from partly.config import TrainConfig
 from partly.errors import CheckpointError, SettingError
@@ -40,7 +24,7 @@ if TYPE_CHECKING:
 
     from partly.cli.opening import Say
     from partly.cli.reporting import Scores
-    from partly.data import Dataset, LabelSemantics
+    from partly.data import Dataset
     from partly.engine import FittedModel, Plan, PreparedData
 
     Index = npt.NDArray[np.int64]
@@ -49,63 +33,45 @@ HOLD_OUT = 0.2
 HELD_OUT_FOLDER = "held-out"  # in a run folder: the model that was scored, where the final one was refitted
 
 
-@expand_options
-def command(
+@command("Models", name="train")
+def train_command(
     data: Data,
-    run: Annotated[Path, typer.Option(help="Run folder; the same command resumes where it stopped.")],
-    labels: LabelsFile = None,
-    hierarchy: HierarchyFile = None,
-    absent: Absent = None,
-    uncertain: Uncertain = None,
-    missing: Missing = None,
-    label_columns: LabelColumns = None,
-    id_column: IdColumn = None,
-    tag_separator: TagSeparator = None,
+    run: Annotated[Path, option("Run folder; the same command resumes where it stopped.")],
+    *,
+    reading: DataOptions,
     scenario: Scenario = None,
-    size: Size = None,
-    skip_bad: SkipBad = False,
     hold_out: Annotated[
         float | None,
-        typer.Option(help="Share of items held out for scoring and to choose the epoch; 0.2 if there is a choice."),
+        option("Share of items held out to score and to choose the epoch.  [default: 0.2 if needed]", panel="Data"),
     ] = None,
+    config: TrainConfig,
+    freeze: Annotated[
+        bool, option("Train the head only, on features that the backbone computes once.", "--freeze", panel=MODEL)
+    ] = False,
     refit: Annotated[
-        bool,
-        typer.Option(
-            "--refit/--no-refit", help="Train the final model on all items, after scoring on the held-out ones."
-        ),
+        bool, option("Refit the final model on all items after scoring.", "--refit/--no-refit", panel=TRAINING)
     ] = True,
     start_from: Annotated[
-        Path | None,
-        typer.Option(help="Finished run to start from; labels may have been added, split, merged or renamed."),
+        Path | None, option("Finished run to start from; labels may have changed since.", panel=TRAINING)
     ] = None,
-    config: TrainConfig = TrainConfig(),  # noqa: B008 (frozen)
-    freeze: Annotated[
-        bool, typer.Option("--freeze", help="Train the head only, on features that the backbone computes once.")
-    ] = False,
     evidence: Annotated[
-        bool, typer.Option("--evidence", help="In the report, show where in images the evidence for a label is.")
+        bool, option("Show in the report where in images the evidence for a label is.", "--evidence", panel=OUTPUT)
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Print details: memory, threads, how models are weighted.")
+        bool, option("Print details: memory, threads, how models are weighted.", "--verbose", panel=OUTPUT)
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Train a classifier and write a run folder with the model and a report."""
-    from partly.data.label_semantics import LabelSemantics
-
+    """Train a classifier and write a run folder with the model and an HTML report."""
     if freeze:
         config = replace(config, backbone_settings=config.backbone_settings | {"freeze": "all"})
     scores = train(
         data,
         run,
         config,
-        labels=labels,
-        hierarchy=hierarchy,
-        meaning=LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        reading,
         scenario=scenario,
         hold_out=hold_out,
-        skip_bad=skip_bad,
-        size=size,
         evidence=evidence,
         start_from=start_from,
         refit=refit,
@@ -134,15 +100,11 @@ def train(
     data: str,
     run: Path,
     config: TrainConfig,
+    reading: DataOptions = DataOptions(),  # noqa: B008 (frozen)
     *,
-    labels: Path | None = None,
-    hierarchy: Path | None = None,
     scenario: str | None = None,
     hold_out: float | None = None,
     refit: bool = True,
-    skip_bad: bool = False,
-    meaning: LabelSemantics | None = None,
-    size: int | None = None,
     evidence: bool = False,
     start_from: Path | None = None,
     say: Say = print,
@@ -160,18 +122,18 @@ def train(
     from partly import engine
     from partly.cli import train_summary
     from partly.cli.explain import remember
-    from partly.cli.opening import hidden, of_use, open_data
-    from partly.data import LabelSemantics, split_holdout
+    from partly.cli.opening import hidden, of_use
+    from partly.data import split_holdout
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
 
-    out, meaning = Output(say, detail or say, show or say), meaning or LabelSemantics()
+    out, labels = Output(say, detail or say, show or say), reading.labels
     with process_group().rank_zero_first():  # the first process scans every image, the others find its results
-        opened = open_data(data, labels, hierarchy, skip_bad, size, meaning)
+        opened = reading.open(data)
     listed = len(opened.labels)
     opened, unlisted = of_use(opened, config.method, say)
     opened = hidden(opened, scenario, config.seed)
-    source = hierarchy or (labels if labels is not None and ledger_db.recognizes(labels) else None)
+    source = reading.hierarchy or (labels if labels is not None and ledger_db.recognizes(labels) else None)
     if source is not None and opened.hierarchy is not None:
         config = replace(config, hierarchy=opened.hierarchy)
         out.detail(f"Labels that follow from {source} are added.")
@@ -189,7 +151,7 @@ def train(
     scored, final = _fit(config, prepared, fit, hold, refit, _start(start_from, labels), out)
     if not process_group().first:
         return {}
-    remember(run, data, labels, meaning, scenario, config.seed)
+    remember(run, data, labels, reading.meaning, scenario, config.seed)
     method, twice = scored.config.method, final is not scored
     say(train_summary.model_line(final))
     out.detail(f"{method}: {final.reason}")
@@ -246,7 +208,7 @@ def _reported(
     from partly.cli.reporting import measured, report, scores
     from partly.engine import write_scores
     from partly.report import page
-    from partly.report.words import LOW, learned_from_yes
+    from partly.report.summary import LOW_PROBABILITIES, trained_on_yes_only
 
     method, twice, on_test = scored.config.method, final is not scored, opened.test is not None
     learned = np.arange(len(opened.labels)) if on_test and twice else fit
@@ -258,8 +220,8 @@ def _reported(
     write_scores(run, measured(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
     for line in train_summary.score_lines(made, opened, hold, scored):
         out.show(line)
-    if learned_from_yes(made.runs[0]):
-        out.show(f"{method}: {LOW}")
+    if trained_on_yes_only(made.runs[0]):
+        out.show(f"{method}: {LOW_PROBABILITIES}")
     if refitted:
         out.show(refitted)
     return scores(made)
