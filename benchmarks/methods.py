@@ -117,17 +117,16 @@ def print_table(found: Sequence[dict[str, Any]]) -> None:
     baselines = {at[:3]: line for at, line in by_key.items() if at[3] == BASELINE}
     names = sorted({at[3] for at in by_key} - {BASELINE})
     print(f"{len(baselines)} cells; differences to the plain baseline in points of test mAP")
-    print(
-        f"{'method':26} {'cells':>5} {'mean':>6} {'worst':>6} {'best':>6} {'lost':>5} {'ahead':>6} {'moved':>6} {'time':>5}"
-    )
+    columns = ("cells", "mean", "worst", "best", "lost", "ahead", "moved", "time")
+    print(f"{'method':26}", *(f"{column:>6}" for column in columns))
     for name in names:
         pairs = [(by_key[*cell, name], base) for cell, base in baselines.items() if (*cell, name) in by_key]
         gaps = np.array([line["mAP"] - base["mAP"] for line, base in pairs])
         moved = np.mean([bool((line.get("steps") or {}).get("lr_factor")) for line, _ in pairs])
         times = np.median([line["seconds"] / max(base["seconds"], 0.01) for line, base in pairs])
         print(
-            f"{name:26} {len(gaps):5} {gaps.mean():6.2f} {gaps.min():6.2f} {gaps.max():6.2f} "
-            f"{(gaps < -MAX_LOSS).mean():5.0%} {(gaps > 0).mean():6.0%} {moved:6.0%} {times:5.1f}"
+            f"{name:26} {len(gaps):6} {gaps.mean():6.2f} {gaps.min():6.2f} {gaps.max():6.2f} "
+            f"{(gaps < -MAX_LOSS).mean():6.0%} {(gaps > 0).mean():6.0%} {moved:6.0%} {times:6.1f}"
         )
     whole = [cell for cell in baselines if all((*cell, name) in by_key for name in PAPERS)]
     if whole:

@@ -78,7 +78,8 @@ class MethodInfo(registry.Info):
 
     def starts_solved(self, task: Task) -> bool:
         """Return whether its networks start at a solved baseline for such a task."""
-        steps = self.kind.starts_solved and self.kind.supports_distributed and not self.is_solved(task)
+        solvable = self.about.terms is not None and task.config.head in (*solved_readout.HEADS, solved_readout.MLP_HEAD)
+        steps = self.kind.starts_solved and self.kind.supports_distributed and not solvable
         return steps and task.config.start == "solved" and can_start(task)
 
     def unmet_need(self, labels: Labels, settings: Mapping[str, Any]) -> str:
