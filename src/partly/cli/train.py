@@ -62,7 +62,7 @@ def train_command(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Train a classifier and write a run folder with the model and an HTML report."""
+    """Train a classifier and write its run folder with a report."""
     if freeze:
         config = replace(config, backbone_settings=config.backbone_settings | {"freeze": "all"})
     scores = train(

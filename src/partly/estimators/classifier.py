@@ -32,6 +32,7 @@ from partly.labels.frames import check_output_kind, to_output
 from partly.labels.scored import enumerate_rows, gather_known
 from partly.labels.weights import check_weights
 from partly.model_choice.missingness import EntrySums
+from partly.moved import RenamedAttribute
 from partly.networks.custom_modules import Part
 
 
@@ -76,7 +77,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         def __init__(self, method: str = "auto", head: str | Part = "auto", **parameters: Any) -> None: ...
 
     else:
-        __init__ = make_init({"random_state": None, "precision": None})
+        __init__ = make_init({"random_state": "int | None", "precision": "str | None"})
 
     def fit(
         self,
@@ -168,6 +169,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.thresholds_ = fitted.thresholds
         self.calibration_ = fitted.calibration
         return self
+
+    take = RenamedAttribute("adopt")
+    first_stage = RenamedAttribute("precompute_features")
+
+    def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, engine.ResolvedConfig]:
+        """Deprecated: use `resolve`."""
+        warnings.warn("Classifier.prepare is now resolve; the old name goes in 0.4.", DeprecationWarning, stacklevel=2)
+        plan = self.resolve(X, Y)
+        return plan.items, plan.labels, plan.config
 
     @property
     def portfolio_(self) -> list[dict[str, Any]]:
