@@ -80,10 +80,14 @@ def text(name: str, length: int | None, unit: bool, pretrained: bool) -> TextMod
     model = load(name, pretrained)
     if getattr(model, "main_input_name", "") != "input_ids":
         raise SettingError(f"backbone = 'hf:{name}': this model takes no texts.")
-    tokenizer = _asked("AutoTokenizer", name)
     config: Any = model.config
     most = int(getattr(config, "max_position_embeddings", LENGTH))
-    return TextModel(model, tokenizer, min(LENGTH, most) if length is None else length, unit)
+    return TextModel(model, tokenizer(name), min(LENGTH, most) if length is None else length, unit)
+
+
+def tokenizer(name: str) -> Any:
+    """The tokenizer that comes with a model."""
+    return _asked("AutoTokenizer", name)
 
 
 def load(name: str, pretrained: bool) -> nn.Module:
