@@ -18,11 +18,11 @@ from partly.report import drawings, plots
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE, DATA = "evidence/results/single-positive.jsonl", "voc2012"
 BARS = {  # title -> method, head and scenario of its lines
-    "unknown taken for no": ("assume-negative", "linear", "single-positive"),
-    "partly, method auto": ("auto", "auto", "single-positive"),
+    "unknown treated as no": ("assume-negative", "linear", "single-positive"),
+    "partly: auto": ("auto", "auto", "single-positive"),
     "all labels known": ("bce", "linear", "full"),
 }
-SCORES = {"OF1": "F1 of all entries, at one half", "mAP": "mean average precision"}
+SCORES = {"OF1": "micro F1 at a threshold of 0.5", "mAP": "mean average precision"}
 COLOURS = (plots.NO, plots.YES, plots.UNKNOWN)
 
 
@@ -56,7 +56,7 @@ def picture(root: Path = ROOT) -> bytes:
             axes.grid(visible=False, axis="y")
         seeds = " / ".join(str(count) for _, count in found["mAP"].values())
         figure.supxlabel(
-            f"VOC 2012, one label of each picture known; test part, means of {seeds} seeds. From {SOURCE}.", fontsize=8
+            f"VOC 2012, one known label per image; test part, means of {seeds} seeds. From {SOURCE}.", fontsize=8
         )
         return drawings.svg(figure)
 

@@ -30,7 +30,7 @@ LAYERS = [
     {"engine"},
     {"report"},
     {"estimators", "model_selection"},
-    {"active", "export", "diagnosis", "completion"},
+    {"active", "export", "doctor", "completion"},
     {"comparison", "annotate"},
     {"cli"},
     {"__main__"},

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from partly.comparison import compare
     from partly.completion import complete
     from partly.data import Dataset, read, write
-    from partly.diagnosis import doctor
+    from partly.doctor import doctor
     from partly.errors import PartlyError
     from partly.estimators.classifier import Classifier, calibrate
     from partly.estimators.per_label import PerLabel, load
@@ -95,7 +95,6 @@ _HOMES = {
     "compare": "partly.comparison",
     "complete": "partly.completion",
     "criteria": "partly.model_choice.criteria",
-    "doctor": "partly.diagnosis",
     "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
     "Ledger": "partly.ledger",

@@ -84,7 +84,7 @@ def test_a_bad_file_ends_every_command_unless_it_is_left_out(
         call(monkeypatch, "features", folder, "--out", out, "--size", 16, "--skip-bad")
     told = capsys.readouterr().err
     assert f"Warning: {folder}: bad files: 2 of 20\n" in told  # a line of the console, and no source line
-    assert "They are left out.\n" in told
+    assert "They are skipped.\n" in told
     assert "UserWarning" not in told
     assert len(read(out).labels.ids) == COUNT - 2
     how = ("--method", "bce", "--head", "linear", "--epochs", 1, "--size", 16, "--no-augment", "--skip-bad")

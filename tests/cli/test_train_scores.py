@@ -59,7 +59,7 @@ def call(*words: str) -> Any:
 def true_scores(run: Path) -> dict[str, float]:
     """Scores of the held-out model on the held-out items, all of whose labels are looked up."""
     x, truth = population()
-    _, hold = data.held_out(N, 0.2, 0)
+    _, hold = data.split_holdout(N, 0.2, 0)
     model = Classifier.load(run / HELD_OUT_FOLDER)
     return metrics.evaluate(model.predict_proba(pd.DataFrame(x[hold], columns=list("pqrstu"))), truth[hold])
 
@@ -86,7 +86,7 @@ def test_scores_of_labels_that_are_missing_by_answer(tables: Path) -> None:
 def test_own_thresholds_are_those_of_all_entries(tables: Path) -> None:
     """As good as those of labels that are missing at random, and not the lower ones that known entries ask for."""
     x, truth = population()
-    _, hold = data.held_out(N, 0.2, 0)
+    _, hold = data.split_holdout(N, 0.2, 0)
     found = {}
     for kind in ("every-yes", "uniform"):
         call("train", "features.csv", "--labels", f"{kind}.csv", "--run", kind)

@@ -61,7 +61,7 @@ from partly.items import absent, as_items
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
-from partly.networks import Network, predicting
+from partly.networks import Network, eval_mode
 from partly.optim.optimisers import OPTIMISERS
 from partly.pool import Batch, Pool
 
@@ -189,7 +189,7 @@ def check_forward_has_no_side_effects(info: MethodInfo) -> None:
         method.train(mode)
         items = as_items(x_of(pool.items))
         before = copied(method.state()), _unsaved(info, method), randomness()
-        with in_case(info, "scoring"), predicting(method), torch.inference_mode():
+        with in_case(info, "scoring"), eval_mode(method), torch.inference_mode():
             method(items.take(slice(None)))
         assert not differing(before[0], method.state()), f"{info.name}: forward changes the method's state."
         after = _unsaved(info, method)
@@ -329,14 +329,14 @@ def check_settled(info: MethodInfo) -> None:
             if clock.step < clock.steps:
                 return
             before = copied(method.state()), _unsaved(info, method), randomness(), dataclasses.astuple(clock)
-            answer = method.settled(clock)
+            answer = method.may_be_best(clock)
             assert type(answer) is bool, f"it says {answer!r}, which is neither True nor False"
             after = method.state(), _unsaved(info, method), randomness(), dataclasses.astuple(clock)
             same = not differing(before[0], after[0]) and before[1:] == after[1:]
             assert same, "asking changes the method, the clock or a generator"
             again = built(info, make_task(pool))
             again.load_state(copied(method.state()))
-            assert again.settled(clock) is answer, "a method that goes on from what is saved says otherwise"
+            assert again.may_be_best(clock) is answer, "a method that goes on from what is saved says otherwise"
             said.append(answer)
 
         training.train(method, pool, make_clock(pool), watch=ask)
@@ -357,7 +357,7 @@ def check_loads_from_weights_alone(info: MethodInfo) -> None:
         f"{info.name}: a rebuilt model with the same weights gives other logits. Keep what it needs in buffers."
     )
     with in_case(info, "finished"):
-        method.finish()
+        method.strip_training_state()
         same = bits(logits_of(method, x_of(pool.items))) == before
     assert same, f"{info.name}: without what was there to train it gives other logits."
 
@@ -386,7 +386,9 @@ def check_model_is_without_training_state(info: MethodInfo) -> None:
 
 def _grown(method: Method, name: str) -> bool:
     """Whether a tensor is of a part that the method says to follow the size of the data, up to some bound."""
-    return name.removeprefix("method.").startswith(method.grown) if method.grown else False
+    return (
+        name.removeprefix("method.").startswith(method.variable_size_modules) if method.variable_size_modules else False
+    )
 
 
 def _only_to_predict(pool: Pool) -> Task:

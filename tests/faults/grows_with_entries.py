@@ -19,7 +19,7 @@ REJECTED_BY = "check_model_is_without_training_state"
 
 class Fault(LossMethod):
     entry_bytes = 1
-    grown = ("said",)
+    variable_size_modules = ("said",)
 
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})

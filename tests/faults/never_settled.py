@@ -18,5 +18,5 @@ class Fault(LossMethod):
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         return clock.epoch >= clock.epochs

@@ -73,7 +73,7 @@ def test_the_known_share_is_counted_among_the_highest_scores() -> None:
     x, yes = x_of(items).numpy(), z == 1
     targets = yes.T.astype(np.float32)
     ones = np.ones_like(targets)
-    scores = folds.solve(x, ones, targets, folds.fold_of(len(x), 3)).held_out
+    scores = folds.solve(x, ones, targets, folds.assign_folds(len(x), 3)).held_out
     _, slope, biases = calibrated(scores, ones, targets)  # else labels could not be compared
     held = slope * z_scored(scores) + biases[:, None]
     entries = sorted(((held[j, i], bool(yes[i, j])) for i in range(len(x)) for j in range(4)), reverse=True)

@@ -78,7 +78,7 @@ def open_project(
         label_columns=plan.label_columns,
         id_column=plan.id_column,
         tag_separator=plan.tag_separator,
-    ).widened()
+    ).include_unlabelled()
     ledger = _ledger(plan.ledger, found, plan.labels or plan.data, author, say)
     tables.prepare(ledger.store)
     names, gone = found.labels.names, retired(ledger)

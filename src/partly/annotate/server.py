@@ -80,7 +80,7 @@ def make_site(plan: Plan, served: Served, say: Callable[[str], None] = lambda _:
     opened, desk = open_project(plan, author, say)
     seen = Seen(opened.items)
     if served.show is not None:
-        shown = data.read(served.show, skip_bad=plan.skip_bad).widened()
+        shown = data.read(served.show, skip_bad=plan.skip_bad).include_unlabelled()
         seen = shown_by(shown.items, opened.labels.ids, shown.labels.ids, served.show)
     title = Path(plan.data).name or plan.data
     site = Site(

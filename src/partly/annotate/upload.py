@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from partly.data.formats.label_studio import read, recognizes
-from partly.data.label_semantics import Meaning
+from partly.data.label_semantics import LabelSemantics
 from partly.errors import DataError, PartlyError
 
 MEMORY_BYTES = 1 << 30  # beside what the program itself takes
@@ -26,7 +26,7 @@ def statements(path: Path) -> dict[str, Any]:
     disagreed, and what nobody chose, is unknown: silence is no answer here."""
     if not recognizes(path):
         raise DataError("This is no list of tasks of Label Studio (Export, JSON).")
-    labels = read(path, None, Meaning("unknown", "unknown"))
+    labels = read(path, None, LabelSemantics("unknown", "unknown"))
     row, column, value = labels.entries()
     entries = {"row": row.tolist(), "column": column.tolist(), "value": (value == 1).astype(int).tolist()}
     return {"items": list(labels.ids), "labels": list(labels.names)} | entries

@@ -76,7 +76,7 @@ def score_lines(made: page.Report, data: Dataset, hold: npt.NDArray[np.int64], s
     at = "0.5" if run.own is None else "the model's own thresholds"
     lines.append(f"  {'   '.join(numbers)}   (F1 at {at})")
     if run.missing is not None:
-        lines += run.missing.sentences()
+        lines += run.missing.describe()
     if run.uncorrected is not None:
         lines.append(f"On known entries alone, the mAP would be {_number(run.uncorrected['mAP'])}.")
     if only_yes(truth):

@@ -97,7 +97,7 @@ class Asked:
         recipe, reason = complete(self.recipe, x, labels)
         if self.budget is not None:
             recipe = within_budget(recipe, self.budget)
-        calibration.check(self.calibrate, self.thresholds)
+        calibration.check_options(self.calibrate, self.thresholds)
         if self._parts is not None:
             check_folds(self._parts, *labels.shape)
         return recipe.shown(x), labels, recipe, reason
@@ -136,7 +136,7 @@ class Asked:
         found = None
         if self._calls:
             own = fitted.thresholds if fitted.chooses else None
-            found = calibration.calibration_of(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
+            found = calibration.fit_calibration(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
         calibrate(fitted, found)
         fitted.reason, cuts = fitted.method.notes.get("reason", reason), fitted.thresholds
         if launched().first:

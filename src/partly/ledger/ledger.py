@@ -15,7 +15,7 @@ import numpy.typing as npt
 from partly.atomic_io import PathLike
 from partly.errors import LabelError, SettingError, listing
 from partly.labels import Hierarchy, Labels
-from partly.labels.names import checked_names, coded, is_missing
+from partly.labels.names import check_names, encode_words, is_missing
 from partly.ledger import reader, writer
 from partly.ledger.history import At, Batch, History, Taken, check_source, cut, plain_text, replayed
 from partly.ledger.location import Place, place_of, policy_of
@@ -84,7 +84,7 @@ class Ledger:
         author: str = "partly",
     ) -> Self:
         """A new one, with these labels, if any."""
-        names = checked_names(names)
+        names = check_names(names)
         with cls.making(url) as made:
             if names or hierarchy is not None:
                 made.add(names, hierarchy, author=author)
@@ -125,8 +125,8 @@ class Ledger:
         number of their batch, in which an entry is named once. `add_labels`: names that are not in the vocabulary
         are added to it, in a batch before; else they are refused. `skip_repeated`: if the last
         batch of the same source says exactly the same, append nothing and return its number."""
-        item_names, item = coded(items, None, "item")
-        label_names, label = coded(labels, None, "label")
+        item_names, item = encode_words(items, None, "item")
+        label_names, label = encode_words(labels, None, "label")
         z = _ternary(values)
         if not len(item) == len(label) == len(z):
             raise LabelError(f"{len(item)} items, {len(label)} labels and {len(z)} values: as many of each are needed.")
@@ -315,7 +315,7 @@ class Ledger:
         author: str = "partly",
     ) -> int:
         """New labels, unknown everywhere: below `parent`, or as a hierarchy of them says."""
-        wanted = checked_names(names)
+        wanted = check_names(names)
 
         def changes(there: Vocabulary, free: int) -> list[Change]:
             parents = {} if hierarchy is None else dict(hierarchy.parents)
@@ -339,7 +339,7 @@ class Ledger:
 
     def split(self, label: str, into: Iterable[object], *, author: str = "partly") -> int:
         """Parts of a label: it stays, as their parent. Where it is no they are no, else they start unknown."""
-        names = checked_names(into)
+        names = check_names(into)
 
         def changes(there: Vocabulary, free: int) -> list[Change]:
             if not names:
@@ -354,7 +354,7 @@ class Ledger:
         labels = list(labels)
 
         def changes(there: Vocabulary, free: int) -> list[Change]:
-            refuse_taken(there, checked_names([name]), but=labels)
+            refuse_taken(there, check_names([name]), but=labels)
             return [there.merge(there.numbers(labels), free, name)]
 
         return self._change(changes, author)
@@ -363,7 +363,7 @@ class Ledger:
         """Call a label something else; what was said of it stays."""
 
         def changes(there: Vocabulary, free: int) -> list[Change]:
-            refuse_taken(there, checked_names([name]), but=[label])
+            refuse_taken(there, check_names([name]), but=[label])
             (number,) = there.numbers([label])
             return [Change("rename", (number,), ((number, name),))]
 
@@ -403,7 +403,7 @@ def _renamed(names: Sequence[str], mapping: Mapping[str, str]) -> tuple[tuple[st
             f"The mapping names labels that are not there, of {len(names)}" + listing(strange, len(strange))
         )
     wanted = [mapping.get(name, name) for name in names]
-    new = checked_names(dict.fromkeys(wanted))
+    new = check_names(dict.fromkeys(wanted))
     return new, np.array([new.index(name) for name in wanted], np.int64)
 
 

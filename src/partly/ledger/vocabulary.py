@@ -14,7 +14,7 @@ from typing import Any
 
 from partly.errors import LabelError, did_you_mean, listing
 from partly.labels import Hierarchy
-from partly.labels.names import checked_names, fold
+from partly.labels.names import check_names, fold
 
 WHAT = ("add", "split", "merge", "rename", "retire")
 
@@ -136,7 +136,7 @@ class Vocabulary:
         for change in changes:
             apply(labels, change)
         after = Vocabulary(MappingProxyType(labels), version)
-        checked_names(after.names)
+        check_names(after.names)
         return after
 
     def above(self, number: int) -> list[int]:

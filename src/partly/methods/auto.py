@@ -48,14 +48,14 @@ from partly.clock import Clock, seed_for
 from partly.losses.terms import assume_negative, bce
 from partly.method import EntryState, Task
 from partly.pool import Pool
-from partly.solvers.blending import gains
-from partly.solvers.calibration import calibrate, weighted_by_rates
+from partly.solvers.blending import relative_gains
+from partly.solvers.calibration import calibrate, reweight_by_missingness
 from partly.solvers.forest import Forest, log_odds
 from partly.solvers.logistic import Floats, sigmoid
-from partly.solvers.portfolio import read_budget, reason, with_forest
-from partly.solvers.pseudo_targets import believed, targets_of
+from partly.solvers.portfolio import blend_with_forest, explain_portfolio, parse_budget
+from partly.solvers.pseudo_targets import combine_targets, estimate_targets
 from partly.solvers.relations import FEWEST, compete, relate
-from partly.solvers.solved import BLOCK, Solved, dense, held_out_state
+from partly.solvers.solved_readout import BLOCK, SolvedReadout, dense, held_out_state
 from partly.solvers.thresholds import best_thresholds
 
 TREES = ((100, 120, 50), (300, 60, 20), (math.inf, 20, 8))  # fewer labels than; trees; trees for each fold
@@ -64,7 +64,7 @@ DENSE = 1 << 28  # numbers in the features of all items: of more, no forest is g
 CRITERION = "log-loss"  # of what is held out, calibrated; see `partly.criteria`
 
 
-class Auto(Solved):
+class Auto(SolvedReadout):
     """The steps of the first epoch are the parts; scores of training entries by who has not seen them are kept."""
 
     entry_state = (
@@ -73,7 +73,7 @@ class Auto(Solved):
         EntryState("held_out_all", belief=torch.float32),
     )
     working_bytes = 160
-    grown = (*Solved.grown, "forest")
+    variable_size_modules = (*SolvedReadout.variable_size_modules, "forest")
     kinds = ("features",)
     lines: Tensor  # [2, L], what scores of kernel machines and forest are multiplied by
     forest_mean: Tensor  # [L], of the forest's scores
@@ -88,7 +88,7 @@ class Auto(Solved):
         only_yes = task.observed is not None and not task.observed.counts()[1].any()
         task = replace(task, head="kernel", head_settings={"axes": 600 if task.labels < 300 else 300})
         super().__init__(task, assume_negative if only_yes else bce, {})
-        self.only_yes, self.budget = only_yes, read_budget(budget)
+        self.only_yes, self.budget = only_yes, parse_budget(budget)
         self.forest = Forest(task.labels)
         labels, related = task.labels, task.labels if task.labels <= RELATED else 0
         as_it_is = torch.stack([torch.ones(labels), torch.zeros(labels)])
@@ -179,9 +179,9 @@ class Auto(Solved):
     def _grow(self, pool: Pool) -> None:
         """The forest that predicts; its targets for unknown entries are what the kernel machines believe out of
         fold."""
-        weights, targets = self.weighted(pool)
+        weights, targets = self.weights_and_targets(pool)
         p = sigmoid(self._kernels())
-        made = targets_of(weights, targets, p, self.only_yes)
+        made = combine_targets(weights, targets, p, self.only_yes)
         x = self._all(pool)
         self.forest.grow(x, made, self._trees()[0], seed_for(self.task.seed, "forest"))
         parts = torch.from_numpy(x).split(BLOCK)
@@ -190,12 +190,12 @@ class Auto(Solved):
 
     def _grow_without(self, pool: Pool, fold: int) -> None:
         """A small forest that has seen nothing of a fold, nor has what made its targets: what a forest is worth."""
-        x, (weights, targets), folds = self._all(pool), self.weighted(pool), self.fold(pool)
+        x, (weights, targets), folds = self._all(pool), self.weights_and_targets(pool), self.fold(pool)
         best = list(self.spans)[int(self.losses.argmin())]
         rows, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         seed, strength = seed_for(self.task.seed, "forest", fold), float(self.strengths[int(self.losses.argmin())])
-        p = believed(self.features(pool, best), weights, targets, rows, strength, self.only_yes, seed)
-        made = targets_of(weights[:, rows], targets[:, rows], p, self.only_yes)
+        p = estimate_targets(self.features(pool, best), weights, targets, rows, strength, self.only_yes, seed)
+        made = combine_targets(weights[:, rows], targets[:, rows], p, self.only_yes)
         forest = Forest(self.task.labels)
         forest.grow(x[rows], made, self._trees()[1], seed)
         scores = torch.cat([log_odds(forest(part)) for part in torch.from_numpy(x[out]).split(BLOCK)]).to(self.device)
@@ -206,7 +206,7 @@ class Auto(Solved):
         """All features, dense: a forest needs them at once."""
         if len(pool) * pool.items.shape[0] > DENSE:
             raise MemoryError(f"a forest needs {len(pool)} x {pool.items.shape[0]} features at once")
-        return dense(self.standardised(pool.items, pool.batch_size))
+        return dense(self.standardized_features(pool.items, pool.batch_size))
 
     def _trees(self) -> tuple[int, int]:
         return next((trees, of_fold) for labels, trees, of_fold in TREES if self.task.labels < labels)
@@ -219,13 +219,13 @@ class Auto(Solved):
 
     def _together(self, pool: Pool) -> None:
         """Kernel machines and forest; then what labels say of each other, and how they compete."""
-        weights, targets = self.weighted(pool)
+        weights, targets = self.weights_and_targets(pool)
         kernels = self._kernels()
         losses = [calibrate(kernels, weights, targets).loss, math.inf]
         held_out = [kernels, self.held_out("forest")]
         if len(self.forest.roots):
             losses[1] = calibrate(held_out[1], weights, targets).loss
-        found, share = with_forest(held_out, losses, weights, targets)
+        found, share = blend_with_forest(held_out, losses, weights, targets)
         self.lines.copy_(torch.from_numpy(found.slopes))
         self.shift.copy_(torch.from_numpy(found.bias))
         logits = found.held_out
@@ -237,11 +237,11 @@ class Auto(Solved):
         part, logits = compete(logits, weights, targets)
         self.competition.fill_(part)
         plain = line = calibrate(logits, weights, targets)
-        population = weights if self.only_yes else weighted_by_rates(logits, weights, targets)
+        population = weights if self.only_yes else reweight_by_missingness(logits, weights, targets)
         if population is not weights:  # probabilities and thresholds are those of all entries, not of known ones
             line = calibrate(logits, population, targets)
         slope, bias, logits = line.slope, line.bias, line(logits)
-        (gain,) = gains([line.loss], population, targets)
+        (gain,) = relative_gains([line.loss], population, targets)
         called = best_thresholds(sigmoid(logits), targets, self.only_yes, gain)
         if self.only_yes:  # a probability of being known to be yes means little: it is made that of being called yes
             lift = -np.log(called / (1 - called))
@@ -253,7 +253,7 @@ class Auto(Solved):
 
     def _note(self, share: float, losses: list[float], loss: float, weights: Floats, targets: Floats) -> None:
         """What was tried, what each was worth, how much it counts, and why."""
-        *worth, together = gains([*losses, loss], weights, targets)
+        *worth, together = relative_gains([*losses, loss], weights, targets)
         counts = [*((1 - share) * count for count in self.counts.tolist()), share]
         seconds, left_out = self.notes["seconds"], self.notes["left_out"]
         parts = [
@@ -262,6 +262,6 @@ class Auto(Solved):
             if math.isfinite(score)  # what was left out, or not there, has no loss
         ]
         self.notes |= {"criterion": CRITERION, "score": together, "portfolio": parts}
-        self.notes["reason"] = reason(
+        self.notes["reason"] = explain_portfolio(
             parts, together, left_out, self.only_yes, bool(self.relation.any()), self.competition.item()
         )

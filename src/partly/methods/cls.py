@@ -97,7 +97,7 @@ class Cls(TwoNetworks):
         within(0, 1, tau_h=self.tau_h, tau_l=self.tau_l, ramp=ramp)
         self.ramp, self.correct = ramp, correct
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once entries are left out: before, all that is unknown is taken for no."""
         return ramp_up(clock, self.ramp) > 0
 

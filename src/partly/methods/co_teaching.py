@@ -40,7 +40,7 @@ class CoTeaching(TwoNetworks):
         within(0, 1, forget=forget, ramp=ramp)
         self.forget, self.ramp = forget, ramp
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once items are left out."""
         return ramp_up(clock, self.ramp) > 0
 

@@ -47,13 +47,13 @@ class CoTeachingPlus(TwoNetworks):
         within(0, 1, forget=forget, ramp=ramp, warmup=warmup)
         self.forget, self.ramp, self.warmup = forget, ramp, warmup
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once those on which both agree are left out."""
         return clock.epoch >= self.warmup * clock.epochs
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"items on which both agree are left out": self.settled(clock)}
+        return {"items on which both agree are left out": self.may_be_best(clock)}
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        among = disagree(f, g) if self.settled(clock) else None
+        among = disagree(f, g) if self.may_be_best(clock) else None
         return co_teaching_loss(f, g, z, kept(clock, self.forget, self.ramp), among)

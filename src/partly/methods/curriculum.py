@@ -43,7 +43,7 @@ from partly.distributed.share import BatchShard
 from partly.errors import within
 from partly.losses import bce, normaliser
 from partly.method import About, EntryState, Method, Task
-from partly.networks import Network, predicting
+from partly.networks import Network, eval_mode
 from partly.pool import Batch, Pool
 from partly.selection import largest
 
@@ -102,7 +102,7 @@ class Curriculum(Method):
         )
         self.labelled.fill_(found / self.weak.numel())
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once weak labels are learned from, or none can come any more."""
         return clock.epoch >= self.rounds(clock.epochs)[-1] or any(bool(part.any()) for part in self.weak.split(ROWS))
 
@@ -118,7 +118,7 @@ class Curriculum(Method):
     def _relabel(self, pool: Pool, clock: Clock) -> None:
         if self.recompute:
             self.weak.zero_()
-        with predicting(self):
+        with eval_mode(self):
             for batch in pool.batches(clock):  # the batches of training, since `proportion` is a share of each
                 weak = self.weak[batch.index]
                 free = (batch.z == 0) & (weak == 0)

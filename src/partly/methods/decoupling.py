@@ -41,13 +41,13 @@ class Decoupling(TwoNetworks):
         within(0, 1, warmup=warmup)
         self.warmup = warmup
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once those on which both agree are left out."""
         return clock.epoch >= self.warmup * clock.epochs
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"items on which both agree are left out": self.settled(clock)}
+        return {"items on which both agree are left out": self.may_be_best(clock)}
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        items = disagree(f, g) if self.settled(clock) else torch.ones_like(z[:, 0], dtype=torch.bool)
+        items = disagree(f, g) if self.may_be_best(clock) else torch.ones_like(z[:, 0], dtype=torch.bool)
         return mean_of(losses.assume_negative(f, z) + losses.assume_negative(g, z), items)

@@ -38,7 +38,7 @@ from partly.clock import Clock
 from partly.errors import within
 from partly.losses import cross_entropy, entropy_maximization
 from partly.method import About, EntryState, Method, Task
-from partly.networks import predicting
+from partly.networks import eval_mode
 from partly.pool import Batch, Pool
 from partly.selection import smallest
 
@@ -74,7 +74,7 @@ class EMAPL(Method):
         if share > 0:
             self._relabel(pool, share)
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once there are beliefs: before, it is `em`."""
         return clock.epoch >= self._first(clock)
 
@@ -109,7 +109,7 @@ class EMAPL(Method):
     def _scores(self, pool: Pool) -> Tensor:
         """Logits of all training items, as they are used: without dropout. [N, L]"""
         scores = torch.empty(self.believed.shape, device=self.believed.device)
-        with predicting(self):
+        with eval_mode(self):
             for batch in pool.in_order():
                 scores[batch.index] = self(batch.x)
         return scores

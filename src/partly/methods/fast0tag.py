@@ -33,8 +33,8 @@ from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.losses import bce, rank_net
 from partly.method import About, Method, Task
-from partly.networks.label_vectors import label_vectors, size_of
-from partly.networks.low_rank import low_rank
+from partly.networks.label_vectors import label_vectors, vector_size
+from partly.networks.layers import low_rank_network
 from partly.pool import Batch
 
 ABOUT = About(search={"size": [30, 100, 300], "warmup": (0.0, 0.9)}, in_papers=("Fast0Tag",))
@@ -51,15 +51,15 @@ class Fast0Tag(Method):
         unknown_as_no: bool = False,
     ) -> None:
         super().__init__(task)
-        size = size_of(vectors, size)
+        size = vector_size(vectors, size)
         within(0, 1, warmup=warmup)
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
         directions = replace(task, labels=size, observed=None).network(logits=False)
-        self.network = low_rank(directions, size, task.labels, seed_for(task.seed, "label vectors"))
+        self.network = low_rank_network(directions, size, task.labels, seed_for(task.seed, "label vectors"))
         if vectors is not None:
             weight = self.network.head.get_parameter("weight").requires_grad_(False)
             if task.observed is not None:  # else they come with a trained model
-                weight.copy_(label_vectors(vectors, task.observed.names, size))
+                weight.copy_(label_vectors(vectors, task.observed.names, size, task.read_vectors))
         self.optimiser = task.optimiser(self.network.parameters())
 
     def _ranks(self, clock: Clock) -> bool:

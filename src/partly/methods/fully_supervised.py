@@ -35,12 +35,12 @@ class FullySupervised(Method):
         self.optimiser = task.optimiser(self.network.parameters())
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
-        if not len(pool.whole):
+        if not len(pool.fully_labelled):
             yield from super().epoch(pool, clock)
         else:
             steps = (replace(clock, step=step) for step in range(clock.step, pool.steps))
-            drawn = [one.rng("items").permutation(len(pool.whole))[: pool.batch_size] for one in steps]
-            for batch in pool.learned([pool.whole[part] for part in drawn], clock):
+            drawn = [one.rng("items").permutation(len(pool.fully_labelled))[: pool.batch_size] for one in steps]
+            for batch in pool.augmented_batches([pool.fully_labelled[part] for part in drawn], clock):
                 yield self.update(batch, clock)
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:

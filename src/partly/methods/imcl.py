@@ -64,7 +64,7 @@ from partly.errors import DataError, SettingError, within
 from partly.labels import Labels
 from partly.losses import bce
 from partly.method import About, EntryState, Method, Task
-from partly.networks import predicting
+from partly.networks import eval_mode
 from partly.pool import Batch, Pool
 from partly.similarity import (
     Bank,
@@ -168,19 +168,19 @@ class Imcl(Method):
         since = clock.epoch - self._first(clock)
         if len(self.bank) and since >= 0 and since % self.refresh == 0:
             drawn = clock.epoch_rng("bank").permutation(len(pool))[: len(self.bank)]
-            with predicting(self), torch.no_grad():
+            with eval_mode(self), torch.no_grad():
                 self.bank.store(self._of(pool, torch.from_numpy(drawn).sort().values, self.classes))
 
     def _first(self, clock: Clock) -> int:
         """The first epoch, counted from 0, that looks at similar items."""
         return int(self.warmup * clock.epochs + 1e-9)
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once similar items are looked at."""
         return clock.epoch >= self._first(clock)
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"similar items are looked at": self.settled(clock)}
+        return {"similar items are looked at": self.may_be_best(clock)}
 
     def _of(self, pool: Pool, index: Tensor, classes: Tensor) -> Candidates:
         """Items of a pool; classes [N] of all that are in it."""
@@ -203,7 +203,7 @@ class Imcl(Method):
 
     def _seen(self, batch: Batch, classes: Tensor) -> tuple[Tensor, Candidates]:
         """Logits of some items, and the items as they look to others."""
-        features, logits = self.network.both(batch.x, batch.z)
+        features, logits = self.network.features_and_logits(batch.x, batch.z)
         side = torch.where(batch.index >= 0, classes[batch.index.clamp(min=0)], -1)
         return logits, Candidates(features, self.vectors.scores(logits), batch.z, batch.index, side)
 
@@ -253,7 +253,7 @@ class Imcl(Method):
         if pool is None and not (isinstance(item, Tensor) and len(self.bank)):
             raise SettingError("Similar items are sought in a pool: explain(item, label, Pool(items, labels)).")
         classes = torch.full((1,), -1, device=self.scale.device) if pool is None else self._classes(pool.labels)
-        with predicting(self), torch.no_grad():
+        with eval_mode(self), torch.no_grad():
             logits, own = self._seen(self._one(item, pool), classes)
             others = self.bank.candidates() if pool is None else self._of(pool, torch.arange(len(pool)), classes)
             support, *weights = (part[0] for part in self.similar(own, others))

@@ -48,7 +48,7 @@ class Jocor(TwoNetworks):
         within(0, 1, forget=forget, agreement=agreement, ramp=ramp)
         self.forget, self.agreement, self.ramp = forget, agreement, ramp
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once items are left out."""
         return ramp_up(clock, self.ramp) > 0
 

@@ -81,7 +81,7 @@ class LargeLoss(Method):
     def plan(self, clock: Clock) -> dict[str, float]:
         return {"unknown entries left out, or turned": self.share * clock.epoch / clock.epochs}
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """From the second epoch on; in the first it is `assume-negative`."""
         return clock.epoch > 0
 

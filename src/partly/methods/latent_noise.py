@@ -82,7 +82,7 @@ class LatentNoise(Method):
     def plan(self, clock: Clock) -> dict[str, float]:
         return {"what is said is learned": self._said(clock)}
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once a step of the second phase was made; its last step decides."""
         return self._said(replace(clock, step=clock.steps - 1))
 
@@ -92,7 +92,7 @@ class LatentNoise(Method):
 
     def _both(self, x: Tensor | BatchShard, z: Tensor | None) -> tuple[Tensor, Tensor]:
         """The logits of both classifiers. [B, L]"""
-        features, visual = self.network.both(x, z)
+        features, visual = self.network.features_and_logits(x, z)
         return visual, mixture(visual, *self.noise(features).chunk(2, dim=1))
 
 

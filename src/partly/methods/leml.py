@@ -52,7 +52,7 @@ ENOUGH = 1e-12  # of the first squared residual, for conjugate gradients
 
 class Leml(Method):
     kinds = ("features", "pictures")
-    spreads = False
+    supports_distributed = False
     own_penalty = "ridge"
     loss: Tensor  # the objective before the last solve, a mean over the entries
 

@@ -52,9 +52,9 @@ Name = Literal[
 
 
 class PerLabel(Method):
-    own_epochs = 1
+    default_epochs = 1
     own_penalty = "c"
-    spreads = False
+    supports_distributed = False
     kinds = ("features", "pictures")
     seeds: Tensor  # of each label's estimator, [L]
     loss: Tensor  # of each label on what it was fitted to, [L]
@@ -80,7 +80,7 @@ class PerLabel(Method):
         self.register_buffer("seeds", torch.tensor(seeds, dtype=torch.int64))
         self.register_buffer("loss", torch.zeros(task.labels))
 
-    def weighs(self) -> str:
+    def sample_weight_support(self) -> str:
         return "entries"
 
     def steps(self, pool: Pool) -> int:
@@ -98,7 +98,7 @@ class PerLabel(Method):
             yield {"loss": self.loss[label].item()}
 
     def _features(self, pool: Pool) -> Any:
-        x = self.standardised(pool.items, pool.batch_size, self.standardise)
+        x = self.standardized_features(pool.items, pool.batch_size, self.standardise)
         return x.reshape(len(pool), -1) if x.ndim > 2 else x
 
     def _fit(self, label: int, x: Any, entries: Entries, name: str) -> None:

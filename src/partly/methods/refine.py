@@ -85,7 +85,9 @@ class Refine(Method):
                 self.pseudo[index] = torch.where(z == 0, self.pseudo[index], (z > 0).to(self.pseudo.dtype))
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
-        fine = pool.take(pool.whole[clock.epoch_rng("fine").permutation(len(pool.whole))[: self.fine_items]])
+        fine = pool.take(
+            pool.fully_labelled[clock.epoch_rng("fine").permutation(len(pool.fully_labelled))[: self.fine_items]]
+        )
         for batch in pool.batches(clock):
             loss = self._loss(batch, fine, clock)
             self.step(loss, clock, self.optimiser)
@@ -95,7 +97,7 @@ class Refine(Method):
         """Of the real step, after the pseudo-labels of the batch have moved."""
         if not len(fine.index):
             return bce(self.network(batch.x, batch.z), batch.z).mean()
-        pseudo = self._refined(batch, fine, self.ahead * self.task.rate(clock))
+        pseudo = self._refined(batch, fine, self.ahead * self.task.learning_rate(clock))
         self.pseudo[batch.index] = pseudo
         loss = cross_entropy(self.network(batch.x, batch.z), pseudo).mean()
         if self.fine_weight:

@@ -118,7 +118,9 @@ class Role(Method):
             return known
         seed = seed_for(self.task.seed, "yes per item")
         rows = np.sort(np.random.default_rng(seed).permutation(len(pool))[: _sampled(*pool.labels.shape)])
-        share = known_share(self.standardised(pool.items[rows], pool.batch_size), pool.labels.rows(rows) == 1, seed)
+        share = known_share(
+            self.standardized_features(pool.items[rows], pool.batch_size), pool.labels.rows(rows) == 1, seed
+        )
         return min(known / share, max(known, pool.labels.shape[1] / 2))
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
@@ -129,7 +131,7 @@ class Role(Method):
         loss = (self._side(logits, estimates, batch.z) + self._side(estimates, logits, batch.z)) / 2
         self.step(loss, phase, optimiser)
         assert estimates.grad is not None
-        self._move(batch.index, estimates.grad, replace(self.task, lr=self.step_size).rate(phase))
+        self._move(batch.index, estimates.grad, replace(self.task, lr=self.step_size).learning_rate(phase))
         return {"loss": loss.item()}
 
     def _phase(self, clock: Clock) -> tuple[bool, Clock]:
@@ -139,7 +141,7 @@ class Role(Method):
             return True, replace(clock, epochs=cut)
         return False, replace(clock, epochs=clock.epochs - cut, epoch=clock.epoch - cut)
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Once the network of the model is trained, in the second phase."""
         return not self._phase(clock)[0]
 
@@ -180,7 +182,7 @@ def known_share(x: Any, yes: npt.NDArray[np.bool_], seed: int) -> float:
         return 1.0
     known = np.ascontiguousarray(yes.T)
     entries = (np.ones(known.shape, np.float32), known.astype(np.float32))  # weights and targets
-    held_out = folds.solve(x, *entries, folds.fold_of(len(yes), seed)).held_out
+    held_out = folds.solve(x, *entries, folds.assign_folds(len(yes), seed)).held_out
     scores = calibrate(held_out, *entries)(held_out)
     top = min(count, max(LEAST, math.ceil(TOP * count)))
     least = np.sort(scores[known])[-top]

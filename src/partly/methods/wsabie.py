@@ -39,7 +39,7 @@ from partly.errors import within
 from partly.losses import bce
 from partly.losses.ranking import sides
 from partly.method import About, Method, Task
-from partly.networks.low_rank import low_rank
+from partly.networks.layers import low_rank_network
 from partly.pool import Batch
 
 ABOUT = About(search={"size": [30, 100, 300], "warmup": (0.0, 0.9)}, in_papers=("Wsabie",))
@@ -64,7 +64,7 @@ class Wsabie(Method):
         self.margin, self.trials, self.max_norm = margin, trials, max_norm
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
         places = replace(task, labels=size, observed=None).network(logits=False)
-        self.network = low_rank(places, size, task.labels, seed_for(task.seed, "label vectors"))
+        self.network = low_rank_network(places, size, task.labels, seed_for(task.seed, "label vectors"))
         self._shorten()
         self.optimiser = task.optimiser(self.network.parameters())
 

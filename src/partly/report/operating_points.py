@@ -72,7 +72,7 @@ def count(
     exact = np.result_type(probabilities.dtype, np.float16)  # 0.7 is 0.7, also in float32: as `metrics` compares
     edges = (np.arange(1, steps + 1) / steps).astype(exact)
     found = np.zeros((2, len(truth.names), steps + 1), np.int64)
-    for j, both in enumerate(scored.columns(probabilities, truth.ternary())):
+    for j, both in enumerate(scored.iter_yes_no(probabilities, truth.ternary())):
         for kind, some in enumerate(both):
             found[kind, j] = np.bincount(np.searchsorted(edges, some, side="right"), minlength=steps + 1)
     yes, no = truth.counts()

@@ -47,7 +47,7 @@ def reliability(
     """
     if not truth.counts()[1].any():
         return None
-    parts = list(scored.columns(probabilities, truth.ternary()))
+    parts = list(scored.iter_yes_no(probabilities, truth.ternary()))
     p = np.concatenate([part for pair in parts for part in pair]).astype(np.float64)
     yes = np.concatenate([np.repeat([1.0, 0.0], [len(pair[0]), len(pair[1])]) for pair in parts])
     place = np.minimum((p * BINS).astype(np.int64), BINS - 1)

@@ -163,9 +163,7 @@ def _reservations(runs: Sequence[Scored], truth: Labels) -> list[Markup]:
     words, evaluated = [], truth.digest()
     if any(run.view.description["data"]["labels_sha256"] == evaluated for run in runs):
         words.append(Markup("These scores are on the training items: they say little about new ones."))
-    for sentence in dict.fromkeys(
-        words for run in runs if run.missing is not None for words in run.missing.sentences()
-    ):
+    for sentence in dict.fromkeys(words for run in runs if run.missing is not None for words in run.missing.describe()):
         words.append(Markup("{}").format(sentence))
     for run in runs:
         if run.uncorrected is not None:

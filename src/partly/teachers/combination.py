@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from partly.labels import Labels
 from partly.labels.weights import Weights
-from partly.solvers.calibration import weighted_by_rates
+from partly.solvers.calibration import reweight_by_missingness
 from partly.solvers.thresholds import best_thresholds
 from partly.teachers import stacking
 from partly.teachers.stacking import Entries, Slopes
@@ -234,7 +234,7 @@ def _with_thresholds(made: Combination, logits: Floats, labels: Labels, weights:
         known = known * np.asarray(weights, np.float32).T
     shift = np.zeros(len(targets))
     if not only_yes:
-        population = weighted_by_rates(logits.T, known, targets)
+        population = reweight_by_missingness(logits.T, known, targets)
         if population is not known:
             entries = stacking.entries_of([logits.T], population, targets)
             shift = stacking.fit_shift(entries, len(targets))

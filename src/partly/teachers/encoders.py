@@ -55,7 +55,7 @@ class ConseScorer(nn.Module):
 
     def __init__(self, number: int, phrases: Sequence[Sequence[str]], embed: Embed) -> None:
         super().__init__()
-        *_, weight, bias = efficientnet_lite.weights(number).values()
+        *_, weight, bias = efficientnet_lite.load_weights(number).values()
         self.register_buffer("weight", weight.float())
         self.register_buffer("bias", bias.float())
         similarity = class_similarity(label_vectors(phrases, embed), embed)

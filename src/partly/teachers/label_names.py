@@ -19,7 +19,7 @@ from partly.errors import DataError, SettingError, listing
 from partly.items import Items, made_of, origin_of
 from partly.labels.hierarchy import Hierarchy, as_hierarchy
 from partly.networks import backbones
-from partly.networks.lazy_features import Featured, body_of, featured
+from partly.networks.lazy_features import LazyFeatures, lazy_features, rebuild_body
 from partly.teachers.cache import cached_matrix
 from partly.teachers.contract import Block, Teacher, Vocabulary, names_of
 from partly.teachers.encoders import MINILM_WIDTH, ConseScorer, CosineScorer, cached_embed, minilm_embed
@@ -150,7 +150,7 @@ class LabelNames(Teacher):
     def _embed(self, route: Route, texts: Sequence[str]) -> torch.Tensor:
         """Vectors of texts by the network that made the features."""
         origin = route.features.origin
-        network: Any = list(body_of(origin).children())[-1]
+        network: Any = list(rebuild_body(origin).children())[-1]
         identity = f"{origin.backbone} {origin.weights}"
         return torch.nn.functional.normalize(cached_embed(texts, identity, network.embed, network.width), dim=1)
 
@@ -164,7 +164,7 @@ class LabelNames(Teacher):
         if source.kind == "features":
             raise SettingError(_no_meaning(None if origin is None else origin.backbone))
         name = self._backbone(source)
-        made = featured(source, name, {}, self.device)
+        made = lazy_features(source, name, {}, self.device)
         kind = self._kind_of(name, source.kind, made.origin.settings)
         assert kind is not None
         return Route(_Cached(made), name, kind)
@@ -198,7 +198,7 @@ class LabelNames(Teacher):
 class _Cached:
     """Features that an encoder makes of items, computed once into the cache."""
 
-    def __init__(self, made: Featured) -> None:
+    def __init__(self, made: LazyFeatures) -> None:
         self.made, self.origin = made, made.origin
         key = {"features": made.digest()}
         self.matrix = (
@@ -206,7 +206,7 @@ class _Cached:
                 key,
                 (len(made), made.width),
                 lambda rows: made.take(rows).numpy(),
-                made.at_a_time,
+                made.chunk_size,
                 f"Encoding {len(made):,} items by {made.origin.backbone}",
             )
             if len(made)

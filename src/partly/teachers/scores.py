@@ -19,8 +19,8 @@ from partly.atomic_io import PathLike, sha256, sha256_of
 from partly.data.formats.feature_table import number_blocks
 from partly.data.headers import ID
 from partly.data.npz import as_text, read_npz
-from partly.data.paths import plain_file
-from partly.data.tables import SUFFIXES, open_table, text
+from partly.data.paths import check_file
+from partly.data.tables import SUFFIXES, open_table, text_column
 from partly.errors import DataError, did_you_mean, listing
 from partly.items import Items
 from partly.labels.names import Names
@@ -142,7 +142,7 @@ def _near(word: str, wanted: Names) -> str:
 def _read(path: Path) -> tuple[Names | None, Names | None, Any]:
     if path.suffix == ".npz":
         return _read_npz(path)
-    table = open_table(plain_file(path, SUFFIXES))
+    table = open_table(check_file(path, SUFFIXES))
     header = list(table.header)
     if ID not in header:
         raise DataError(
@@ -165,7 +165,7 @@ def _read_long(table: Any, value: str) -> tuple[Names, Names, Any]:
     rows, columns = dict[str, int](), dict[str, int]()
     parts: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]] = []
     for batch, (some, values) in zip(table.batches([ID, LABEL]), number_blocks(table, [value]), strict=True):
-        words = text(batch.column(1), LABEL, table.path).to_pylist()
+        words = text_column(batch.column(1), LABEL, table.path).to_pylist()
         known = np.isfinite(values[:, 0])
         row = np.array([rows.setdefault(word, len(rows)) for word in some], np.int64)
         column = np.array([columns.setdefault(word, len(columns)) for word in words], np.int64)

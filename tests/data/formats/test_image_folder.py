@@ -57,7 +57,7 @@ def test_bad_files_are_all_told_at_once(tmp_path: Path) -> None:
 
 def test_bad_files_are_left_out_only_when_asked(tmp_path: Path) -> None:
     folder_of(tmp_path, HOSTILE | SOUND)
-    with pytest.warns(UserWarning, match=rf"(?s)bad files: {len(HOSTILE)} of .*They are left out"):
+    with pytest.warns(UserWarning, match=rf"(?s)bad files: {len(HOSTILE)} of .*They are skipped"):
         data = read(tmp_path, skip_bad=True)
     assert data.labels.ids == tuple(sorted(SOUND))
     assert data.items.bad() == {}
@@ -75,7 +75,7 @@ def test_bad_files_of_the_test_part_are_told_too(tmp_path: Path) -> None:
     (tmp_path / "labels.csv").write_text("item,split,a\np0.png,train,1\np1.jpg,test,0\ntext.jpg,test,1\n")
     with pytest.raises(DataError, match=r"bad files: 1 of 2\n  text.jpg"):
         read(tmp_path / "x", tmp_path / "labels.csv")
-    with pytest.warns(UserWarning, match="left out"):
+    with pytest.warns(UserWarning, match="skipped"):
         data = read(tmp_path / "x", tmp_path / "labels.csv", skip_bad=True)
     assert data.labels.ids == ("p0.png",)
     assert data.test is not None
@@ -84,7 +84,7 @@ def test_bad_files_of_the_test_part_are_told_too(tmp_path: Path) -> None:
 
 def test_nothing_left(tmp_path: Path) -> None:
     folder_of(tmp_path / "x", {"a.jpg": b""})
-    with pytest.raises(DataError, match="Nothing is left"):
+    with pytest.raises(DataError, match="No items are left"):
         read(tmp_path / "x", skip_bad=True)
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no pictures are in this folder"):

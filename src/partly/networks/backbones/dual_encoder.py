@@ -18,8 +18,7 @@ from torch.nn import functional as F
 
 from partly.errors import SettingError
 from partly.networks.backbones import hf
-from partly.networks.backbones.contract import Backbone
-from partly.networks.backbones.layers_of import layers_of
+from partly.networks.backbones.contract import Backbone, split_stages
 from partly.registry import About
 
 ABOUT = About(weights="weights of Hugging Face: {name}")
@@ -47,7 +46,7 @@ class DualEncoder(Backbone):
 
     def stages(self) -> list[nn.Module]:
         vision: Any = self.model.get_submodule("vision_model")
-        return layers_of(vision)
+        return split_stages(vision)
 
     @torch.inference_mode()
     def embed(self, texts: Sequence[str]) -> Tensor:
