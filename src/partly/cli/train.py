@@ -282,7 +282,7 @@ def _reported(
     from partly.cli.reporting import measured, report, scores
     from partly.engine import write_measured
     from partly.report import page
-    from partly.report.words import LOW, learned_from_yes
+    from partly.report.summary import LOW_PROBABILITIES, trained_on_yes_only
 
     method, twice, on_test = scored.recipe.method, final is not scored, opened.test is not None
     learned = np.arange(len(opened.labels)) if on_test and twice else fit
@@ -294,8 +294,8 @@ def _reported(
     write_measured(run, measured(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
     for line in train_summary.score_lines(made, opened, hold, scored):
         tell.show(line)
-    if learned_from_yes(made.runs[0]):
-        tell.show(f"{method}: {LOW}")
+    if trained_on_yes_only(made.runs[0]):
+        tell.show(f"{method}: {LOW_PROBABILITIES}")
     if refitted:
         tell.show(refitted)
     return scores(made)
