@@ -22,6 +22,7 @@ from partly.items import Absent, absent, as_items
 from partly.labels import Labels
 from partly.method import EntryState, LossMethod, Method, Task
 from partly.pool import Batch, Pool
+from partly.registry import sections
 
 X = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
 Z = torch.tensor([[1, -1], [0, 1], [-1, 0]] * 3, dtype=torch.int8)
@@ -437,7 +438,8 @@ def test_who_takes_unknown_for_no_does_not_learn_from_items_of_which_nothing_is_
     every = methods.discover()
     learn = {name for name, info in every.items() if info.about.learns_from_unknown}
     assert {"em", "role", "curriculum", "refine"} <= learn
-    for_no = {name for name, info in every.items() if "taken for" in info.words()["summary"]}
+    formulas = {name: sections(info.text)["Formula"] for name, info in every.items()}
+    for_no = {name for name, formula in formulas.items() if re.search(r"unknown +(as no|-(weight )?log)", formula)}
     assert {"assume-negative", "large-loss", "one-class"} <= for_no
     assert not learn & for_no
     documented = re.search(r"learns from what is unknown as such \((.*?)\)", LABELS.read_text(), re.S)
