@@ -6,7 +6,6 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from partly.registry import sections
 X = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
 Z = torch.tensor([[1, -1], [0, 1], [-1, 0]] * 3, dtype=torch.int8)
 BATCH = Batch(X, Z, torch.arange(9))
-LABELS = Path(__file__).parents[1] / "docs" / "labels.md"
 TASK = Task(as_items(X), labels=2, head="linear", observed=Labels.from_ternary(Z.numpy()))
 
 
@@ -442,5 +440,29 @@ def test_who_takes_unknown_for_no_does_not_learn_from_items_of_which_nothing_is_
     for_no = {name for name, formula in formulas.items() if re.search(r"unknown +(as no|-(weight )?log)", formula)}
     assert {"assume-negative", "large-loss", "one-class"} <= for_no
     assert not learn & for_no
-    documented = re.search(r"learns from what is unknown as such \((.*?)\)", LABELS.read_text(), re.S)
-    assert set(re.findall(r"`([a-z-]+)`", documented[1])) == learn
+
+
+# -------------------------------------------------------------------- names of 0.2
+
+
+def test_the_contract_of_0_2_works_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Old\.\w+ is now \w+; the old name goes in 0\.4") as warned:
+
+        class Old(Method):
+            own_epochs = 3
+            spreads = False
+
+            def settled(self, clock: Clock) -> bool:
+                return clock.epoch > 0
+
+    assert len(warned) == 3
+    assert (Old.default_epochs, Old.supports_distributed) == (3, False)
+    assert [Old(TASK).may_be_best(Clock(0, epochs=2, epoch=epoch)) for epoch in (0, 1)] == [False, True]
+    pool = Pool(as_items(X), Labels.from_ternary(Z.numpy()), batch_size=4)
+    batch = pool.take(torch.arange(2))
+    pairs = [(Old(TASK), "coherent", "enforce_hierarchy"), (TASK, "rate", "learning_rate")]
+    pairs += [(TASK, "above", "parent_index"), (batch, "weighed", "apply_weights")]
+    pairs += [(pool, "learned", "augmented_batches"), (pool, "whole", "fully_labelled")]
+    for thing, old, new in pairs:
+        with pytest.warns(DeprecationWarning, match=f"{type(thing).__name__}.{old} is now {new}"):
+            assert repr(getattr(thing, old)) == repr(getattr(thing, new))
