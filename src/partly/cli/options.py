@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,14 +18,20 @@ if TYPE_CHECKING:
 DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"  # panels of options
 
 
-def files_in(folder: str) -> Callable[[str], list[str]]:
-    """Complete a word with the names of the files in a folder of the package, without importing them."""
+def plugins_in(folder: str) -> Callable[[str], list[str]]:
+    """Complete a word with the names of the plug-ins in a folder of the package, without importing them."""
 
     def complete(begun: str) -> list[str]:
-        stems = sorted(path.stem for path in (Path(__file__).parents[1] / folder).glob("[!_]*.py"))
-        return [name for stem in stems if (name := stem.replace("_", "-")).startswith(begun)]
+        files = (Path(__file__).parents[1] / folder).glob("[!_]*.py")
+        return sorted(name for file in files for name in _provided(file) if name.startswith(begun))
 
     return complete
+
+
+def _provided(file: Path) -> list[str]:
+    """Return the names in `PROVIDES` of a plug-in file, or the name of the file."""
+    provides = re.search(r"^PROVIDES = \{(.*?)\}", file.read_text("utf-8"), re.M | re.S)
+    return re.findall(r'"([^"]+)":', provides[1]) if provides else [file.stem.replace("_", "-")]
 
 
 def option(help: str, *names: str, panel: str | None = None, **settings: Any) -> Any:
@@ -100,7 +107,7 @@ Method = Annotated[
     option(
         "Training method (see `partly methods`), or auto for a weighted portfolio.",
         panel=MODEL,
-        autocompletion=files_in("methods"),
+        autocompletion=plugins_in("methods"),
     ),
 ]
 Head = Annotated[str, option("Network on top of the features: linear, mlp, kernel, ...", panel=MODEL)]
@@ -119,7 +126,7 @@ Query = Annotated[
     option(
         "Strategy that chooses the questions: random, uncertainty, diverse or look-ahead.",
         panel="Questions",
-        autocompletion=files_in("active/strategies"),
+        autocompletion=plugins_in("active/strategies"),
     ),
 ]
 QuerySetting = Annotated[
