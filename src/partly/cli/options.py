@@ -97,7 +97,7 @@ Data = Annotated[
     str,
     typer.Argument(
         help="Items: a table of features or texts, an image folder, a folder of `partly features`, an .npz with a "
-        "train and a test part, or a built-in data set (digits, scenes). See `partly formats`.",
+        "train and a test part, or a built-in data set (digits, scenes). `partly formats` lists all.",
         metavar="DATA",
     ),
 ]
@@ -137,7 +137,9 @@ Device = Annotated[str, option("Where to compute: auto, cpu, cuda, ...", panel=T
 Seed = Annotated[int, option("Random seed; the same seed gives the same result.")]
 Format = Annotated[
     str | None,
-    option("Format to write, where the file name does not tell; see `partly formats`.", "--format", "--form"),
+    option(
+        "Format to write, if the file name does not tell; see `partly formats`.", "--format", "--form", panel=OUTPUT
+    ),
 ]
 SafeCsv = Annotated[
     bool, option("Prefix cells that a spreadsheet would run as a formula with '.", "--safe-csv", panel=OUTPUT)
