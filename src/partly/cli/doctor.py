@@ -9,7 +9,7 @@ import typer
 
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
-from partly.cli.options import MODEL, DataOptions, Json, Seed, option
+from partly.cli.options import DataOptions, Json, Seed, model_option
 from partly.cli.printing import one_line, print_json, say
 from partly.errors import PartlyError
 
@@ -21,9 +21,7 @@ MAX_LABELS_SHOWN = 30
 def doctor(
     labels: Annotated[str, typer.Argument(help="Label file, or a data set that includes its labels.")],
     data: Annotated[str | None, typer.Argument(help="Items of these labels, as for `partly train`.")] = None,
-    method: Annotated[
-        str, option("Method that computes out-of-fold scores; see `partly methods`.", panel=MODEL)
-    ] = "auto",
+    method: Annotated[str, model_option("Method that computes out-of-fold scores; see `partly methods`.")] = "auto",
     *,
     reading: Annotated[DataOptions, Omit("labels", "hierarchy", "size")],
     seed: Seed = 0,
