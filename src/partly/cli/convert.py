@@ -10,7 +10,7 @@ import typer
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
 from partly.cli.options import DataOptions, Format, Json, data_option, output_option
-from partly.cli.printing import print_json, say
+from partly.cli.printing import print_json, say, summarize
 from partly.errors import SettingError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def convert(
         files.write_labels(opened.labels, target, form=form, absent=reading.absent)
         if not isinstance(opened.items, Absent):
             say(f"Only the labels are written: this format cannot hold the {opened.items.kind} of {source}.")
-    say(f"{target}: {opened.labels!r}")
+    say(f"{target}: {summarize(opened.labels.summary())}")
     print_json({"out": target}, as_json)
 
 

@@ -10,7 +10,7 @@ import typer
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
 from partly.cli.options import DataOptions, Json, Seed, model_option
-from partly.cli.printing import one_line, print_json, say
+from partly.cli.printing import one_line, print_json, say, summarize
 from partly.errors import PartlyError
 
 LEVELS = {"problem": "PROBLEM", "warning": "Warning", "note": "Note", "fine": "OK"}
@@ -90,11 +90,7 @@ def page(result: dict[str, Any]) -> str:
     """Return the findings as text: findings first, then the table of labels."""
     lines = []
     if result["known"]:
-        known = result["known"]
-        lines.append(
-            f"{known['items']:,} items, {known['labels']:,} labels, {known['known_share']:.1%} of entries known "
-            f"({known['yes']:,} yes, {known['no']:,} no)"
-        )
+        lines.append(summarize(result["known"]))
     for one in result["findings"]:
         lines.append(f"\n{LEVELS[one['level']]} ({one['check']}): {one_line(one['words'])}")
         lines += [f"  What to do: {one_line(one['remedy'])}"] if one.get("remedy") else []
@@ -108,7 +104,7 @@ def page(result: dict[str, Any]) -> str:
 
 def _label_table(labels: list[dict[str, Any]]) -> list[str]:
     names = [one_line(row["label"]) for row in labels[:MAX_LABELS_SHOWN]]
-    width = max(map(len, names), default=0)
+    width = max(map(len, ["label", *names]))
     lines = [f"\n{'label':{width}}  {'yes':>8}{'no':>8}{'unknown':>9}"]
     lines += [
         f"{name:{width}}  {row['yes']:>8}{row['no']:>8}{row['unknown']:>9}"

@@ -35,7 +35,7 @@ from partly.cli.options import (
     question_option,
     training_option,
 )
-from partly.cli.printing import print_json, say
+from partly.cli.printing import print_json, say, summarize
 from partly.errors import CheckpointError, SettingError, Stopped
 from partly.registry import parse_settings
 
@@ -123,12 +123,12 @@ def refine(
                 session.save(run)
             result = _ask_people(data, loop, answers, session, author)
         else:
+            title = f"{data}, {scenario}"
             truth, opened = opened.labels, hidden(opened, scenario, seed)
-            say(repr(opened.labels))
+            say(f"{title}: {summarize(opened.labels.summary())}")
             arms = {query: (run, plan)}
             if random_control and query != "random":
                 arms["random"] = (run / "random", replace(plan, query="random", settings={}))
-            title = f"{data}, {scenario}"
             result = _simulate(title, opened, truth, arms, new_model, rounds or SIMULATED_ROUNDS)
     except KeyboardInterrupt:  # between two trainings
         raise Stopped(f"Stopped; finished rounds are in {run}.") from None

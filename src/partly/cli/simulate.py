@@ -9,7 +9,7 @@ import typer
 
 from partly.cli.app import command
 from partly.cli.options import Json, LabelFormatOptions, SafeCsv, Seed, option, output_option
-from partly.cli.printing import print_json, say
+from partly.cli.printing import print_json, say, summarize
 
 
 @command("Labels")
@@ -35,5 +35,5 @@ def simulate(
     observed = scenarios.parse(scenario)(truth, seed, None if whole is None else whole.hierarchy)
     with files.for_spreadsheets(safe_csv):
         files.write_labels(observed, out)
-    say(f"{out}: {observed!r}")
+    say(f"{out}: {summarize(observed.summary())}")
     print_json(observed.summary() | {"out": out}, as_json)
