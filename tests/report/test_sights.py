@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from partly.data import read
-from partly.items import PictureFiles, as_items, texts
+from partly.items import ImageFiles, as_items, texts
 from partly.report import sights as module
 from partly.report.sights import LETTERS, SIDE, TINY, lit, picture_uri, sights
 
@@ -41,13 +41,13 @@ def test_only_what_is_asked_for_is_decoded(tmp_path: Path, monkeypatch: pytest.M
     for i in range(5):
         Image.new("RGB", (90, 60), (40 * i, 0, 0)).save(tmp_path / f"{i}.png")
     items, made = read(tmp_path).items, []
-    original = PictureFiles._request
+    original = ImageFiles._request
 
-    def request(self: PictureFiles, rows: Any, draw: Any) -> Any:
+    def request(self: ImageFiles, rows: Any, draw: Any) -> Any:
         made.extend(rows.tolist())
         return original(self, rows, draw)
 
-    monkeypatch.setattr(PictureFiles, "_request", request)
+    monkeypatch.setattr(ImageFiles, "_request", request)
     found = sights(items, [3, 1], [0, 0])
     assert made == [3, 1]
     assert [sight.pixels[5, 5].tolist() for sight in found if sight.pixels is not None] == [[120, 0, 0], [40, 0, 0]]

@@ -16,7 +16,6 @@ from partly.doctor import encodings, report_unreadable, run_checks
 from partly.doctor.context import CheckContext
 from partly.engine import words_of
 from partly.errors import PartlyError
-from partly.items import origin_of
 
 SIGNS = {"problem": "PROBLEM", "warning": "Warning", "note": "Note", "fine": "Fine"}
 SHOWN = 30  # labels in the table
@@ -52,7 +51,7 @@ def doctor(
     tested = None if opened.test is None else opened.test.items
     context = CheckContext(opened.labels, opened.items, tested, method, seed)
     if not context.find_missing_input("features"):
-        origin = origin_of(context.features)
+        origin = context.features.origin
         if origin is not None:
             say(words_of(origin))
     return run_checks(context)

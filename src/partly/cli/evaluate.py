@@ -20,7 +20,7 @@ from partly.cli.opening import open_data
 from partly.data.matching import find_positions
 from partly.engine import load
 from partly.errors import SettingError, within
-from partly.images.showing import track_progress
+from partly.images.progress import track_progress
 from partly.labels import Labels
 from partly.labels.scored import enumerate_rows, gather_known
 from partly.model_choice.missingness import EntrySums

@@ -15,7 +15,7 @@ from partly.data.paths import check_suffix
 from partly.data.tables import SUFFIXES
 from partly.engine import Fitted, load, read_ids
 from partly.errors import SettingError, within
-from partly.images.showing import track_progress
+from partly.images.progress import track_progress
 from partly.labels import Labels
 
 OWN = "own"  # thresholds

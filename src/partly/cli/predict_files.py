@@ -14,7 +14,7 @@ from partly.engine import checkpoint
 from partly.engine.folder import CALIBRATION, finished
 from partly.errors import CheckpointError, DataError, PartlyError, Stopped, listing
 from partly.executors import Died, Results
-from partly.images.showing import track_progress
+from partly.images.progress import track_progress
 
 KEY = "predictions.json"  # says which run the scores in a folder are of
 

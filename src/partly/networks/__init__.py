@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from partly import registry
-from partly.items import Absent, Items, absent, as_they_are, is_decoded, streamed
+from partly.items import Absent, Items, identity_statistics, is_decoded, stream_batches, to_absent
 from partly.labels import Labels
 from partly.networks import backbones, custom_modules
 from partly.networks.backbones.small_conv import SmallConv
@@ -124,7 +124,7 @@ def build_body(
     if maps:
         made.pooling = None
     # One that knows its own scale is given pixels as they are, and nothing needs to be measured.
-    measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
+    measured = identity_statistics(items.shape[0]) if made.normalises else items.statistics
     return nn.Sequential(Standardise(measured, items.shape), made), made.width
 
 
@@ -133,7 +133,7 @@ def fitting(items: Items, backbone: str | None, settings: dict[str, Any] | None 
     if backbone is None or not is_decoded(items) or items.size is not None:
         return items
     made = _asked(items, backbone, settings)
-    return items.sized(items.shape[1] if made is None or made.size is None else made.size)
+    return items.resize(items.shape[1] if made is None or made.size is None else made.size)
 
 
 def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> int:
@@ -145,7 +145,7 @@ def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] |
 def _asked(items: Items, backbone: str | None, settings: dict[str, Any] | None) -> backbones.Backbone | None:
     """A backbone that is only asked for its sizes: without its weights."""
     with torch.random.fork_rng(devices=[]):
-        return _backbone(absent(items), backbone, settings or {})
+        return _backbone(to_absent(items), backbone, settings or {})
 
 
 def _backbone(items: Items, name: str | None, settings: dict[str, Any]) -> backbones.Backbone | None:
@@ -167,4 +167,4 @@ def _examples(body: nn.Module, items: Items, width: int, count: int) -> Tensor:
         return torch.zeros(count, width)
     chosen = torch.randperm(len(items))[:count].sort().values
     with predicting(body):
-        return torch.cat([body(x) for x in streamed(items, chosen.split(A_FEW))])
+        return torch.cat([body(x) for x in stream_batches(items, chosen.split(A_FEW))])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from partly.clock import Draw, seed_for
 from partly.errors import CheckpointError, DataError
-from partly.items import Items, Kind, Origin, Statistics, as_they_are, is_decoded, streamed
+from partly.items import Items, Kind, Origin, Statistics, identity_statistics, is_decoded, stream_batches
 from partly.items.contract import Index
 from partly.networks import Standardise, backbones, fitting, predicting
 from partly.networks.backbones import Backbone
@@ -30,6 +30,8 @@ class Featured:
     width: int
     kind: Kind = "features"
     names: None = None
+    encoding: None = None
+    conditioning: None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -56,7 +58,9 @@ class Featured:
         few = [[some for some in whole[part].split(self.at_a_time) if len(some)] for part in parts]
         device = next(self.body.buffers()).device
         with predicting(self.body), torch.inference_mode():
-            made = (self.body(x.to(device)).float().cpu() for x in streamed(self.source, [p for f in few for p in f]))
+            made = (
+                self.body(x.to(device)).float().cpu() for x in stream_batches(self.source, [p for f in few for p in f])
+            )
             for several in few:
                 yield torch.cat([torch.zeros(0, self.width), *(next(made) for _ in several)])
 
@@ -76,7 +80,7 @@ def featured(items: Items, backbone: str, settings: dict[str, Any], device: str 
     items = fitting(items, backbone, settings)
     made = _backbone(backbone, items.shape, settings)
     made.fit(items)
-    measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
+    measured = identity_statistics(items.shape[0]) if made.normalises else items.statistics
     body = nn.Sequential(Standardise(measured, items.shape), made)
     kept = None if made.normalises else (measured.mean.tolist(), measured.scale.tolist())
     origin = Origin(items.kind, items.shape, backbone, settings, kept, _digest(body), made.shares_scale, made.fitted())
@@ -88,7 +92,7 @@ def body_of(origin: Origin, device: str = "cpu") -> nn.Module:
     made = _backbone(origin.backbone, origin.shape, origin.settings)
     if made.fitted():
         made.load_fitted(dict(origin.fitted))
-    measured = as_they_are(origin.shape[0])
+    measured = identity_statistics(origin.shape[0])
     if origin.measured is not None:
         measured = Statistics(*(torch.tensor(numbers, dtype=torch.float64) for numbers in origin.measured))
     body = nn.Sequential(Standardise(measured, origin.shape), made)
@@ -102,7 +106,7 @@ def body_of(origin: Origin, device: str = "cpu") -> nn.Module:
 
 def shown_at(items: Items, origin: Origin) -> Items:
     """These items as the backbone was given others."""
-    items = items.sized(origin.shape[-1]) if is_decoded(items) else items
+    items = items.resize(origin.shape[-1]) if is_decoded(items) else items
     if (items.kind, items.shape) != (origin.kind, origin.shape):
         raise DataError(
             f"The model was trained on features of {origin.kind} of {list(origin.shape)}; these are {items.kind} of "

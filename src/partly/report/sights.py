@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from partly.items import Items, is_decoded, texts_of
+from partly.items import Items, decode_texts, is_decoded
 from partly.report.layout import uri
 from partly.report.plots import plain
 
@@ -39,11 +39,11 @@ def sights(items: Items, at: Sequence[int], labels: Sequence[int], evidence: Evi
     which evidence is sought."""
     chosen = items[np.array(at, np.int64)]
     if items.kind == "texts":
-        return [Sight(text=plain(text, LETTERS)) for text in texts_of(chosen.take(slice(None)))]
+        return [Sight(text=plain(text, LETTERS)) for text in decode_texts(chosen.take(slice(None)))]
     if items.kind != "pictures":
         return [Sight()] * len(at)
     maps = [None] * len(at) if evidence is None else evidence(chosen, labels)
-    shown = chosen.sized(SIDE) if is_decoded(chosen) else chosen
+    shown = chosen.resize(SIDE) if is_decoded(chosen) else chosen
     batch = shown.take(slice(None)).to(torch.uint8).permute(0, 2, 3, 1).numpy()
     pictures = [_smaller(pixels) for pixels in batch]
     return [Sight(one, None if m is None else lit(one, m)) for one, m in zip(pictures, maps, strict=True)]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from partly.clock import seed_for
-from partly.items import BLOCK, streamed
+from partly.items import BLOCK, stream_batches
 from partly.method import Method, Task
 from partly.networks import Network
 from partly.networks.network import predicting
@@ -46,7 +46,7 @@ def _seen(method: Method, task: Task, network: Network) -> tuple[Any, Floats, Fl
         return x, np.zeros(x.shape[1], np.float32), np.ones(x.shape[1], np.float32)
     parts = [slice(i, i + PICTURES) for i in range(0, len(task.items), PICTURES)]
     with predicting(network):
-        made = torch.cat([network.embed(batch) for batch in streamed(task.items, parts)]).numpy()
+        made = torch.cat([network.embed(batch) for batch in stream_batches(task.items, parts)]).numpy()
     mean, scale = made.mean(axis=0), np.maximum(made.std(axis=0), LEAST)
     made -= mean  # where they lie: `folds.memory` counts them twice, and no more
     made /= scale

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from partly.errors import SettingError, within
-from partly.items import texts_of
+from partly.items import decode_texts
 from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.layers_of import layers_of
 
@@ -45,7 +45,7 @@ class TextModel(Backbone):
 
     def prepared(self, x: Tensor) -> Tensor:
         """The numbers of the tokens, [B, T]."""
-        return self.tokens(texts_of(x)).to(x.device)
+        return self.tokens(decode_texts(x)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
         if torch.compiler.is_exporting() or len(x) <= TOGETHER:  # a graph takes any number of texts
