@@ -54,18 +54,20 @@ def step_by_hand(method: LossMethod, times: int = 3) -> None:
 def test_rate_worked_by_hand(step: int, rate: float) -> None:
     task = dataclasses.replace(TASK, lr=2.0, schedule_settings={"warmup": 0.25})
     clock = Clock(0, epochs=2, steps=4, epoch=step // 4, step=step % 4)
-    assert task.rate(clock) == pytest.approx(2.0 * rate)
+    assert task.learning_rate(clock) == pytest.approx(2.0 * rate)
 
 
 def test_rate_without_warmup_starts_near_the_top_and_ends_near_0() -> None:
     task = dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0})
-    assert task.rate(Clock(0, epochs=1, steps=100)) == pytest.approx(1, abs=1e-3)
-    assert task.rate(Clock(0, epochs=1, steps=100, step=99)) == pytest.approx(0, abs=1e-3)
-    assert task.rate(Clock(0, epochs=1, steps=100, epoch=1)) == pytest.approx(0, abs=1e-12)
+    assert task.learning_rate(Clock(0, epochs=1, steps=100)) == pytest.approx(1, abs=1e-3)
+    assert task.learning_rate(Clock(0, epochs=1, steps=100, step=99)) == pytest.approx(0, abs=1e-3)
+    assert task.learning_rate(Clock(0, epochs=1, steps=100, epoch=1)) == pytest.approx(0, abs=1e-12)
 
 
 def test_rate_of_a_single_step() -> None:
-    assert dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0}).rate(Clock(0)) == pytest.approx(0.5)
+    assert dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0}).learning_rate(
+        Clock(0)
+    ) == pytest.approx(0.5)
 
 
 def test_first_weights_follow_seed_and_role_alone() -> None:
@@ -385,7 +387,7 @@ def test_a_finished_method_lets_go_of_what_was_there_to_train() -> None:
     method = Keeping(TASK)
     step_by_hand(method)
     expected, weights = method(X), {name: tensor.clone() for name, tensor in method.weights().items()}
-    method.finish()
+    method.strip_training_state()
     assert {name: tensor.shape for name, tensor in method.entries().items()} == {
         "entries.believed": (0, 2),
         "entries.visits": (0,),

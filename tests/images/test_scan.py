@@ -104,10 +104,10 @@ def test_the_one_over_which_a_process_dies_is_found(tmp_path: Path, monkeypatch:
     places = old(some_pictures(tmp_path / "x", 5))
 
     class Dying(DecoderPool):
-        def _asked(self, request):
+        def _answer(self, request):
             if any("p3" in place[0] for place in request["places"]):
                 raise WorkerDied("A process ended (status -11).")
-            return super()._asked(request)
+            return super()._answer(request)
 
     crew = Dying(1)
     monkeypatch.setattr(module, "get_pool", lambda: crew)

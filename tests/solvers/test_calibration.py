@@ -1,4 +1,4 @@
-"""Lines that make logits of scores, against a plain optimiser and a grid."""
+"""AffineMaps that make logits of scores, against a plain optimiser and a grid."""
 
 from __future__ import annotations
 

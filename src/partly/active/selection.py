@@ -22,7 +22,7 @@ from partly.items import Items, prepare_like, scoring_batch_size
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
 from partly.method import Method
-from partly.networks import predicting
+from partly.networks import eval_mode
 from partly.pool import Pool
 
 BLOCK = 1024  # items that are scored at a time
@@ -94,7 +94,7 @@ def select_questions(
     lines = [] if hierarchy is None else hierarchy.lines(labels.names)
     key = "score" if rank is None else "value"
     best = Questions(np.empty(0, np.int64), np.empty(0, np.int64), {})
-    with predicting(method):
+    with eval_mode(method):
         scored = info.make(method, pool, clock, **complete_settings)
         for start, block in _blocks(strategy, method, pool, scored, asked, with_probability=rank is not None):
             ranked = _drop_related(block, lines) if rank is None else rank(block)

@@ -22,7 +22,7 @@ from torch import Tensor
 from partly.engine.fitting import Fitted
 from partly.errors import SettingError
 from partly.items import Items
-from partly.networks import predicting
+from partly.networks import eval_mode
 from partly.networks.backbones import Backbone
 
 
@@ -49,8 +49,8 @@ def activation(fitted: Fitted, items: Items, labels: Sequence[int]) -> npt.NDArr
         raise SettingError("Evidence is found in the maps that a backbone makes of pictures; this model makes none.")
     x = fitted.shown(items).take(slice(None))
     with (
-        predicting(fitted.method),
-        predicting(fitted.body or fitted.method),
+        eval_mode(fitted.method),
+        eval_mode(fitted.body or fitted.method),
         torch.enable_grad(),
         _kept(backbones) as kept,
     ):

@@ -31,7 +31,7 @@ from partly.errors import CheckpointError, listing
 from partly.items import Items
 from partly.labels import Labels
 from partly.labels.weights import Weights
-from partly.networks.custom_modules import OWN, source_digest
+from partly.networks.custom_modules import PREFIX, source_digest
 
 SCORES = "scores.json"
 CALIBRATION = "calibration.json"
@@ -92,7 +92,7 @@ def _prepared(items: Items) -> dict[str, Any]:
 def _to_be_given(recipe: Recipe) -> dict[str, Any]:
     """Which parts of the network are the caller's own, so that somebody who finds the folder knows what is missing."""
     own = {part: getattr(recipe, part) for part in ("backbone", "head")}
-    own = {part: name for part, name in own.items() if name is not None and name.startswith(OWN)}
+    own = {part: name for part, name in own.items() if name is not None and name.startswith(PREFIX)}
     words = "only the weights of {} are here; give it again to load: Classifier.load(folder, {}=...)"
     return {"to_be_given": {part: words.format(name, part) for part, name in own.items()}} if own else {}
 
@@ -101,7 +101,7 @@ def _sources(recipe: Recipe) -> dict[str, Any]:
     """SHA-256 of the source of what is not part of the package: it decides the run as the settings do."""
     found = {f"method {recipe.method}": methods.find(recipe.method).source_sha256}
     own = (recipe.backbone, recipe.head)
-    found |= {name: source_digest(name) for name in own if name is not None and name.startswith(OWN)}
+    found |= {name: source_digest(name) for name in own if name is not None and name.startswith(PREFIX)}
     found = {name: digest for name, digest in found.items() if digest}
     return {"sources": found} if found else {}
 

@@ -31,7 +31,7 @@ from partly.items import Items, scoring_batch_size, stream_batches
 from partly.labels import Labels, scored
 from partly.losses.door import trusted
 from partly.method import Method
-from partly.networks import predicting
+from partly.networks import eval_mode
 from partly.pool import Pool
 from partly.registry import is_installed
 
@@ -138,7 +138,7 @@ def train(
                     raise Stopped(words, stop() or signal.SIGINT)
             _close_epoch(method, clock, progress, validation, group)
         if not progress.finished:
-            method.become_average()
+            method.apply_average()
             if progress.best is not None:
                 if keep_last and progress.best_epoch != clock.epochs:
                     progress.last = {key: tensor.clone() for key, tensor in method.state_dict().items()}
@@ -183,7 +183,7 @@ def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator
     for start in range(0, count, step):
         part = of(slice(start, min(start + step, count)))
         if part is not None:
-            yield method.coherent(part).cpu().numpy()
+            yield method.enforce_hierarchy(part).cpu().numpy()
 
 
 def predict(
@@ -226,7 +226,7 @@ def logit_blocks(
     parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
     for rows, x in zip(parts, stream_batches(items, parts), strict=True):
         z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
-        with predicting(method), torch.inference_mode():  # not over the yield: who asks may do other things in between
+        with eval_mode(method), torch.inference_mode():  # not over the yield: who asks may do other things in between
             found: npt.NDArray[np.float32] = method.logits(x.to(device), *z).float().cpu().numpy()
         wanted = (rows.stop - rows.start, method.task.labels)
         if found.shape != wanted:
@@ -290,15 +290,15 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
     line: dict[str, Any] = {"epoch": clock.epoch + 1}
     line |= {name: total / max(clock.step, 1) for name, total in progress.sums.items()}
     if validation is not None:
-        with method.averaged():
+        with method.use_average():
             name, score = validation.score(lambda rows: predict_blocks(method, validation.items[rows]), group)
         line[f"validation_{name}"] = score
         progress.scores.append(score)
         better = score is not None and (progress.best_score is None or score > progress.best_score)
         # Where no epoch is settled (the run is too short) the last one is kept.
-        if better and (method.settled(clock) or (progress.best is None and clock.epoch + 1 == clock.epochs)):
+        if better and (method.may_be_best(clock) or (progress.best is None and clock.epoch + 1 == clock.epochs)):
             progress.best_score, progress.best_epoch = score, clock.epoch + 1
-            with method.averaged():
+            with method.use_average():
                 progress.best = {key: tensor.clone() for key, tensor in method.state_dict().items()}
     progress.history.append(line)
     progress.sums = {}

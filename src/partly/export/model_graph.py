@@ -33,7 +33,7 @@ class Graph(nn.Module):
         self.body, self.method, self.last = body or nn.Identity(), method, last or nn.Identity()
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        logits = self.method.coherent(self.last(self.method.logits(self.body(x))))
+        logits = self.method.enforce_hierarchy(self.last(self.method.logits(self.body(x))))
         return logits, torch.sigmoid(logits)
 
 
@@ -231,7 +231,7 @@ def _of_texts(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
     for part in [part for part in graph.modules() if isinstance(part, nn.Sequential) and len(part) > 1]:
         if isinstance(part[1], Backbone):
             reader, part[0] = part[1], nn.Identity()  # nothing is standardised
-            reader.prepared = _as_it_is  # numbers come in
+            reader.preprocess = _as_it_is  # numbers come in
     origin = fitted.method.task.items.origin
     name = fitted.recipe.backbone if origin is None else origin.backbone
     words: dict[str, Any] = {"backbone": name}

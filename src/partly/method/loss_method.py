@@ -40,7 +40,9 @@ class LossMethod(Method):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x, batch.z)
         logits.retain_grad()
-        loss = batch.weighed(self.loss(logits, batch.z, *((clock,) if self.timed else ()), **self.settings)).mean()
+        loss = batch.apply_weights(
+            self.loss(logits, batch.z, *((clock,) if self.timed else ()), **self.settings)
+        ).mean()
         penalty = self.penalty()
         loss = loss if penalty is None else loss + penalty
         self.step(loss, clock, self.optimiser)
@@ -65,7 +67,7 @@ class LossMethod(Method):
             "torch.where does not keep NaN out of gradients. If the logits are far from 0, lower lr."
         )
 
-    def weighs(self) -> str:
+    def sample_weight_support(self) -> str:
         """By what the loss gives of one item, at the beginning and at the end: a value for each entry, or one for the
         item."""
         given = (torch.zeros(1, self.task.labels), torch.ones(1, self.task.labels, dtype=torch.int8))
@@ -73,7 +75,7 @@ class LossMethod(Method):
         fewest = min(self.loss(*given, *clock, **self.settings).ndim for clock in clocks)
         return {2: "entries", 1: "items"}.get(fewest, "")
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         return self.phase is None or self.phase(clock, **self.settings)
 
     def penalty(self) -> Tensor | None:

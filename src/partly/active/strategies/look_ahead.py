@@ -53,7 +53,7 @@ def scores(
     for batch in pool.in_order():
         before = predict_logits(method, batch)
         with torch.no_grad():
-            after = method.coherent(functional_call(method, ahead, (batch.x, batch.z)))
+            after = method.enforce_hierarchy(functional_call(method, ahead, (batch.x, batch.z)))
         cross, unsure = cross_entropy(after, before.sigmoid()), entropy(before)
         scores = {"score": cross, "entropy": unsure, "divergence": cross - unsure}
         yield scores | {"probability": before.sigmoid()}
@@ -86,7 +86,7 @@ def _ahead(method: Method, pool: Pool, judges: Batch, rate: float) -> dict[str, 
 
 def _judges(pool: Pool, clock: Clock, most: int) -> Batch:
     """Wholly known items, or else items of which something is known; `most` of them at most."""
-    able = pool.whole.numpy() if len(pool.whole) else np.flatnonzero(pool.labels.known_per_item())
+    able = pool.fully_labelled.numpy() if len(pool.fully_labelled) else np.flatnonzero(pool.labels.known_per_item())
     if not len(able):
         raise SettingError(
             "The query look-ahead judges by known labels, and of these items none is known. "

@@ -19,9 +19,19 @@ from typing import Any
 from partly import registry
 from partly.errors import SettingError
 from partly.items import Items, Kind, is_decoded
-from partly.networks.backbones.contract import Backbone, rate_of
+from partly.networks.backbones.contract import Backbone, learning_rate_factor
 
-__all__ = ["RANDOM", "UNTRAINED", "Backbone", "default", "discover", "find", "pretrained", "rate_of", "weights_of"]
+__all__ = [
+    "RANDOM",
+    "UNTRAINED",
+    "Backbone",
+    "default",
+    "discover",
+    "find",
+    "learning_rate_factor",
+    "pretrained",
+    "weights_of",
+]
 
 RANDOM = "random weights"
 # Networks without weights of their own: what a task that names no backbone is built with.
@@ -80,15 +90,18 @@ def find(name: str) -> registry.Info:
     return replace(found, name=name, make=partial(found.make, name=inside)) if inside else found
 
 
-def _backbone(module: types.ModuleType) -> Callable[..., Any] | None:
-    """What the file makes, with the settings that all backbones have beside its own."""
-    own = getattr(module, "backbone", None)
-    if own is None:
-        return None
+def _backbone(module: types.ModuleType) -> Callable[..., Any] | Mapping[str, Callable[..., Any]] | None:
     usual: dict[str, Any] = getattr(module, "USUAL", {})
+    if hasattr(module, "PROVIDES"):
+        return {name: _with_common_settings(make, usual) for name, make in module.PROVIDES.items()}
+    return _with_common_settings(module.backbone, usual) if hasattr(module, "backbone") else None
+
+
+def _with_common_settings(own: Callable[..., Any], usual: Mapping[str, Any]) -> Callable[..., Any]:
+    """Add the settings that all backbones have to those of one."""
     common = [
         setting.replace(default=usual.get(setting.name, setting.default))
-        for setting in inspect.signature(Backbone.set_up, eval_str=True).parameters.values()
+        for setting in inspect.signature(Backbone.configure, eval_str=True).parameters.values()
         if setting.kind is setting.KEYWORD_ONLY
     ]
     defaults = {setting.name: setting.default for setting in common}
@@ -100,7 +113,7 @@ def _backbone(module: types.ModuleType) -> Callable[..., Any] | None:
         if shared["keep_statistics"] is None:
             shared["keep_statistics"] = settings.get("pretrained", "pretrained" in signature.parameters)
         backbone: Backbone = own(*what, **settings)
-        return backbone.set_up(**shared)
+        return backbone.configure(**shared)
 
     made.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *common])  # type: ignore[attr-defined]
     return made

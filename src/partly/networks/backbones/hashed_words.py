@@ -35,7 +35,7 @@ class HashedWords(Backbone):
         """Bytes are no numbers to be standardised."""
         return True
 
-    def prepared(self, x: Tensor) -> Tensor:
+    def preprocess(self, x: Tensor) -> Tensor:
         """The places of the words, [B, words], the shorter texts filled up."""
         found = [torch.tensor(self._places(text), dtype=torch.int64) for text in decode_texts(x)]
         return nn.utils.rnn.pad_sequence(found, batch_first=True, padding_value=NOTHING).to(x.device)

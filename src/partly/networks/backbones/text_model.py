@@ -11,8 +11,7 @@ from torch.nn import functional as F
 
 from partly.errors import SettingError, within
 from partly.items import decode_texts
-from partly.networks.backbones.contract import Backbone
-from partly.networks.backbones.layers_of import layers_of
+from partly.networks.backbones.contract import Backbone, split_stages
 
 TEXTS_AT_A_TIME = 128  # sorted by length, of which the model sees `TOGETHER`
 # Texts that the model sees together, of about the same length: of 32 descriptions of packages more than half was
@@ -28,7 +27,7 @@ class TextModel(Backbone):
     """
 
     makes = "vector"
-    at_a_time = TEXTS_AT_A_TIME
+    chunk_size = TEXTS_AT_A_TIME
 
     def __init__(self, model: nn.Module, tokenizer: Any, length: int, unit: bool = False) -> None:
         super().__init__()
@@ -43,7 +42,7 @@ class TextModel(Backbone):
         """Bytes are no numbers to be standardised."""
         return True
 
-    def prepared(self, x: Tensor) -> Tensor:
+    def preprocess(self, x: Tensor) -> Tensor:
         """The numbers of the tokens, [B, T]."""
         return self.tokens(decode_texts(x)).to(x.device)
 
@@ -68,7 +67,7 @@ class TextModel(Backbone):
         return F.normalize(mean, dim=1) if self.unit else mean
 
     def stages(self) -> list[nn.Module]:
-        return layers_of(self.model)
+        return split_stages(self.model)
 
     def tokens(self, texts: Sequence[str]) -> Tensor:
         """Token numbers of texts, [N, T], cut at `length`."""

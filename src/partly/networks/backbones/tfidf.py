@@ -45,7 +45,7 @@ class TfIdf(Backbone):
 
     makes = "vector"
     shares_scale = True
-    at_a_time = TEXTS_AT_A_TIME
+    chunk_size = TEXTS_AT_A_TIME
     words: Tensor  # UTF-8 bytes, a line each
     idf: Tensor  # [V]
     directions: Tensor  # [V, width], float16
@@ -77,7 +77,7 @@ class TfIdf(Backbone):
             "idf": torch.from_numpy(vectorizer.idf_.astype(np.float32)),
             "directions": torch.from_numpy(directions.astype(np.float16)),
         }
-        self.load_fitted(tensors)
+        self.load_fitted_state(tensors)
 
     def _counts(self, items: Items) -> tuple[Any, TfidfVectorizer]:
         for least in (MIN_TEXTS_PER_WORD, 1):
@@ -88,10 +88,10 @@ class TfIdf(Backbone):
                 continue
         raise DataError("backbone = 'tfidf': there is not a single word in the texts.")
 
-    def fitted(self) -> dict[str, Tensor]:
+    def fitted_state(self) -> dict[str, Tensor]:
         return {name: self.get_buffer(name) for name in ("words", "idf", "directions")}
 
-    def load_fitted(self, tensors: dict[str, Tensor]) -> None:
+    def load_fitted_state(self, tensors: dict[str, Tensor]) -> None:
         kinds = {"words": (torch.uint8, 1), "idf": (torch.float32, 1), "directions": (torch.float16, 2)}
         right = all(name in tensors and (tensors[name].dtype, tensors[name].ndim) == kinds[name] for name in kinds)
         if not right or len(tensors["idf"]) != len(tensors["directions"]):
@@ -111,7 +111,7 @@ class TfIdf(Backbone):
 
     # ---------------------------------------------------------------- features
 
-    def prepared(self, x: Tensor) -> Tensor:
+    def preprocess(self, x: Tensor) -> Tensor:
         """TF-IDF of each text, [B, V]."""
         weights = self._transformer.transform(decode_texts(x)).toarray()
         return torch.from_numpy(weights.astype(np.float32)).to(x.device)
