@@ -90,9 +90,9 @@ class Method(nn.Module):
     def memory(cls, task: Task, settings: Mapping[str, Any]) -> tuple[int, int]:
         """Return the bytes for entries with these settings (all of them): kept throughout, and needed temporarily.
         State per item is not counted."""
-        kept = sum(state.dtype.itemsize for state in cls.entry_state_for(task, settings) if state.per_label)
+        bytes_per_entry = sum(state.dtype.itemsize for state in cls.entry_state_for(task, settings) if state.per_label)
         entries = len(task.items) * task.labels
-        return (kept + cls.entry_bytes) * entries, cls.working_memory(task, settings)
+        return (bytes_per_entry + cls.entry_bytes) * entries, cls.working_memory(task, settings)
 
     @classmethod
     def working_memory(cls, task: Task, settings: Mapping[str, Any]) -> int:

@@ -37,8 +37,8 @@ class HashedWords(Backbone):
 
     def preprocess(self, x: Tensor) -> Tensor:
         """The places of the words, [B, words], the shorter texts filled up."""
-        found = [torch.tensor(self._places(text), dtype=torch.int64) for text in decode_texts(x)]
-        return nn.utils.rnn.pad_sequence(found, batch_first=True, padding_value=NOTHING).to(x.device)
+        places = [torch.tensor(self._places(text), dtype=torch.int64) for text in decode_texts(x)]
+        return nn.utils.rnn.pad_sequence(places, batch_first=True, padding_value=NOTHING).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
         features: Tensor = self.words(x)

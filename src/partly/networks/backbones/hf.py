@@ -94,10 +94,10 @@ def load(name: str, pretrained: bool) -> nn.Module:
     if pretrained:
         import torch
 
-        found: nn.Module = _from_pretrained("AutoModel", name, dtype=torch.float32)
+        model: nn.Module = _from_pretrained("AutoModel", name, dtype=torch.float32)
     else:
-        found = _transformers().AutoModel.from_config(_from_pretrained("AutoConfig", name))
-    return found
+        model = _transformers().AutoModel.from_config(_from_pretrained("AutoConfig", name))
+    return model
 
 
 def normalisation(
@@ -134,12 +134,12 @@ def _transformers() -> Any:
 @contextmanager
 def _without_bars(library: Any) -> Iterator[None]:
     """Keep the library's own progress bars off the terminal; afterwards they are as they were."""
-    shown = library.utils.logging.is_progress_bar_enabled()
+    was_enabled = library.utils.logging.is_progress_bar_enabled()
     library.utils.logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if was_enabled:
             library.utils.logging.enable_progress_bar()
 
 
