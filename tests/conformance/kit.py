@@ -53,11 +53,11 @@ from conformance.bench import (
     x_of,
 )
 from conformance.digests import in_other_processes
-from partly import networks
+from partly import networks, registry
 from partly.clock import Clock
 from partly.engine import training
 from partly.errors import SettingError, Stopped
-from partly.items import absent, as_items
+from partly.items import as_items, to_absent
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
@@ -81,12 +81,11 @@ def checks() -> dict[str, Check]:
 
 
 def check_docstring(info: MethodInfo) -> None:
-    """The file opens with a line about itself, the citation, what becomes of a known no, and what differs."""
+    """The file opens with a summary and has the sections of the template."""
     assert info.summary.endswith("."), f"{info.name}: the docstring must open with a one-line summary and a full stop."
-    parts = inspect.cleandoc(info.module.__doc__ or "").split("\n\n")
-    for heading in ("Paper:", "Known no:", "Differs:"):
-        said = [part for part in parts if part.startswith(heading) and part.removeprefix(heading).strip()]
-        assert said, f"{info.name}: the docstring needs a paragraph that starts with '{heading}'."
+    found = registry.sections(info.text)
+    for heading in ("Reference", "Known negatives", "Differences from the paper"):
+        assert found.get(heading), f"{info.name}: the docstring needs an indented block below the line '{heading}'."
 
 
 def check_settings(info: MethodInfo) -> None:
@@ -393,7 +392,7 @@ def _grown(method: Method, name: str) -> bool:
 
 def _only_to_predict(pool: Pool) -> Task:
     """The task of a model that was trained on these items, and is loaded."""
-    return dataclasses.replace(make_task(pool), items=absent(pool.items), observed=None)
+    return dataclasses.replace(make_task(pool), items=to_absent(pool.items), observed=None)
 
 
 # -------------------------------------------------------------------- learning

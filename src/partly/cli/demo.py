@@ -49,5 +49,5 @@ def demo(
         models[title] = model.fitted_
     made = report("Digits, one yes known of each", models, data, fit, hold, upper="all labels known", drawn=pictures)
     page.write(made, out / "report.html")
-    write_file(out / "report.png", page.picture(made))  # shown in the README
+    write_file(out / "report.png", page.draw_overview(made))  # shown in the README
     print_scores(scores(made), out / "report.html", as_json)

@@ -47,7 +47,6 @@ def examine(
     from partly.doctor import encodings, report_unreadable, run_checks
     from partly.doctor.context import CheckContext
     from partly.engine import words_of
-    from partly.items import origin_of
 
     how = reading.label_format()
     try:
@@ -66,7 +65,7 @@ def examine(
     tested = None if opened.test is None else opened.test.items
     context = CheckContext(opened.labels, opened.items, tested, method, seed)
     if not context.find_missing_input("features"):
-        origin = origin_of(context.features)
+        origin = context.features.origin
         if origin is not None:
             say(words_of(origin))
     return run_checks(context)

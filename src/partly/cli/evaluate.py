@@ -70,7 +70,7 @@ def evaluate_scores(
     from partly import metrics
     from partly.labels.scored import gather_known
     from partly.model_choice.missingness import EntrySums
-    from partly.report.words import ONLY_YES, only_yes
+    from partly.report.summary import ONLY_YES, has_only_yes
 
     within(0, 1, threshold=threshold)
     how = reading.label_format()
@@ -86,7 +86,7 @@ def evaluate_scores(
     thresholds = threshold if run is None else _thresholds(run, truth.names)
     missing = entries.missingness
     result = metrics.both(known, truth, thresholds, missing)[0]
-    return result, missing.describe() + ([ONLY_YES] if only_yes(truth) else [])
+    return result, missing.describe() + ([ONLY_YES] if has_only_yes(truth) else [])
 
 
 def _predict_known(
@@ -98,7 +98,7 @@ def _predict_known(
     from partly.cli.opening import open_data
     from partly.data.matching import find_positions
     from partly.engine import load
-    from partly.images.showing import track_progress
+    from partly.images.progress import track_progress
     from partly.labels.scored import enumerate_rows, gather_known
     from partly.model_choice.missingness import EntrySums
 

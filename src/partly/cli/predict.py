@@ -112,7 +112,7 @@ def predict_items(
 
     from partly import data as files
     from partly.engine import load
-    from partly.images.showing import track_progress
+    from partly.images.progress import track_progress
 
     cut = _parse_above(above)
     fitted = load(run)
@@ -141,7 +141,7 @@ def _label_columns(fitted: Fitted) -> list[str]:
     if fitted.names == tuple(map(str, range(len(fitted.names)))):
         return []
     items = fitted.method.task.items
-    encoding = getattr(items, "encoding", None)
+    encoding = items.encoding
     features = {*(items.names or ()), *(() if encoding is None else encoding.column_names)}
     return [name for name in fitted.names if name not in features]
 
@@ -211,7 +211,7 @@ def predict_files(
     """
     from partly.atomic_io import locked
     from partly.executors import Died
-    from partly.images.showing import track_progress
+    from partly.images.progress import track_progress
 
     with locked(out):
         _claim_folder(out, _model_identity(run) | dict(how))

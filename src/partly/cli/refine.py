@@ -181,7 +181,7 @@ def _simulate(
     """Let the complete labels answer the questions of each arm, and write the figure and the report of the first."""
     from partly.active import rounds_page, simulation
     from partly.atomic_io import write_file
-    from partly.report import drawings
+    from partly.report import figures
 
     history, known = {}, {}
     for name, (folder, plan) in arms.items():
@@ -192,7 +192,7 @@ def _simulate(
                 say(f"{name}, {simulation.told(history[name][-1])}")
         known[name] = loop.labels
     query, (run, _) = next(iter(arms.items()))
-    write_file(run / FIGURE, drawings.progress(rounds_page.panels(history)))
+    write_file(run / FIGURE, figures.draw_progress(rounds_page.panels(history)))
     outcome = simulation.verdict(history)
     rounds_page.write(run / PAGE, f"{title}: which questions pay?", outcome, history, known[query])
     say("\n".join([*outcome, f"Figure: {run / FIGURE}", f"Report: {run / PAGE}"]))

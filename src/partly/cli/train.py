@@ -217,7 +217,6 @@ def train(
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
     from partly.engine import Asked, backbones_of, words_of
-    from partly.items import origin_of
 
     tell, meaning = Telling(say, detail or say, show or say), meaning or LabelSemantics()
     with process_group().rank_zero_first():  # the first looks at every picture, the others find what it has seen
@@ -236,7 +235,7 @@ def train(
     asked = Asked.of(parameters | {"run_dir": run})
     with process_group().rank_zero_first():
         opened = replace(opened, items=asked.first_stage(opened.items))
-    origin = origin_of(opened.items)
+    origin = opened.items.origin
     if origin is not None:
         say(words_of(origin))
     if hold_out is None:
@@ -282,7 +281,7 @@ def _reported(
     from partly.cli.reporting import measured, report, scores
     from partly.engine import write_measured
     from partly.report import page
-    from partly.report.words import LOW, learned_from_yes
+    from partly.report.summary import LOW_PROBABILITIES, trained_on_yes_only
 
     method, twice, on_test = scored.recipe.method, final is not scored, opened.test is not None
     learned = np.arange(len(opened.labels)) if on_test and twice else fit
@@ -294,8 +293,8 @@ def _reported(
     write_measured(run, measured(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
     for line in train_summary.score_lines(made, opened, hold, scored):
         tell.show(line)
-    if learned_from_yes(made.runs[0]):
-        tell.show(f"{method}: {LOW}")
+    if trained_on_yes_only(made.runs[0]):
+        tell.show(f"{method}: {LOW_PROBABILITIES}")
     if refitted:
         tell.show(refitted)
     return scores(made)
@@ -323,14 +322,14 @@ def _trained(
     from partly.cli.opening import some
     from partly.engine import checkpoint
     from partly.engine.training import Validation
-    from partly.items import as_trained
+    from partly.items import prepare_like
     from partly.networks.backbones import weights_of
     from partly.optim import schedules
 
     items, known, recipe, reason = asked.complete(opened.items[fit], some(opened.labels, fit))
     validation = None
     if len(hold):
-        validation = Validation(as_trained(opened.items[hold], items), asked.deduced(opened.labels[hold]))
+        validation = Validation(prepare_like(opened.items[hold], items), asked.deduced(opened.labels[hold]))
     if recipe.backbone is not None:
         weights = weights_of(recipe.backbone, recipe.backbone_settings)
         tell.say(f"Network: backbone {recipe.backbone}, {weights}, trained together with the head.")
