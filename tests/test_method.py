@@ -17,7 +17,7 @@ from partly import losses, methods
 from partly.clock import Clock
 from partly.engine import training
 from partly.errors import SettingError
-from partly.items import Absent, absent, as_items
+from partly.items import Absent, as_items, to_absent
 from partly.labels import Labels
 from partly.method import EntryState, LossMethod, Method, Task
 from partly.pool import Batch, Pool
@@ -376,7 +376,7 @@ def test_what_is_not_given_stays_as_it_is() -> None:
 def test_who_only_predicts_keeps_nothing() -> None:
     method = Keeping(TASK)
     step_by_hand(method)
-    loaded = Keeping(dataclasses.replace(TASK, items=absent(TASK.items), observed=None))
+    loaded = Keeping(dataclasses.replace(TASK, items=to_absent(TASK.items), observed=None))
     assert (loaded.believed.shape, loaded.visits.shape) == ((0, 2), (0,))
     loaded.load_state(method.weights())
     assert torch.equal(loaded(X), method(X))

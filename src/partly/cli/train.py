@@ -217,7 +217,6 @@ def train(
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
     from partly.engine import Asked, backbones_of, words_of
-    from partly.items import origin_of
 
     tell, meaning = Telling(say, detail or say, show or say), meaning or LabelSemantics()
     with process_group().rank_zero_first():  # the first looks at every picture, the others find what it has seen
@@ -236,7 +235,7 @@ def train(
     asked = Asked.of(parameters | {"run_dir": run})
     with process_group().rank_zero_first():
         opened = replace(opened, items=asked.first_stage(opened.items))
-    origin = origin_of(opened.items)
+    origin = opened.items.origin
     if origin is not None:
         say(words_of(origin))
     if hold_out is None:
@@ -323,14 +322,14 @@ def _trained(
     from partly.cli.opening import some
     from partly.engine import checkpoint
     from partly.engine.training import Validation
-    from partly.items import as_trained
+    from partly.items import prepare_like
     from partly.networks.backbones import weights_of
     from partly.optim import schedules
 
     items, known, recipe, reason = asked.complete(opened.items[fit], some(opened.labels, fit))
     validation = None
     if len(hold):
-        validation = Validation(as_trained(opened.items[hold], items), asked.deduced(opened.labels[hold]))
+        validation = Validation(prepare_like(opened.items[hold], items), asked.deduced(opened.labels[hold]))
     if recipe.backbone is not None:
         weights = weights_of(recipe.backbone, recipe.backbone_settings)
         tell.say(f"Network: backbone {recipe.backbone}, {weights}, trained together with the head.")

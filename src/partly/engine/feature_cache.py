@@ -24,9 +24,9 @@ from partly.data.formats.feature_folder import ARRAY, DIGEST, DONE, FITTED, FORM
 from partly.distributed.progress import step
 from partly.errors import CheckpointError, DataError, SettingError, listing
 from partly.executors import Died, Results
+from partly.images.progress import track_progress
 from partly.images.scan import cache_folder
-from partly.images.showing import track_progress
-from partly.items import Items, MadeFeatures, Origin, map_npy, origin_of
+from partly.items import Items, Origin, PrecomputedFeatures, map_npy
 from partly.networks import backbones, takes_maps
 from partly.networks.custom_modules import NONE
 from partly.networks.lazy_features import LazyFeatures, lazy_features, rebuild_body, resize_like_training
@@ -85,7 +85,7 @@ def made_once(
     whole: it then makes the same of an item every time. Else return the items: pictures that are augmented, for one, or
     of which a head takes the maps. A module of the caller's own stays in the network. beside: training items that were
     made so, whose backbone makes features of these too."""
-    origin = None if beside is None else origin_of(beside)
+    origin = None if beside is None else beside.origin
     if beside is not None and origin is not None and items.kind != "features":
         made = LazyFeatures(resize_like_training(items, origin), rebuild_body(origin, device), origin, beside.shape[0])
         return remembered(made)
@@ -98,12 +98,12 @@ def made_once(
     return remembered(lazy_features(items, backbone, settings, device)) if settings["freeze"] == "all" else items
 
 
-def remembered(made: LazyFeatures) -> MadeFeatures:
+def remembered(made: LazyFeatures) -> PrecomputedFeatures:
     """The same features from a folder of the cache, into which they are computed the first time."""
     folder = cache_folder() / "features" / made.digest()[:32]
     folder.parent.mkdir(parents=True, exist_ok=True)
     _make(made, [], folder, SAVE_SECONDS)
-    return MadeFeatures(map_npy(folder / ARRAY), made.origin, made.source)
+    return PrecomputedFeatures(map_npy(folder / ARRAY), made.origin, made.source)
 
 
 def computed_once(items: Items) -> Items:

@@ -47,12 +47,11 @@ from partly.items import (
     Encoding,
     Items,
     Origin,
-    as_trained,
-    conditioned,
-    encoded_like,
-    in_order,
-    origin_of,
-    shown_as,
+    encode_like,
+    prepare_for_training,
+    prepare_like,
+    reorder_features,
+    resize_like,
 )
 from partly.labels import Labels, scored
 from partly.labels.weights import Weights
@@ -121,26 +120,26 @@ class Fitted:
     def body(self) -> nn.Module | None:
         """What made the features that the model was trained on, of pictures or texts; None where it was not trained on
         such features."""
-        origin = origin_of(self.method.task.items)
+        origin = self.method.task.items.origin
         return None if origin is None else rebuild_body(origin, str(self.method.device))
 
     def seen(self, items: Items) -> Items:
         """These items as the model was trained on them; refused where they are not of that kind. Where it was trained
         on features that a backbone made, these are made of what the backbone takes."""
-        origin, items = origin_of(self.method.task.items), self.shown(items)
+        origin, items = self.method.task.items.origin, self.shown(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
             return LazyFeatures(items, self.body, origin, self.method.task.items.shape[0])
-        items = encoded_like(items, self.method.task.items)
-        items = in_order(items, self.method.task.items.names)
+        items = encode_like(items, self.method.task.items)
+        items = reorder_features(items, self.method.task.items.names)
         self._check_items(items)
-        return as_trained(items, self.method.task.items)
+        return prepare_like(items, self.method.task.items)
 
     def shown(self, items: Items) -> Items:
         """Pictures at the size at which the model, or what makes its features, looks at them."""
-        origin = origin_of(self.method.task.items)
+        origin = self.method.task.items.origin
         if origin is not None and items.kind == origin.kind:
             return resize_like_training(items, origin)
-        return shown_as(items, self.method.task.items)
+        return resize_like(items, self.method.task.items)
 
     def _check_items(self, items: Items) -> None:
         here, there = ((one.kind, one.shape) for one in (items, self.method.task.items))
@@ -231,10 +230,10 @@ def fit(
     `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
     beliefs; `keep_entries`: so that this one can be such a start. `keep_last`: so that `Fitted.as_last` can be asked.
     """
-    items = conditioned(recipe.shown(items))
+    items = prepare_for_training(recipe.shown(items))
     recipe.check_validation(validation is not None)
     if validation is not None:
-        validation = Validation(as_trained(validation.items, items), validation.labels)
+        validation = Validation(prepare_like(validation.items, items), validation.labels)
     check_memory(recipe, items, labels, validation, copies=(folder is None) + (start is not None))
     if validation is not None:
         validation.items.statistics  # noqa: B018, refuses what is not finite, in the pass that makes their digest

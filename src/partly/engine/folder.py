@@ -28,7 +28,7 @@ from partly.engine.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
 from partly.engine.recipe import Recipe
 from partly.engine.training import Validation, progress_of
 from partly.errors import CheckpointError, listing
-from partly.items import Items, conditioning_of, encoding_of, origin_of
+from partly.items import Items
 from partly.labels import Labels
 from partly.labels.weights import Weights
 from partly.networks.custom_modules import PREFIX, source_digest
@@ -78,13 +78,13 @@ def describe(
 
 def _made_of(items: Items) -> dict[str, Any]:
     """What features were made of, where a backbone made them."""
-    origin = origin_of(items)
+    origin = items.origin
     return {} if origin is None else {"made_of": origin.plain()}
 
 
 def _prepared(items: Items) -> dict[str, Any]:
     """How columns of a table become numbers, and numbers come into the range of float32, where they have to."""
-    conditioning, encoding = conditioning_of(items), encoding_of(items)
+    conditioning, encoding = (items.conditioning or None), items.encoding
     found: dict[str, Any] = {} if conditioning is None else {"conditioning": conditioning.to_json()}
     return found | ({} if encoding is None else {"encoding": encoding.to_json()})
 

@@ -15,7 +15,7 @@ from partly.data.label_vectors import read_label_vectors
 from partly.engine import presets
 from partly.errors import SettingError, within
 from partly.images.augmentation import NO_AUGMENTATION, Augmentation
-from partly.items import Items, SparseRows, is_decoded, origin_of
+from partly.items import Items, SparseRows, is_decoded
 from partly.labels import Hierarchy, Labels
 from partly.labels.hierarchy import as_hierarchy
 from partly.method import Method, Task
@@ -117,7 +117,7 @@ class Recipe:
         there is a draw. Only pictures that lie in files can be; others are left as they are."""
         items = networks.resize_to_backbone(items, self.backbone, self.backbone_settings)
         if is_decoded(items):
-            return items.augmented(None if self.augment is None else Augmentation(**self.augment))
+            return items.augment(None if self.augment is None else Augmentation(**self.augment))
         if self.augment is not None:
             raise SettingError(f"augment = {self.augment!r}: only pictures that lie in files can be augmented.")
         return items
@@ -173,7 +173,7 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
     asked = defaults.backbone(asked, items)
     asked = {name: value for name, value in asked.items() if value is not None or name not in OPEN}
     decay = asked.get("weight_decay")  # before a preset fills it in
-    origin = origin_of(items)
+    origin = items.origin
     if origin is not None and asked.get("backbone") in (None, origin.backbone):  # it has done its work
         asked = {name: value for name, value in asked.items() if name not in FIRST_STAGE}
     told = ""

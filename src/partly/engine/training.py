@@ -27,7 +27,7 @@ from partly.distributed.group import ALONE, Group
 from partly.engine import checkpoint
 from partly.engine.checkpoint import FolderGuard
 from partly.errors import CheckpointError, DataError, Diverged, PartlyError, Stopped, listing
-from partly.items import Items, at_once, streamed
+from partly.items import Items, scoring_batch_size, stream_batches
 from partly.labels import Labels, scored
 from partly.losses.door import trusted
 from partly.method import Method
@@ -219,9 +219,12 @@ def logit_blocks(
     method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> Iterator[npt.NDArray[np.float32]]:
     """`logits`, batch after batch [B, L]."""
-    device, batch_size = method.device, at_once(items, batch_size or _scored_at_once(items, method.task.labels))
+    device, batch_size = (
+        method.device,
+        scoring_batch_size(items, batch_size or _scored_at_once(items, method.task.labels)),
+    )
     parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
-    for rows, x in zip(parts, streamed(items, parts), strict=True):
+    for rows, x in zip(parts, stream_batches(items, parts), strict=True):
         z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
         with eval_mode(method), torch.inference_mode():  # not over the yield: who asks may do other things in between
             found: npt.NDArray[np.float32] = method.logits(x.to(device), *z).float().cpu().numpy()

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from partly import registry
-from partly.items import Absent, Items, absent, as_they_are, is_decoded, streamed
+from partly.items import Absent, Items, identity_statistics, is_decoded, stream_batches, to_absent
 from partly.labels import Labels
 from partly.networks import backbones, custom_modules
 from partly.networks.backbones.small_conv import SmallConv
@@ -128,7 +128,7 @@ def build_body(
     if maps:
         built.pooling = None
     # One that knows its own scale is given pixels as they are, and nothing needs to be measured.
-    measured = as_they_are(items.shape[0]) if built.normalises else items.statistics
+    measured = identity_statistics(items.shape[0]) if built.normalises else items.statistics
     return nn.Sequential(Standardise(measured, items.shape), built), built.width
 
 
@@ -137,7 +137,7 @@ def resize_to_backbone(items: Items, backbone: str | None, settings: dict[str, A
     if backbone is None or not is_decoded(items) or items.size is not None:
         return items
     probed = _probe_backbone(items, backbone, settings)
-    return items.sized(items.shape[1] if probed is None or probed.size is None else probed.size)
+    return items.resize(items.shape[1] if probed is None or probed.size is None else probed.size)
 
 
 def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> int:
@@ -149,7 +149,7 @@ def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] |
 def _probe_backbone(items: Items, backbone: str | None, settings: dict[str, Any] | None) -> backbones.Backbone | None:
     """A backbone that is only asked for its sizes: without its weights."""
     with torch.random.fork_rng(devices=[]):
-        return _backbone(absent(items), backbone, settings or {})
+        return _backbone(to_absent(items), backbone, settings or {})
 
 
 def _backbone(items: Items, name: str | None, settings: dict[str, Any]) -> backbones.Backbone | None:
@@ -171,4 +171,4 @@ def _examples(body: nn.Module, items: Items, width: int, count: int) -> Tensor:
         return torch.zeros(count, width)
     chosen = torch.randperm(len(items))[:count].sort().values
     with eval_mode(body):
-        return torch.cat([body(x) for x in streamed(items, chosen.split(EXAMPLES_PER_CHUNK))])
+        return torch.cat([body(x) for x in stream_batches(items, chosen.split(EXAMPLES_PER_CHUNK))])

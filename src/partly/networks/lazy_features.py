@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from partly.clock import Draw, seed_for
 from partly.errors import CheckpointError, DataError
-from partly.items import Items, Kind, Origin, Statistics, as_they_are, is_decoded, streamed
+from partly.items import Items, Kind, Origin, Statistics, identity_statistics, is_decoded, stream_batches
 from partly.items.contract import Index
 from partly.networks import Standardise, backbones, eval_mode, resize_to_backbone
 from partly.networks.backbones import Backbone
@@ -30,6 +30,8 @@ class LazyFeatures:
     width: int
     kind: Kind = "features"
     names: None = None
+    encoding: None = None
+    conditioning: None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -57,7 +59,7 @@ class LazyFeatures:
         device = next(self.body.buffers()).device
         with eval_mode(self.body), torch.inference_mode():
             features = (
-                self.body(x.to(device)).float().cpu() for x in streamed(self.source, [p for f in few for p in f])
+                self.body(x.to(device)).float().cpu() for x in stream_batches(self.source, [p for f in few for p in f])
             )
             for several in few:
                 yield torch.cat([torch.zeros(0, self.width), *(next(features) for _ in several)])
@@ -78,7 +80,7 @@ def lazy_features(items: Items, backbone: str, settings: dict[str, Any], device:
     items = resize_to_backbone(items, backbone, settings)
     network = _backbone(backbone, items.shape, settings)
     network.fit(items)
-    measured = as_they_are(items.shape[0]) if network.normalises else items.statistics
+    measured = identity_statistics(items.shape[0]) if network.normalises else items.statistics
     body = nn.Sequential(Standardise(measured, items.shape), network)
     standardization = None if network.normalises else (measured.mean.tolist(), measured.scale.tolist())
     origin = Origin(
@@ -99,7 +101,7 @@ def rebuild_body(origin: Origin, device: str = "cpu") -> nn.Module:
     network = _backbone(origin.backbone, origin.shape, origin.settings)
     if network.fitted_state():
         network.load_fitted_state(dict(origin.fitted))
-    measured = as_they_are(origin.shape[0])
+    measured = identity_statistics(origin.shape[0])
     if origin.measured is not None:
         measured = Statistics(*(torch.tensor(numbers, dtype=torch.float64) for numbers in origin.measured))
     body = nn.Sequential(Standardise(measured, origin.shape), network)
@@ -113,7 +115,7 @@ def rebuild_body(origin: Origin, device: str = "cpu") -> nn.Module:
 
 def resize_like_training(items: Items, origin: Origin) -> Items:
     """These items as the backbone was given others."""
-    items = items.sized(origin.shape[-1]) if is_decoded(items) else items
+    items = items.resize(origin.shape[-1]) if is_decoded(items) else items
     if (items.kind, items.shape) != (origin.kind, origin.shape):
         raise DataError(
             f"The model was trained on features of {origin.kind} of {list(origin.shape)}; these are {items.kind} of "

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import torch
 
 from partly.clock import seed_for
-from partly.items import BLOCK, streamed
+from partly.items import BLOCK, stream_batches
 from partly.method import Method, Task
 from partly.networks import Network
 from partly.networks.network import eval_mode
@@ -45,7 +45,7 @@ def _head_inputs(method: Method, task: Task, network: Network) -> tuple[Any, Flo
         return x, np.zeros(x.shape[1], np.float32), np.ones(x.shape[1], np.float32)
     blocks = [slice(i, i + IMAGES_PER_CHUNK) for i in range(0, len(task.items), IMAGES_PER_CHUNK)]
     with eval_mode(network):
-        features = torch.cat([network.embed(batch) for batch in streamed(task.items, blocks)]).numpy()
+        features = torch.cat([network.embed(batch) for batch in stream_batches(task.items, blocks)]).numpy()
     mean, scale = features.mean(axis=0), np.maximum(features.std(axis=0), MIN_SCALE)
     features -= mean  # where they lie: `folds.memory` counts them twice, and no more
     features /= scale

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from partly.errors import SettingError, within
-from partly.items import texts_of
+from partly.items import decode_texts
 from partly.networks.backbones.contract import Backbone, split_stages
 
 TEXTS_AT_A_TIME = 128  # sorted by length, of which the model sees `TOGETHER`
@@ -44,7 +44,7 @@ class TextModel(Backbone):
 
     def preprocess(self, x: Tensor) -> Tensor:
         """The numbers of the tokens, [B, T]."""
-        return self.tokens(texts_of(x)).to(x.device)
+        return self.tokens(decode_texts(x)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
         if torch.compiler.is_exporting() or len(x) <= TOGETHER:  # a graph takes any number of texts

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from partly.errors import CheckpointError, DataError, within
-from partly.items import Items, texts_of
+from partly.items import Items, decode_texts
 from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.text_model import TEXTS_AT_A_TIME
 from partly.registry import About
@@ -113,7 +113,7 @@ class TfIdf(Backbone):
 
     def preprocess(self, x: Tensor) -> Tensor:
         """TF-IDF of each text, [B, V]."""
-        weights = self._transformer.transform(texts_of(x)).toarray()
+        weights = self._transformer.transform(decode_texts(x)).toarray()
         return torch.from_numpy(weights.astype(np.float32)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ def _vectorizer(**how: Any) -> TfidfVectorizer:
 
 def _texts(items: Items) -> Iterator[str]:
     for start in range(0, len(items), BLOCK):
-        yield from texts_of(items.take(slice(start, start + BLOCK)))
+        yield from decode_texts(items.take(slice(start, start + BLOCK)))
 
 
 def _directions(x: Any, width: int) -> npt.NDArray[np.float64]:
