@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from partly.clock import Clock
 from partly.distributed.group import process_group
 from partly.errors import PartlyError, SettingError
-from partly.items import Items, Kind, absent, origin_of, standardised
+from partly.items import Items, Kind, standardize, to_absent
 from partly.method.entry_state import EntryState
 from partly.method.task import Task
 from partly.moved import RenamedAttribute, adopt_former_names
@@ -90,9 +90,9 @@ class Method(nn.Module):
     def memory(cls, task: Task, settings: Mapping[str, Any]) -> tuple[int, int]:
         """Return the bytes for entries with these settings (all of them): kept throughout, and needed temporarily.
         State per item is not counted."""
-        kept = sum(state.dtype.itemsize for state in cls.entry_state_for(task, settings) if state.per_label)
+        bytes_per_entry = sum(state.dtype.itemsize for state in cls.entry_state_for(task, settings) if state.per_label)
         entries = len(task.items) * task.labels
-        return (kept + cls.entry_bytes) * entries, cls.working_memory(task, settings)
+        return (bytes_per_entry + cls.entry_bytes) * entries, cls.working_memory(task, settings)
 
     @classmethod
     def working_memory(cls, task: Task, settings: Mapping[str, Any]) -> int:
@@ -198,7 +198,7 @@ class Method(nn.Module):
         """Features of these items as the network's first layer makes them (or another such layer, where there is no
         network), [N, D], all in memory, read so many at a time; sparse ones stay sparse: for a solver."""
         first = first or self.network.get_submodule("features.0")
-        return standardised(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu(), block)
+        return standardize(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu(), block)
 
     def step(self, loss: Tensor, clock: Clock, *optimisers: torch.optim.Optimizer) -> None:
         """The one place where gradients become changes. Where several batches make a step, they are gathered until the
@@ -265,7 +265,7 @@ class Method(nn.Module):
 
     def first_stage(self) -> dict[str, Tensor]:
         """What a backbone has measured on the training items to make features of them: saved with the model."""
-        origin = origin_of(self.task.items)
+        origin = self.task.items.origin
         return {} if origin is None else {f"{FIRST_STAGE}{name}": value for name, value in origin.fitted.items()}
 
     def entries(self) -> dict[str, Tensor]:
@@ -315,5 +315,5 @@ class Method(nn.Module):
             delattr(self, name)
         self.zero_grad(set_to_none=True)
         self._accumulating, self._average = False, None
-        self.task = replace(self.task, observed=None, items=absent(self.task.items))
+        self.task = replace(self.task, observed=None, items=to_absent(self.task.items))
         self.eval()  # for good

@@ -16,9 +16,9 @@ from partly.model_choice.missingness import missingness
 from partly.model_choice.recalibration import moments, recalibrated
 from partly.solvers.logistic import Floats, log_odds
 
-MOST = 1 << 21  # entries that are looked at: of more, those of some items at random
+MAX_ENTRIES = 1 << 21  # entries that are looked at: of more, those of some items at random
 RISK = 0.001  # of weighting entries that are missing at random
-FLATTEST = 0.05  # slope of z-scores: where they seem to be worth nothing, their order is kept
+MIN_SLOPE = 0.05  # slope of z-scores: where they seem to be worth nothing, their order is kept
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ def z_scores(scores: Floats) -> AffineMaps:
 def calibrate(scores: Floats, weights: Floats, targets: Floats) -> AffineMaps:
     """The best common slope for z-scored scores [L, N], and the biases that go with it, on weighted entries."""
     line = z_scores(scores)
-    if scores.size > MOST:
+    if scores.size > MAX_ENTRIES:
         rng = np.random.default_rng(0)
-        chosen = np.sort(rng.permutation(scores.shape[1])[: max(1, MOST // len(scores))])
+        chosen = np.sort(rng.permutation(scores.shape[1])[: max(1, MAX_ENTRIES // len(scores))])
         scores, weights, targets = scores[:, chosen], weights[:, chosen], targets[:, chosen]
     loss, scale, biases = recalibrated(line(scores), weights, targets)
-    slope = np.float32(max(scale, FLATTEST))
+    slope = np.float32(max(scale, MIN_SLOPE))
     yes = np.einsum("ij,ij->i", weights, targets, dtype=np.float64)
     both = (yes > 1e-6) & (weights.sum(axis=1, dtype=np.float64) - yes > 1e-6)
     # Of a label whose entries all say the same, or that has none, scores say nothing: it is called by its share of yes.
@@ -65,8 +65,8 @@ def reweight_by_missingness(held_out: Floats, weights: Floats, targets: Floats) 
     The same weights where entries are missing at random, or how they are missing cannot be told. held_out: logits.
     """
     z = np.where(weights > 0, np.where(targets > 0.5, 1, -1), 0).astype(np.int8)
-    found = missingness(held_out.T, Labels.from_ternary(z.T), risk=RISK)
-    if found.weights is None:
+    estimate = missingness(held_out.T, Labels.from_ternary(z.T), risk=RISK)
+    if estimate.weights is None:
         return weights
-    yes, no = (part.astype(np.float32)[:, None] for part in found.weights)
+    yes, no = (part.astype(np.float32)[:, None] for part in estimate.weights)
     return np.asarray(weights * np.where(targets > 0.5, yes, no), np.float32)

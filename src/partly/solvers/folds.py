@@ -29,16 +29,16 @@ from partly.solvers.logistic import (
 
 GRID = tuple(0.03 * 3.0**k for k in range(9))  # c_values C, over the total mean square of the features
 MIN_PENALTY = 1e-6  # of the mean loss: without any, labels that can be told apart have no solution
-WORSE = 2  # c_values in a row that must be worse before the path is left
-FEW = 2000  # items: below, five folds, else three
-MANY = 500  # features: from there on, labels with few entries are solved each by itself
+PATIENCE = 2  # c_values in a row that must be worse before the path is left
+FIVE_FOLDS_BELOW = 2000  # items: below, five folds, else three
+MIN_FEATURES_BY_LABEL = 500  # features: from there on, labels with few entries are solved each by itself
 Fold = npt.NDArray[np.int64]
 
 
 def memory(items: int, labels: int, width: int) -> int:
     """Bytes that `solve` takes: the features twice, and for each entry and fold its weight, target, and what the solver
     has of it."""
-    folds = 5 if items < FEW else 3
+    folds = 5 if items < FIVE_FOLDS_BELOW else 3
     entries = items * labels
     return 8 * items * width + 4 * entries * (5 * folds + 5) + 40 * min(entries * folds, BLOCK)
 
@@ -56,7 +56,9 @@ class CrossValidatedFit:
 
 def assign_folds(items: int, seed: int) -> Fold:
     """The fold of each item, [N]."""
-    folds = min(items, 5 if items < FEW else 3)  # a single item is a fold, and nothing is left to learn its scores from
+    folds = min(
+        items, 5 if items < FIVE_FOLDS_BELOW else 3
+    )  # a single item is a fold, and nothing is left to learn its scores from
     return np.random.default_rng(seed).permutation(np.arange(items) % max(1, folds))
 
 
@@ -73,7 +75,7 @@ def solve(x: Features, weights: Floats, targets: Floats, fold: Fold, penalty: fl
         behind = 0 if loss < best[0] else behind + 1
         if not behind:
             best, held_out = (loss, c), scores
-        if behind == WORSE:
+        if behind == PATIENCE:
             break
     everything = np.ones((1, len(fold)), bool)
     w, b = fits.to_original(*next(fits.path(weights, targets, everything, [best[1]])))
@@ -91,8 +93,8 @@ class _AllLabels:
     def path(
         self, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: list[float]
     ) -> Iterator[tuple[Floats, Floats]]:
-        each = np.concatenate([np.where(part, weights, np.float32(0)) for part in seen])
-        return regularization_path(self.axes, each, np.tile(targets, (len(seen), 1)), c_values)
+        stacked = np.concatenate([np.where(part, weights, np.float32(0)) for part in seen])
+        return regularization_path(self.axes, stacked, np.tile(targets, (len(seen), 1)), c_values)
 
 
 class _LabelByLabel:
@@ -118,7 +120,7 @@ class _LabelByLabel:
 def _choose_solver(x: Features, weights: Floats) -> _AllLabels | _LabelByLabel:
     """Whichever is faster."""
     known, width = np.count_nonzero(weights) / max(1, len(weights)), x.shape[1]
-    alone = not sp.issparse(x) and width >= MANY and known <= width / 2
+    alone = not sp.issparse(x) and width >= MIN_FEATURES_BY_LABEL and known <= width / 2
     return _LabelByLabel(x, weights) if alone else _AllLabels(x)
 
 
@@ -127,8 +129,8 @@ def _held_out(
 ) -> Iterator[Floats]:
     """For each c the scores of every entry, without a bias, by the fold that did not see it: [L, N]."""
     folds = int(fold.max()) + 1
-    seen = np.stack([fold != k for k in range(folds)])
-    for w, _ in fits.path(weights, targets, seen, c_values):
+    train_masks = np.stack([fold != k for k in range(folds)])
+    for w, _ in fits.path(weights, targets, train_masks, c_values):
         scores = np.empty(weights.shape, np.float32)
         for k, part in enumerate(w.reshape(folds, len(weights), -1)):
             rows = np.flatnonzero(fold == k)

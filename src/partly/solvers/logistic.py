@@ -37,9 +37,9 @@ Pair = tuple[Floats, Floats, Floats, Floats, Floats]  # a step and the change of
 MEMORY = 6  # steps that L-BFGS remembers
 TOLERANCE = 1e-5  # of the loss at the start: what a Newton step would still gain
 ITERATIONS = 100  # for one c
-TURN_UP_TO = 3000  # features, or items; beyond it eigenvectors cost more than they save
+MAX_ROTATED = 3000  # features, or items; beyond it eigenvectors cost more than they save
 BLOCK = 1 << 22  # entries worked on at a time
-SMALLEST = 1e-6  # of the largest axis: shorter ones are left out
+MIN_AXIS = 1e-6  # of the largest axis: shorter ones are left out
 TRIALS, GOOD = 6, 0.5  # of a line search, and the part of the slope that may be left
 
 
@@ -74,7 +74,7 @@ class PrincipalAxes:
 def principal_axes(x: Features) -> PrincipalAxes:
     """Dense features must be off their mean already."""
     items, width = x.shape
-    if sp.issparse(x) or min(items, width) > TURN_UP_TO:
+    if sp.issparse(x) or min(items, width) > MAX_ROTATED:
         stored: Any = x
         mean = np.asarray(stored.mean(axis=0), np.float32).ravel() if sp.issparse(x) else np.zeros(width, np.float32)
         squares: Any = stored.power(2).mean(axis=0) if sp.issparse(x) else np.einsum("ij,ij->j", x, x) / items
@@ -83,9 +83,12 @@ def principal_axes(x: Features) -> PrincipalAxes:
     values, vectors = scipy.linalg.eigh(
         (x @ x.T if wide else x.T @ x) / np.float32(items), driver="evd", check_finite=False
     )
-    kept = np.flatnonzero(values > SMALLEST * max(float(values[-1]), 1e-12))[::-1]
-    values, vectors = np.maximum(values[kept], 0).astype(np.float32), np.ascontiguousarray(vectors[:, kept], np.float32)
-    none = np.zeros(len(kept), np.float32)
+    significant = np.flatnonzero(values > MIN_AXIS * max(float(values[-1]), 1e-12))[::-1]
+    values, vectors = (
+        np.maximum(values[significant], 0).astype(np.float32),
+        np.ascontiguousarray(vectors[:, significant], np.float32),
+    )
+    none = np.zeros(len(significant), np.float32)
     if wide:  # the axes are x.T @ vectors / length, and x along them is known without that product
         length = np.sqrt(values * np.float32(items))
         return PrincipalAxes(vectors * length, (x.T, vectors / length), none, values)
@@ -111,11 +114,11 @@ def regularization_path(
     width = max(1, BLOCK // max(1, x.x.shape[0]))
     blocks = [slice(i, i + width) for i in range(0, len(weights), width)]
     offsets = [None if offset is None else offset[block] for block in blocks]
-    each = zip(blocks, offsets, strict=True)
-    parts = [_block_path(x, weights[block], targets[block], c_values, start) for block, start in each]
+    pairs = zip(blocks, offsets, strict=True)
+    paths = [_block_path(x, weights[block], targets[block], c_values, start) for block, start in pairs]
     for _ in c_values:
-        found = [next(part) for part in parts]
-        yield np.concatenate([w for w, _ in found]), np.concatenate([b for _, b in found])
+        solutions = [next(part) for part in paths]
+        yield np.concatenate([w for w, _ in solutions]), np.concatenate([b for _, b in solutions])
 
 
 @dataclass(frozen=True)
@@ -129,13 +132,13 @@ class LabelRows:
 
 def label_rows(x: Floats, weights: Floats) -> list[LabelRows]:
     """For `regularization_path_by_label`: of features [N, D] and weights [L, N]."""
-    found = []
+    rows = []
     for each in weights:
         items = np.flatnonzero(each)
         mean = x[items].mean(axis=0) if len(items) else np.zeros(x.shape[1], np.float32)
         off = x[items] - mean  # the bias is free, so that it makes up for the mean
-        found.append(LabelRows(items, principal_axes(off) if len(items) else PrincipalAxes(off, (), mean, mean), mean))
-    return found
+        rows.append(LabelRows(items, principal_axes(off) if len(items) else PrincipalAxes(off, (), mean, mean), mean))
+    return rows
 
 
 def regularization_path_by_label(
@@ -146,9 +149,9 @@ def regularization_path_by_label(
 
     x: what `label_rows` gives of features that are not turned: each label turns its own rows, once for all.
     """
-    parts = [_label_path(x[j], weights[j], targets[j], seen, c_values) for j in range(len(weights))]
+    paths = [_label_path(x[j], weights[j], targets[j], seen, c_values) for j in range(len(weights))]
     for _ in c_values:
-        w, b = (np.stack(found, axis=1) for found in zip(*(next(part) for part in parts), strict=True))
+        w, b = (np.stack(found, axis=1) for found in zip(*(next(part) for part in paths), strict=True))
         yield w.reshape(-1, w.shape[2]), b.reshape(-1)
 
 
@@ -156,8 +159,8 @@ def _label_path(
     rows: LabelRows, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: Sequence[float]
 ) -> Path:
     """Of one label [N]: coefficients [K, D] and biases [K]."""
-    each = np.where(seen[:, rows.items], weights[rows.items], np.float32(0))
-    for found in regularization_path(rows.x, each, np.tile(targets[rows.items], (len(seen), 1)), c_values):
+    fold_weights = np.where(seen[:, rows.items], weights[rows.items], np.float32(0))
+    for found in regularization_path(rows.x, fold_weights, np.tile(targets[rows.items], (len(seen), 1)), c_values):
         w, b = rows.x.to_original(*found)
         yield w, b - w @ rows.mean
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from partly.errors import SettingError
-from partly.solvers.blending import LEAST, Blend, blend_or_first, relative_gains
+from partly.solvers.blending import MIN_GAIN, Blend, blend_or_first, relative_gains
 from partly.solvers.logistic import Floats
 
 SHARE = 0.6  # of a forest that is as good as the best kernel machine
@@ -38,7 +38,7 @@ def blend_with_forest(
     """Kernel machines and forest together, and the share of the forest: the less the more it lacks, and none where both
     are clearly worse than the kernel machines alone."""
     kernels, forest = relative_gains(losses, weights, targets)
-    best = max(kernels, LEAST)
+    best = max(kernels, MIN_GAIN)
     share = SHARE * math.exp(max(-50.0, min(0.0, forest - best)) / (FALLS * best + FLOOR))
     found, (_, share) = blend_or_first(held_out, [1 - share, share], losses, weights, targets)
     return found, share

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from partly.solvers.calibration import calibrate
 from partly.solvers.logistic import Features, Floats, principal_axes, regularization_path, sigmoid
 
-OWN = 0.5  # where only yes is known: part of a target that is what is known
+KNOWN_SHARE = 0.5  # where only yes is known: part of a target that is what is known
 
 Rows = npt.NDArray[np.intp]
 
@@ -16,8 +16,8 @@ Rows = npt.NDArray[np.intp]
 def combine_targets(known: Floats, targets: Floats, believed: Floats, only_yes: bool) -> Floats:
     """What is known, else what is believed, [L, N]; where only yes is known, and may be missing anywhere, half of
     both."""
-    own = np.float32(OWN if only_yes else 1)
-    return np.where(known > 0, own * targets + (1 - own) * believed, believed)
+    known_share = np.float32(KNOWN_SHARE if only_yes else 1)
+    return np.where(known > 0, known_share * targets + (1 - known_share) * believed, believed)
 
 
 def estimate_targets(

@@ -25,7 +25,7 @@ DIRECTIONS = 200  # of the scores of all labels, at most
 APPLIED = 0.5
 WORSE = 1.01  # times the least loss: the path is left
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-FEWEST = 1e-3  # labels that an item seems to have, at least
+MIN_LABELS_PER_ITEM = 1e-3  # labels that an item seems to have, at least
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,18 @@ def _choose_c(
 ) -> tuple[float, float, Floats]:
     """The least held-out loss, the c that it takes, and the logits that have it."""
     folds = int(fold.max()) + 1
-    each = np.concatenate([np.where(fold != k, weights, np.float32(0)) for k in range(folds)])
+    fold_weights = np.concatenate([np.where(fold != k, weights, np.float32(0)) for k in range(folds)])
     twice = (np.tile(part, (folds, 1)) for part in (targets, logits))
     c, best = 0.0, logits
     target, offset = twice
-    for tried, (w, _) in zip(C_VALUES, regularization_path(x, each, target, C_VALUES, offset), strict=True):
-        found = logits.copy()
+    for tried, (w, _) in zip(C_VALUES, regularization_path(x, fold_weights, target, C_VALUES, offset), strict=True):
+        related = logits.copy()
         for k, part in enumerate(w.reshape(folds, len(logits), -1)):
             rows = np.flatnonzero(fold == k)
-            found[:, rows] += np.float32(APPLIED) * x.times(part, rows)
-        loss = calibrate(found, weights, targets).loss
+            related[:, rows] += np.float32(APPLIED) * x.times(part, rows)
+        loss = calibrate(related, weights, targets).loss
         if loss < least:
-            least, c, best = loss, tried, found
+            least, c, best = loss, tried, related
         elif loss > WORSE * least:
             break
     return least, c, best
@@ -87,6 +87,6 @@ def _choose_c(
 
 def compete(logits: Floats, weights: Floats, targets: Floats) -> tuple[float, Floats]:
     """The part that is taken, and the logits then [L, N]; logits: held-out ones, calibrated."""
-    crowd = np.log(sigmoid(logits).sum(axis=0) + np.float32(FEWEST))
+    crowd = np.log(sigmoid(logits).sum(axis=0) + np.float32(MIN_LABELS_PER_ITEM))
     tried = [(part, logits - np.float32(part) * crowd) for part in PARTS]
     return min(tried, key=lambda one: calibrate(one[1], weights, targets).loss)

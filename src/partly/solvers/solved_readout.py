@@ -41,8 +41,8 @@ def exceeds_memory(task: Task) -> bool:
 
 
 def _is_solvable(task: Task) -> bool:
-    given = task.items.kind == "features" and task.config.backbone is None
-    plain = given and task.config.head in (*HEADS, MLP_HEAD) and task.config.optimizer == "adamw"
+    on_features = task.items.kind == "features" and task.config.backbone is None
+    plain = on_features and task.config.head in (*HEADS, MLP_HEAD) and task.config.optimizer == "adamw"
     return bool(plain and task.config.head_settings.get("solve", True))
 
 
@@ -139,11 +139,11 @@ class SolvedReadout(Method):
         number = list(self.spans).index(name)
         weights, targets = self.weights_and_targets(pool)
         penalty = self.task.config.penalty
-        found = folds.solve(self.features(pool, name), weights, targets, self.fold(pool), penalty)
-        self.network.head.get_parameter("weight")[:, self.spans[name]] = torch.from_numpy(found.w)
-        self.network.head.get_parameter("bias").copy_(torch.from_numpy(found.b))
-        self.losses[number], self.strengths[number] = found.loss, found.c
-        self.get_buffer(f"held_out_{name}").copy_(torch.from_numpy(found.held_out.T))
+        fit = folds.solve(self.features(pool, name), weights, targets, self.fold(pool), penalty)
+        self.network.head.get_parameter("weight")[:, self.spans[name]] = torch.from_numpy(fit.w)
+        self.network.head.get_parameter("bias").copy_(torch.from_numpy(fit.b))
+        self.losses[number], self.strengths[number] = fit.loss, fit.c
+        self.get_buffer(f"held_out_{name}").copy_(torch.from_numpy(fit.held_out.T))
 
     @torch.no_grad()
     def blend(self, pool: Pool) -> None:
@@ -172,8 +172,8 @@ class SolvedReadout(Method):
         return kept
 
     def out_of_fold(self, rows: slice = slice(None)) -> Tensor | None:
-        parts = [self.get_buffer(f"held_out_{name}")[rows] for name in self.spans]
-        return sum((slope * part for slope, part in zip(self.slopes, parts, strict=True)), self.bias)
+        scores = [self.get_buffer(f"held_out_{name}")[rows] for name in self.spans]
+        return sum((slope * part for slope, part in zip(self.slopes, scores, strict=True)), self.bias)
 
     # ---------------------------------------------------------------- what is solved
 
@@ -200,8 +200,8 @@ class SolvedReadout(Method):
         )
         if isinstance(part, nn.Identity):
             return x
-        made = np.empty((len(pool), span.stop - span.start), np.float32)
+        features = np.empty((len(pool), span.stop - span.start), np.float32)
         for start in range(0, len(pool), BLOCK):
             rows = x[start : start + BLOCK]
-            made[start : start + BLOCK] = part(torch.from_numpy(dense(rows)).to(self.device)).cpu().numpy()
-        return made
+            features[start : start + BLOCK] = part(torch.from_numpy(dense(rows)).to(self.device)).cpu().numpy()
+        return features
