@@ -1,7 +1,7 @@
-"""Hidden layers and a solved linear path side by side: each learns for itself, and they count as far as that helps.
+"""An MLP next to a solved linear path, mixed by their held-out loss.
 
-The path is solved in the first step. One fold is kept from the network, and says after each epoch which share of both
-has the least loss there, calibrated: where hidden layers only learn the few known entries by heart, it is the path's.
+The path is solved in the first step. The network is not trained on one fold, on which each epoch chooses the mixing
+share with the smallest calibrated loss. If the network overfits few known entries, the path gets all weight.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class MlpWithLinearPath(Method):
 
     @torch.no_grad()
     def _choose_share(self, pool: Pool) -> None:
-        """How much the network counts, on the items that it has not seen."""
+        """Choose the share of the network on the held-out items."""
         rows = torch.from_numpy(np.flatnonzero(self.apart.cpu().numpy()))
         batches = [pool.take(part) for part in rows.split(pool.batch_size)]
         if not batches:
