@@ -23,6 +23,8 @@ from partly.errors import SettingError, within
 MODEL, TRAINING = "Model", "Training"  # headings in the help of the command line
 Precision = Literal["auto", "float32", "bfloat16"]
 Start = Literal["solved", "random"]
+Part = Any  # a torch module, or a function that makes one
+HierarchyLike = Any  # a `Hierarchy`, or a mapping from child to parent
 MAX_LR = 100.0  # a larger step ends in NaN
 NUMBERS: dict[str, tuple[Any, float, str]] = {  # type, smallest value, description
     "epochs": (Integral, 1, "a whole number, 1 or more"),
@@ -59,7 +61,7 @@ class TrainConfig:
         complete="methods",
         panel=MODEL,
     )
-    head: Any = option(
+    head: str | Part = option(
         "auto",
         "Head on the features: linear, mlp, kernel, ...; auto takes what suits the method.",
         "It may be your own torch module, or a function that makes one.",
@@ -86,7 +88,7 @@ class TrainConfig:
         cli=False,  # `--run`
     )
     progress: bool = option(True, "Show a progress bar.", stored=False, cli=False)  # `--quiet`
-    backbone: Any = option(
+    backbone: str | Part | None = option(
         None,
         "Backbone that computes features of images and texts (docs/backbones.md).",
         'A name ("efficientnet-lite0", "hf:FOLDER"), your own torch module, or a function that makes one. None takes '
@@ -144,7 +146,7 @@ class TrainConfig:
         cli_type=str,
     )
     compile: bool = option(False, "Compile networks for training; needs a C++ compiler.")
-    hierarchy: Any = option(
+    hierarchy: HierarchyLike | None = option(
         None,
         "Label hierarchy: a `Hierarchy`, or {child: parent}.",
         "Implied labels are added before training, and no label is scored above its parent: in Python, in files and in "

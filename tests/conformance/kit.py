@@ -58,7 +58,7 @@ from partly import networks, registry
 from partly.clock import Clock
 from partly.engine import prediction, training
 from partly.errors import SettingError, Stopped
-from partly.items import absent, as_items
+from partly.items import as_items, to_absent
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
@@ -393,7 +393,7 @@ def _grown(method: Method, name: str) -> bool:
 
 def _only_to_predict(pool: Pool) -> Task:
     """The task of a model that was trained on these items, and is loaded."""
-    return dataclasses.replace(make_task(pool), items=absent(pool.items), observed=None)
+    return dataclasses.replace(make_task(pool), items=to_absent(pool.items), observed=None)
 
 
 # -------------------------------------------------------------------- the solved start
@@ -425,7 +425,7 @@ def check_solved_start(info: MethodInfo) -> None:
                 training.train(built(info, task), pool, make_clock(pool), folder=Path(folder), callback=_stop_half_way)
             again = built(info, task)
             training.train(again, pool, make_clock(pool), folder=Path(folder))
-        loaded = built(info, dataclasses.replace(task, items=absent(pool.items), observed=None))
+        loaded = built(info, dataclasses.replace(task, items=to_absent(pool.items), observed=None))
         loaded.load_state(copied(whole.weights()))
     differ = differing(whole.state(), again.state())
     assert not differ, f"{info.name}: resuming from a solved start gives other bits in {differ}."

@@ -22,8 +22,8 @@ from partly.labels import Labels
 from partly.method import LossMethod
 
 RNG = np.random.default_rng(0)
-X = RNG.normal(size=(120, 6)).astype(np.float32)
-TRUTH = np.where(X @ RNG.normal(size=(6, 3)) + RNG.normal(size=(120, 3)) > 0, 1, -1).astype(np.int8)
+X = RNG.normal(size=(240, 6)).astype(np.float32)
+TRUTH = np.where(X @ RNG.normal(size=(6, 3)) + RNG.normal(size=(240, 3)) > 0, 1, -1).astype(np.int8)
 SOME = np.where(RNG.random(TRUTH.shape) < 0.5, TRUTH, 0).astype(np.int8)
 LABELS, ONLY_YES = Labels.from_ternary(SOME), Labels.from_ternary(np.maximum(SOME, 0))
 WHOLE = Labels.from_ternary(TRUTH)

@@ -32,7 +32,7 @@ from partly.comparison.study import Point, Study
 from partly.comparison.view import Live as view_of_cells
 from partly.doctor import run_checks
 from partly.doctor.context import CheckContext
-from partly.images import showing
+from partly.images import progress as showing
 from partly.items import as_items, texts
 from partly.labels import Labels
 from partly.report import page

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from partly.cli.opening import some as named
 from partly.data import Dataset
 from partly.engine import FittedModel, activation
-from partly.items import made_of, pictures
+from partly.items import image_array, source_items
 from partly.labels.scored import KnownScores, enumerate_rows, gather_known
 from partly.model_choice.missingness import EntrySums
 from partly.report import page
@@ -52,7 +52,7 @@ def report(
         runs.append(_view(name, model, known, name == upper, entries))
         shows = model if examples_by is None else examples_by[name]
         predicted.append(shows.predict(some.items) if data.test is not None else np.concatenate(passed))
-    items = made_of(some.items) if drawn is None else pictures(drawn(some.items.take(slice(None)).numpy()))
+    items = source_items(some.items) if drawn is None else image_array(drawn(some.items.take(slice(None)).numpy()))
     found = tuple(partial(activation, model) for model in models.values()) if evidence else ()
     among_all = (hold if len(hold) else fit)[at]  # so that who has no id is named by its place in the data
     given = named(data.labels, among_all)

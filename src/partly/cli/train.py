@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from partly.cli.app import command
-from partly.cli.options import MODEL, OUTPUT, TRAINING, Data, DataOptions, Json, Scenario, option
+from partly.cli.options import (
+    Data,
+    DataOptions,
+    Json,
+    Scenario,
+    data_option,
+    model_option,
+    option,
+    output_option,
+    training_option,
+)
 from partly.cli.printing import print_json, say, show
 from partly.config import TrainConfig
 from partly.errors import CheckpointError, SettingError
@@ -42,27 +52,27 @@ def train_command(
     scenario: Scenario = None,
     hold_out: Annotated[
         float | None,
-        option("Share of items held out to score and to choose the epoch.  [default: 0.2 if needed]", panel="Data"),
+        data_option("Share of items held out to score and to choose the epoch.  [default: 0.2 if needed]"),
     ] = None,
     config: TrainConfig,
     freeze: Annotated[
-        bool, option("Train the head only, on features that the backbone computes once.", "--freeze", panel=MODEL)
+        bool, model_option("Train the head only, on features that the backbone computes once.", "--freeze")
     ] = False,
     refit: Annotated[
-        bool, option("Refit the final model on all items after scoring.", "--refit/--no-refit", panel=TRAINING)
+        bool, training_option("Refit the final model on all items after scoring.", "--refit/--no-refit")
     ] = True,
     start_from: Annotated[
-        Path | None, option("Finished run to start from; labels may have changed since.", panel=TRAINING)
+        Path | None, training_option("Finished run to start from; labels may have changed since.")
     ] = None,
     evidence: Annotated[
-        bool, option("Show in the report where in images the evidence for a label is.", "--evidence", panel=OUTPUT)
+        bool, output_option("Show in the report where in images the evidence for a label is.", "--evidence")
     ] = False,
     verbose: Annotated[
-        bool, option("Print details: memory, threads, how models are weighted.", "--verbose", panel=OUTPUT)
+        bool, output_option("Print details: memory, threads, how models are weighted.", "--verbose")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Train a classifier and write a run folder with the model and an HTML report."""
+    """Train a classifier and write its run folder with a report."""
     if freeze:
         config = replace(config, backbone_settings=config.backbone_settings | {"freeze": "all"})
     scores = train(
@@ -169,13 +179,12 @@ def _prepare(config: TrainConfig, opened: Dataset, out: Output) -> PreparedData:
     from partly import engine
     from partly.cli import train_summary
     from partly.distributed.group import process_group
-    from partly.items import origin_of
 
     labels = engine.apply_hierarchy(config, opened.labels)
     out.say(train_summary.data_line(labels))
     with process_group().rank_zero_first():
         items = engine.precompute_features(opened.items, config, engine.device_of(config.device))
-    origin = origin_of(items)
+    origin = items.origin
     if origin is not None:
         out.say(engine.describe_backbone(origin))
     return engine.PreparedData(items, labels)
@@ -184,9 +193,9 @@ def _prepare(config: TrainConfig, opened: Dataset, out: Output) -> PreparedData:
 def _has_one_epoch(config: TrainConfig, data: PreparedData) -> bool:
     """Return whether there is no best epoch to choose."""
     from partly.engine import resolve_config
-    from partly.items import conditioned
+    from partly.items import prepare_for_training
 
-    return resolve_config(config, conditioned(data.items), data.labels)[0].epochs == 1
+    return resolve_config(config, prepare_for_training(data.items), data.labels)[0].epochs == 1
 
 
 def _reported(

@@ -13,7 +13,7 @@ from partly.data.label_vectors import read_label_vectors
 from partly.engine import presets
 from partly.errors import SettingError
 from partly.images.augmentation import NO_AUGMENTATION, Augmentation
-from partly.items import Items, SparseRows, is_decoded, origin_of
+from partly.items import Items, SparseRows, is_decoded
 from partly.labels import Hierarchy, Labels
 from partly.labels.weights import Weights
 from partly.method import Method, Task
@@ -63,7 +63,7 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
         return spell_out(config), ""
     given = with_default_backbone(config, items)
     decay = given.get("weight_decay")  # before a preset fills it in
-    origin = origin_of(items)
+    origin = items.origin
     if origin is not None and given.get("backbone") in (None, origin.backbone):  # the features are computed already
         given = {name: value for name, value in given.items() if name not in FEATURE_OPTIONS}
     preset_note = ""
@@ -178,7 +178,7 @@ def prepare_images(config: ResolvedConfig, items: Items) -> Items:
     as they are."""
     items = networks.resize_to_backbone(items, config.backbone, config.backbone_settings)
     if is_decoded(items):
-        return items.augmented(None if config.augment is None else Augmentation(**config.augment))
+        return items.augment(None if config.augment is None else Augmentation(**config.augment))
     if config.augment is not None:
         raise SettingError(f"augment = {config.augment!r}: only pictures that lie in files can be augmented.")
     return items

@@ -31,7 +31,8 @@ from partly.solvers.start import Baseline
 
 MAX_HELD_OUT = 2000  # items, about: more folds are not needed
 PATIENCE = 2  # epochs without a better score
-MIN_GAIN = 1.5  # over the start, in standard errors
+MIN_GAIN = 1.0  # over the start, in standard errors
+MIN_YES = 100  # held out: with fewer, the standard error is no guide
 GROUPS = 10  # of items, for the standard error
 Scores = npt.NDArray[np.float32]
 
@@ -79,7 +80,9 @@ def choose_steps(plan: Plan, method: Method) -> tuple[Method, Steps]:
             f"{config.method} {steps.describe(config.lr)}. Choose a method that learns from it.", stacklevel=3
         )
     else:
-        steps = StepSearch(plan, task, baseline).search(config.lr_factors)
+        search = StepSearch(plan, task, baseline)
+        few = f"only {search.yes} held-out entries are known to be yes" if search.yes < MIN_YES else ""
+        steps = Steps(baseline.name, reason=few) if few else search.search(config.lr_factors)
     if not steps.lr_factor:  # two networks are equal then: their mean is the baseline
         method = _build(plan, replace(task, start=replace(task.start, contrast=task.start.no_contrast)))
         epochs = config.epochs if method.beliefs(slice(0, 0)) is not None else 1
@@ -110,6 +113,7 @@ class StepSearch:
         self.rows = np.flatnonzero(fold < len(self.folds))  # held out by one of them
         self.labels: Labels = plan.labels[self.rows]
         self.criterion = model_choice.default(self.labels)
+        self.yes = int(self.labels.counts()[0].sum())
 
     def search(self, factors: Sequence[float]) -> Steps:
         """Return the best steps, or none where they are not better than the start.

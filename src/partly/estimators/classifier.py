@@ -32,6 +32,7 @@ from partly.labels.frames import check_output_kind, to_output
 from partly.labels.scored import enumerate_rows, gather_known
 from partly.labels.weights import check_weights
 from partly.model_choice.missingness import EntrySums
+from partly.moved import RenamedAttribute
 from partly.networks.custom_modules import Part
 
 
@@ -76,7 +77,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         def __init__(self, method: str = "auto", head: str | Part = "auto", **parameters: Any) -> None: ...
 
     else:
-        __init__ = make_init({"random_state": None, "precision": None})
+        __init__ = make_init({"random_state": "int | None", "precision": "str | None"})
 
     def fit(
         self,
@@ -168,6 +169,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.thresholds_ = fitted.thresholds
         self.calibration_ = fitted.calibration
         return self
+
+    take = RenamedAttribute("adopt")
+    first_stage = RenamedAttribute("precompute_features")
+
+    def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, engine.ResolvedConfig]:
+        """Deprecated: use `resolve`."""
+        warnings.warn("Classifier.prepare is now resolve; the old name goes in 0.4.", DeprecationWarning, stacklevel=2)
+        plan = self.resolve(X, Y)
+        return plan.items, plan.labels, plan.config
 
     @property
     def portfolio_(self) -> list[dict[str, Any]]:
@@ -328,7 +338,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             parameters["lr"] = None
         if fitted.method.solves:
             parameters["weight_decay"] = penalty
-        origin = items.origin_of(fitted.method.task.items)
+        origin = fitted.method.task.items.origin
         if origin is not None:
             parameters |= {"backbone": origin.backbone, "backbone_settings": origin.settings}
         if fitted.config.method == defaults.PORTFOLIO:  # it has its own head: the caller left the head open
@@ -341,10 +351,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.adopt(fitted)
 
     def _remember(self, x: Items) -> None:
-        names, shape = items.columns_in(x)
+        names, shape = items.input_columns(x)
         self._item_kind, self._item_shape, self.n_features_in_ = x.kind, shape, math.prod(shape)
-        self._origin = items.origin_of(x)
-        self._encoded = isinstance(x, items.TableRows) or items.encoding_of(x) is not None
+        self._origin = x.origin
+        self._encoded = isinstance(x, items.TableRows) or x.encoding is not None
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -357,13 +367,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
-        X = items.untied(X)
+        X = items.to_numpy(X)
         if items.is_items(X):
-            x: Items = X if reset else items.in_order(X, self._feature_names())
+            x: Items = X if reset else items.reorder_features(X, self._feature_names())
             if not reset and items.is_decoded(X) and self._item_kind == "pictures":
-                x = X.sized(self._item_shape[-1])
-        elif items.are_pictures(X):
-            x = items.pictures(np.asarray(X))
+                x = X.resize(self._item_shape[-1])
+        elif items.are_images(X):
+            x = items.image_array(np.asarray(X))
         elif items.are_texts(X):
             x = items.texts(list(X))
         else:
@@ -374,7 +384,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._remember(x)
         elif self._origin is not None and x.kind == self._origin.kind:
             pass  # features are made of them when they are asked for
-        elif (x.kind, items.columns_in(x)[1]) != (self._item_kind, self._item_shape):
+        elif (x.kind, items.input_columns(x)[1]) != (self._item_kind, self._item_shape):
             raise DataError(
                 f"X holds {x.kind} of {list(x.shape)}; the model was trained on {self._item_kind} "
                 f"of {list(self._item_shape)}."
@@ -388,12 +398,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         X = items.as_frame(X)
         try:
-            X = X if reset else items.table_in_order(X, self._feature_names())
+            X = X if reset else items.reorder_table(X, self._feature_names())
             if items.is_mixed(X) or (not reset and self._encoded and items.is_frame(X)):
                 return self._table(items.frame_rows(X), reset)
             array = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr")
         except ValueError as error:
-            raise error if isinstance(error, DataError) else DataError(items.words_in(X) or str(error)) from None
+            raise (
+                error if isinstance(error, DataError) else DataError(items.describe_text_columns(X) or str(error))
+            ) from None
         names = self._feature_names()
         if sp.issparse(array):
             return items.sparse_features(array, "X", names)

@@ -10,18 +10,19 @@ from typing import Any
 
 from partly.config import TrainConfig
 
-WIDTH = 116  # of a line of the docstring
+LINE_WIDTH = 116
 
 
-def make_init(aliases: dict[str, Any]) -> Callable[..., None]:
-    """Return an `__init__` that takes a parameter per field of `TrainConfig`, then aliases, and stores each unchanged,
-    as scikit-learn's `clone` needs it. Settings that are empty by default are None here: signatures are shared."""
-    every = {f.name: None if f.default is dataclasses.MISSING else f.default for f in dataclasses.fields(TrainConfig)}
-    parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)] + [
-        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default)
-        for name, default in (every | aliases).items()
-    ]
-    signature = inspect.Signature(parameters)
+def make_init(aliases: dict[str, str]) -> Callable[..., None]:
+    """Return an `__init__` with a parameter per field of `TrainConfig`, then aliases (name -> type) that default to
+    None. It stores each value unchanged, as scikit-learn's `clone` requires."""
+    kind, parameters = inspect.Parameter.POSITIONAL_OR_KEYWORD, []
+    for field in dataclasses.fields(TrainConfig):
+        is_settings = field.default is dataclasses.MISSING  # empty by default; a signature would share the dictionary
+        default, hint = (None, f"{field.type} | None") if is_settings else (field.default, field.type)
+        parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=hint))
+    parameters += [inspect.Parameter(name, kind, default=None, annotation=hint) for name, hint in aliases.items()]
+    signature = inspect.Signature([inspect.Parameter("self", kind), *parameters], return_annotation="None")
 
     def init(*args: Any, **values: Any) -> None:
         bound = signature.bind(*args, **values)
@@ -35,15 +36,12 @@ def make_init(aliases: dict[str, Any]) -> Callable[..., None]:
 
 
 def describe_parameters() -> str:
-    """Return the Parameters section of a docstring, a paragraph per field."""
+    """Return the Parameters section of a docstring, with a paragraph per field."""
     blocks = []
     for field in dataclasses.fields(TrainConfig):
         text = " ".join(filter(None, (field.metadata["help"], field.metadata["more"])))
-        text = text.replace(": name=value. Repeatable.", "s, a dictionary.").replace(
-            ". Repeatable.", "s, a dictionary."
-        )
-        kind = str(field.type).replace("Any", "str or torch module") if field.type == "Any" else field.type
-        blocks.append(
-            f"{field.name} : {kind}\n{textwrap.fill(text, WIDTH - 8, initial_indent='    ', subsequent_indent='    ')}"
-        )
-    return textwrap.indent("\n".join(blocks), "    ").lstrip()
+        if field.name.endswith("settings"):
+            text = text.replace(": name=value", "").replace(". Repeatable", "").replace("Setting ", "Settings ", 1)
+        lines = textwrap.wrap(text, LINE_WIDTH - 8)
+        blocks.append("\n        ".join([f"{field.name} : {field.type}", *lines]))
+    return "\n    ".join(blocks)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from partly import networks
 from partly.clock import Clock, seed_for
-from partly.items import absent
+from partly.items import to_absent
 from partly.losses import terms
 from partly.method import Task
 from partly.method.start import Start
@@ -162,7 +162,7 @@ def solved_start(task: Task) -> Start:
 
 def _placeholder(task: Task) -> Start:
     task = baseline_task(task)
-    features = networks.build(absent(task.items), task.labels, task.config.head).features
+    features = networks.build(to_absent(task.items), task.labels, task.config.head).features
     assert isinstance(features, nn.Sequential)
     weight = torch.zeros(task.labels, networks.union_of(features).width)
     return Start(None, features, weight, torch.zeros(task.labels), weight.clone, weight.clone)

@@ -24,7 +24,7 @@ from torch import Tensor
 
 from partly import registry
 from partly.engine import Plan, build_method
-from partly.items import absent
+from partly.items import to_absent
 
 Floats = npt.NDArray[np.floating[Any]]
 Parts = Mapping[str, Tensor | Floats]
@@ -51,7 +51,7 @@ def check(query: str, plan: Plan) -> None:
     refuse = getattr(find(query).module, "check", None)
     if refuse is not None:
         names = plan.labels.names
-        refuse(build_method(plan.config, absent(plan.items), len(names), names=names))
+        refuse(build_method(plan.config, to_absent(plan.items), len(names), names=names))
 
 
 def queries() -> dict[str, dict[str, Any]]:
