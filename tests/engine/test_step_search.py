@@ -51,7 +51,7 @@ def test_by_default_a_method_starts_solved_on_kernel_features() -> None:
 
 def test_from_nothing_everything_is_as_it_was() -> None:
     config = plan_of("imcl", start="random").config
-    assert (config.head, config.start, config.lr, config.epochs) == ("mlp", "random", 1e-3, 100)
+    assert (config.head, config.start, config.lr, config.epochs) == ("mlp", "random", 1e-3, 80)
     assert config.settings["warmup"] == 0.5
 
 
