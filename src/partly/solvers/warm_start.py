@@ -28,7 +28,7 @@ def start_heads(method: Method, task: Task) -> None:
         return
     z = task.observed.rows(slice(None)).T
     x, mean, scale = _head_inputs(method, task, networks[0])
-    fold = folds.assign_folds(len(task.items), seed_for(task.seed, "folds"))
+    fold = folds.assign_folds(len(task.items), seed_for(task.config.seed, "folds"))
     fit = folds.solve(x, (z != 0).astype(np.float32), (z > 0).astype(np.float32), fold)
     w = fit.w / scale
     for network in networks:
@@ -41,7 +41,7 @@ def _head_inputs(method: Method, task: Task, network: Network) -> tuple[Any, Flo
 
     A network standardizes features itself, but not the output of a backbone.
     """
-    if task.backbone is None:
+    if task.config.backbone is None:
         x = method.standardized_features(task.items, BLOCK, network.get_submodule("features.0"))
         return x, np.zeros(x.shape[1], np.float32), np.ones(x.shape[1], np.float32)
     blocks = [slice(i, i + IMAGES_PER_CHUNK) for i in range(0, len(task.items), IMAGES_PER_CHUNK)]
