@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import re
 import sys
+import textwrap
 from pathlib import Path
 from statistics import median
 
@@ -26,6 +26,7 @@ from partly.engine import presets
 from partly.items import as_items
 from partly.method import Task
 from partly.methods import MethodInfo
+from partly.registry import sections
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = """\
@@ -56,6 +57,7 @@ brackets. **time**: relative to the naive method. A method without numbers has n
 |---|---|---:|---:|
 """  # noqa: E501
 
+PROSE = ("When to use", "Reference", "Known negatives", "Differences from the paper", "Defaults")
 Race = tuple[str, Group, Row]  # the page of results, the race, and the row of the method in it
 
 
@@ -132,10 +134,9 @@ def _time(races: list[Race]) -> str:
 
 
 def page(info: MethodInfo, races: list[Race]) -> str:
-    summary, *paragraphs = info.text.split("\n\n")
-    words = [re.sub(r"^(Take it|Formula|Paper|Known no|Differs|Defaults):", r"**\1:**", text) for text in paragraphs]
-    after = 1 + next(place for place, text in enumerate(words) if text.startswith("    "))  # the formula
-    parts = [f"# {info.name}", summary, *words[:after]]
+    words = [_section(heading, text) for heading, text in sections(info.text).items()]
+    after = 1 + list(sections(info.text)).index("Formula")
+    parts = [f"# {info.name}", info.summary, *words[:after]]
     parts += [f"![What it learns from an entry, or plans, and hidden yes found over the epochs]({info.name}.svg)"]
     parts += [f"```\npartly train features.csv --labels labels.csv --method {info.name} --run runs/mine\n```"]
     parts += [*words[after:], "## Cost", _cost(info, races), *_settings(info), "## Evidence", _evidence(races)]
@@ -143,12 +144,20 @@ def page(info: MethodInfo, races: list[Race]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _section(heading: str, text: str) -> str:
+    """Return a section of a docstring as Markdown: prose as it is, formulas and tables as a code block."""
+    if heading in PROSE:
+        return f"**{heading}:** {text}"
+    return f"**{heading}:**\n\n{textwrap.indent(text, '    ')}"
+
+
 def _cost(info: MethodInfo, races: list[Race]) -> str:
     networks = "Two networks. " if issubclass(info.kind, TwoNetworks) else ""
     kept, _ = info.kind.memory(Task(as_items([[0.0]]), 1), info.defaults())  # one item, one label
     memory = f"{kept} bytes for every entry of the training items." if kept else "Nothing is kept for single entries."
     time = f" {_time(races)[:-2]} times as long as the naive row of its races (median)." if _time(races) else ""
-    return f"{networks}{memory}{time}"
+    unknown = " It also learns from items without any known entry." if info.about.learns_from_unknown else ""
+    return f"{networks}{memory}{time}{unknown}"
 
 
 def _settings(info: MethodInfo) -> list[str]:

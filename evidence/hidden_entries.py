@@ -23,8 +23,7 @@ from partly.clock import Clock
 from partly.comparison import protocol
 from partly.comparison.hidden_entries import find_hidden, measure_distance, measure_pseudo_labels, rank_hidden
 from partly.comparison.plan import Cell
-from partly.engine import Recipe, training
-from partly.items import Items
+from partly.engine import Plan, prediction, training
 from partly.labels import Labels
 from partly.pool import Pool
 
@@ -53,34 +52,34 @@ def run(data: Any, scenario: str, head: str, method: str, seed: int) -> dict[str
     """Train one method with one seed, and return its record."""
     cell = Cell("voc2012:2000", scenario, method, head, "adamw", seed)
     observed = protocol.mask(cell, data)
-    options = {"method": method, "head": head, "seed": seed}
+    options: dict[str, Any] = {"method": method, "head": head, "seed": seed}
     if head == "linear":
         options["head_settings"] = {"solve": False}
-    recipe, _ = engine.complete(options, data.items, observed)
-    epochs = measure_epochs(recipe, data.items, observed, data.labels)
-    scores = engine.fit(recipe, data.items, observed).predict(data.items)
+    plan = engine.resolve(engine.TrainConfig(**options), (data.items, observed))
+    epochs = measure_epochs(plan, data.labels)
+    scores = engine.fit(plan).predict(data.items)
     hidden = find_hidden(observed, data.labels)
     shares = {name: histogram(scores[hidden == sign]) for name, sign in (("yes", 1), ("no", -1))}
     print(method, seed, {name: round(value, 3) for name, value in epochs[-1].items()}, flush=True)
     return {**options, "data": cell.data, "scenario": scenario, "epochs": epochs, "scores": shares}
 
 
-def measure_epochs(recipe: Recipe, items: Items, observed: Labels, truth: Labels) -> list[dict[str, float]]:
+def measure_epochs(plan: Plan, truth: Labels) -> list[dict[str, float]]:
     """Measure hidden entries after every epoch. The run has no access to the truth, and is not changed by this."""
-    z, hidden = observed.rows(slice(None)), find_hidden(observed, truth)
-    method = recipe.build(items, observed.shape[1], observed)
-    pool, epochs = Pool(items, observed, recipe.batch_size), []
+    z, hidden = plan.labels.rows(slice(None)), find_hidden(plan.labels, truth)
+    config, method = plan.config, plan.build()
+    pool, epochs = Pool(plan.items, plan.labels, config.batch_size), []
 
-    def watch(clock: Clock, _: dict[str, float]) -> None:
+    def callback(clock: Clock, _: dict[str, float]) -> None:
         if clock.step == clock.steps:
-            scores = training.predict(method, items)
+            scores = prediction.predict(method, plan.items)
             metrics = {"found": share_found(scores, hidden), "wasserstein": measure_distance(scores, hidden)}
-            beliefs = list(training.believed(method))
+            beliefs = list(training.belief_blocks(method))
             pseudo = measure_pseudo_labels(np.concatenate(beliefs), z, hidden) if beliefs else {}
             epochs.append(metrics | pseudo)
 
-    clock = Clock(recipe.seed, recipe.epochs, method.steps(pool), last=pool.last)
-    training.train(method, pool, clock, watch=watch)
+    clock = Clock(config.seed, config.epochs, method.steps(pool), last=pool.last)
+    training.train(method, pool, clock, callback=callback)
     return epochs
 
 

@@ -10,6 +10,7 @@ from evidence.hidden_entries import measure_epochs, share_found
 from partly import engine, scenarios
 from partly.comparison.hidden_entries import measure_distance
 from partly.comparison.protocol import open_data
+from plans import fit_config, plan_of
 
 
 def test_found_by_hand():
@@ -22,10 +23,10 @@ def test_found_by_hand():
 def test_a_run_that_is_looked_at_after_every_epoch_ends_as_one_that_is_not(tmp_path):
     data = open_data(str(write_split(tmp_path / "tiny.npz")))
     observed = scenarios.uniform(data.labels, 0.5, 0)
-    recipe = engine.Recipe("curriculum", "linear", epochs=4, batch_size=32, settings={"strategy": "two-steps"})
-    lines = measure_epochs(recipe, data.items, observed, data.labels)
+    config = engine.make_config("curriculum", "linear", epochs=4, batch_size=32, settings={"strategy": "two-steps"})
+    lines = measure_epochs(plan_of(config, data.items, observed), data.labels)
     assert [line["labelled"] for line in lines] == [0.5, 0.5, 1.0, 1.0]  # everything at once, half-way
-    fitted = engine.fit(recipe, data.items, observed)
+    fitted = fit_config(config, data.items, observed)
     hidden = np.where(observed.known, 0, data.labels.ternary())
     assert lines[-1]["wasserstein"] == measure_distance(fitted.predict(data.items), hidden)
     assert lines[-1]["found"] == share_found(fitted.predict(data.items), hidden)

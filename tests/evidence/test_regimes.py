@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evidence.regimes import compute_gradient
+from evidence.regimes import compute_gradient, draw
 from partly.errors import SettingError
 
 P = np.array([0.1, 0.5, 0.8])

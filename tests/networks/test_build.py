@@ -10,7 +10,7 @@ from torch import nn
 
 from partly import networks
 from partly.errors import SettingError
-from partly.items import Items, absent, as_items
+from partly.items import Items, as_items, to_absent
 from partly.networks import SmallConv, Standardise, linear, mlp
 
 
@@ -29,7 +29,7 @@ def test_every_head_on_every_kind_of_item(head: str, items: Items) -> None:
     assert network.features_and_logits(x)[0].shape == features.shape[:2]
     assert network(x[:1]).shape == (1, 5)
     assert network.width(items.shape) == features.shape[1]
-    again = networks.build(absent(items), labels=5, head=head)  # to be filled with weights
+    again = networks.build(to_absent(items), labels=5, head=head)  # to be filled with weights
     again.load_state_dict(network.state_dict())
     assert torch.equal(again.eval()(x), network.eval()(x))
 

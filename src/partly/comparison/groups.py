@@ -18,7 +18,7 @@ from partly.comparison.plan import AUTO, FULL, NAIVE, REFERENCES, SCIKIT
 from partly.comparison.protocol import AT_CHOSEN, ProtocolError
 from partly.comparison.results import Record
 from partly.comparison.statistics import Mean, Scores, gap_closed, mean, rank
-from partly.engine.recipe import FIRST_STAGE
+from partly.engine.resolution import FEATURE_OPTIONS
 
 GROUP_KEY = ("scenario", "data", "head", "validation", "data_digest", "optimizer", "recipe", "known_only")
 DATA_KEY = ("scenario", "data", "validation", "data_digest")  # of methods that choose their own head and training
@@ -147,7 +147,7 @@ def _split(records: Sequence[Record]) -> list[list[Record]]:
     shared: dict[str, list[Record]] = {}
     for record in records:
         has_own_head = record["method"] in OWN_HEAD and record["head"] == AUTO
-        if has_own_head and record["recipe"].keys() <= set(FIRST_STAGE):
+        if has_own_head and record["recipe"].keys() <= set(FEATURE_OPTIONS):
             shared.setdefault(_text(record, (*DATA_KEY, *ORIGIN)), []).append(record)
         else:
             groups.setdefault(_text(record, (*GROUP_KEY, *ORIGIN)), []).append(record)

@@ -15,7 +15,7 @@ import torch
 from scipy.stats import wasserstein_distance
 
 from partly.clock import Clock
-from partly.engine import Fitted
+from partly.engine import FittedModel
 from partly.items import Items
 from partly.labels import Labels
 from partly.methods.cls import LEFT_OUT
@@ -24,7 +24,7 @@ from partly.methods.curriculum import label_rates
 MAX_SCORES = 1 << 18  # of each kind of hidden entries, for the Wasserstein distance
 
 
-def hidden_label_metrics(fitted: Fitted, items: Items, observed: Labels, truth: Labels) -> dict[str, float]:
+def hidden_label_metrics(fitted: FittedModel, items: Items, observed: Labels, truth: Labels) -> dict[str, float]:
     """Measure pseudo-labels and scores on the hidden entries of the training items; nothing where none is hidden.
 
     Scores are computed for features only: another pass over images would take as long as an epoch.
@@ -38,7 +38,7 @@ def hidden_label_metrics(fitted: Fitted, items: Items, observed: Labels, truth: 
     if items.kind == "features":
         scores = fitted.predict(items)
         metrics["wasserstein"] = measure_distance(scores, hidden)
-        end = Clock(fitted.recipe.seed, fitted.recipe.epochs, epoch=fitted.recipe.epochs)
+        end = Clock(fitted.config.seed, fitted.config.epochs, epoch=fitted.config.epochs)
         metrics |= measure_left_out(scores, hidden, fitted.method.plan(end).get(LEFT_OUT, 0.0))
     return metrics
 

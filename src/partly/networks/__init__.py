@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from partly import registry
-from partly.items import Absent, Items, absent, as_they_are, is_decoded, streamed
+from partly.items import Absent, Items, identity_statistics, is_decoded, stream_batches, to_absent
 from partly.labels import Labels
 from partly.networks import backbones, custom_modules
 from partly.networks.backbones.small_conv import SmallConv
@@ -29,7 +29,7 @@ from partly.networks.gnn import LabelGNN
 from partly.networks.label_transformer import LabelTransformer
 from partly.networks.label_vectors import ReadVectors
 from partly.networks.ml_gcn import MLGCN, label_graph
-from partly.networks.network import Network, Precision, Standardise, eval_mode
+from partly.networks.network import Network, Standardise, eval_mode
 from partly.networks.weldon import weldon
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "LabelGNN",
     "LabelTransformer",
     "Network",
-    "Precision",
     "SmallConv",
     "Standardise",
     "backbones",
@@ -106,8 +105,8 @@ def build(
         "scales": items.statistics.scale if len(body) == 1 else torch.ones(width),
         "examples": partial(_examples, body, items, width),
     }
-    given = {name: offered[name] for name in offered.keys() & taken}
-    trunk, last = chosen.make(width, labels, **given, **head_settings or {})
+    arguments = {name: offered[name] for name in offered.keys() & taken}
+    trunk, last = chosen.make(width, labels, **arguments, **head_settings or {})
     return Network(nn.Sequential(*body, trunk), last)
 
 
@@ -121,44 +120,44 @@ def build_body(
     """What comes before a head, and the width of what it makes: the first layer, and a backbone where there is one.
     maps: those of the backbone are left as they are. each: every feature at its own scale, also where they share one,
     for a head that knows the scales."""
-    made = _backbone(items, backbone or backbones.UNTRAINED[items.kind], settings or {})
-    if made is None:
-        found = items.statistics if each else items.statistics.keeping_size
-        return nn.Sequential(Standardise(found, items.shape)), items.shape[0]
+    built = _backbone(items, backbone or backbones.UNTRAINED[items.kind], settings or {})
+    if built is None:
+        statistics = items.statistics if each else items.statistics.keeping_size
+        return nn.Sequential(Standardise(statistics, items.shape)), items.shape[0]
     if maps:
-        made.pooling = None
+        built.pooling = None
     # One that knows its own scale is given pixels as they are, and nothing needs to be measured.
-    measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
-    return nn.Sequential(Standardise(measured, items.shape), made), made.width
+    measured = identity_statistics(items.shape[0]) if built.normalises else items.statistics
+    return nn.Sequential(Standardise(measured, items.shape), built), built.width
 
 
 def resize_to_backbone(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> Items:
     """These items at the size that a backbone wants, where they can be shown at any size and nobody has said which."""
     if backbone is None or not is_decoded(items) or items.size is not None:
         return items
-    made = _probe_backbone(items, backbone, settings)
-    return items.sized(items.shape[1] if made is None or made.size is None else made.size)
+    probed = _probe_backbone(items, backbone, settings)
+    return items.resize(items.shape[1] if probed is None or probed.size is None else probed.size)
 
 
 def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> int:
     """How many numbers of an item reach the head, known before anything is made of any."""
-    made = _probe_backbone(items, backbone or backbones.UNTRAINED[items.kind], settings)
-    return items.shape[0] if made is None else made.width
+    probed = _probe_backbone(items, backbone or backbones.UNTRAINED[items.kind], settings)
+    return items.shape[0] if probed is None else probed.width
 
 
 def _probe_backbone(items: Items, backbone: str | None, settings: dict[str, Any] | None) -> backbones.Backbone | None:
     """A backbone that is only asked for its sizes: without its weights."""
     with torch.random.fork_rng(devices=[]):
-        return _backbone(absent(items), backbone, settings or {})
+        return _backbone(to_absent(items), backbone, settings or {})
 
 
 def _backbone(items: Items, name: str | None, settings: dict[str, Any]) -> backbones.Backbone | None:
     if name is None:
         return None
-    found = backbones.find(name)
-    if isinstance(items, Absent) and "pretrained" in found.settings:
+    info = backbones.find(name)
+    if isinstance(items, Absent) and "pretrained" in info.settings:
         settings = settings | {"pretrained": False}  # its weights come with the saved model
-    made: backbones.Backbone = found.make(items.shape, **settings)
+    made: backbones.Backbone = info.make(items.shape, **settings)
     return made
 
 
@@ -171,4 +170,4 @@ def _examples(body: nn.Module, items: Items, width: int, count: int) -> Tensor:
         return torch.zeros(count, width)
     chosen = torch.randperm(len(items))[:count].sort().values
     with eval_mode(body):
-        return torch.cat([body(x) for x in streamed(items, chosen.split(EXAMPLES_PER_CHUNK))])
+        return torch.cat([body(x) for x in stream_batches(items, chosen.split(EXAMPLES_PER_CHUNK))])

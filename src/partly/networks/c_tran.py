@@ -54,17 +54,17 @@ class CTran(nn.Module):
         self.yes, self.no = (nn.Parameter(torch.zeros(width)) for _ in range(2))  # the same for all labels
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
-        given = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
+        labels = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
         tokens = features[0, 0].numel() + len(self.embedding)
         logits = apply_in_chunks(
-            self._part, tokens * self.embedding.shape[1], CHUNK_NUMBERS, CHECKPOINT_NUMBERS, features, given
+            self._part, tokens * self.embedding.shape[1], CHUNK_NUMBERS, CHECKPOINT_NUMBERS, features, labels
         )
-        return torch.where(given == 0, logits, logits.detach()) if self.training else logits
+        return torch.where(labels == 0, logits, logits.detach()) if self.training else logits
 
     def _part(self, features: Tensor, given: Tensor) -> Tensor:
-        seen = self.project(as_maps(features).flatten(2).transpose(1, 2))
-        told = self.embedding + state_embeddings(given, self.yes, self.no)
-        hidden = self.layers(torch.cat([seen, told], dim=1))[:, seen.shape[1] :]
+        image_tokens = self.project(as_maps(features).flatten(2).transpose(1, 2))
+        label_tokens = self.embedding + state_embeddings(given, self.yes, self.no)
+        hidden = self.layers(torch.cat([image_tokens, label_tokens], dim=1))[:, image_tokens.shape[1] :]
         scores: Tensor = (hidden * self.readout).sum(dim=2) + self.bias
         return scores
 
@@ -72,11 +72,11 @@ class CTran(nn.Module):
 def mask_labels(z: Tensor | None, nothing: Tensor, training: bool) -> Tensor:
     """What is given of z [B, L]: all of it, or in training a random part; `nothing` [B, L] where nobody knows
     anything."""
-    given = nothing.to(torch.int8) if z is None else z
+    labels = nothing.to(torch.int8) if z is None else z
     if not training:
-        return given
-    chance = MAX_GIVEN_SHARE * torch.rand(len(given), 1, device=given.device)
-    return given.masked_fill(torch.rand(given.shape, device=given.device) >= chance, 0)
+        return labels
+    chance = MAX_GIVEN_SHARE * torch.rand(len(labels), 1, device=labels.device)
+    return labels.masked_fill(torch.rand(labels.shape, device=labels.device) >= chance, 0)
 
 
 def state_embeddings(given: Tensor, yes: Tensor, no: Tensor) -> Tensor:

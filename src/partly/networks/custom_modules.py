@@ -75,10 +75,10 @@ def instantiate(name: str, what: str, *sizes: Any) -> nn.Module:
 def custom_head(name: str, inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
     """The caller's own head as `networks.build` wants it: an empty trunk, and the head proper."""
     last = instantiate(name, "head", inputs, labels)
-    found = probe(last, torch.zeros(2, inputs), f"head: features [2, {inputs}]")
-    if found.shape != (2, labels):
+    logits = probe(last, torch.zeros(2, inputs), f"head: features [2, {inputs}]")
+    if logits.shape != (2, labels):
         raise SettingError(
-            f"head: of features [2, {inputs}] it makes {list(found.shape)}; logits [2, {labels}] are needed."
+            f"head: of features [2, {inputs}] it makes {list(logits.shape)}; logits [2, {labels}] are needed."
         )
     return nn.Identity(), last
 
@@ -98,15 +98,15 @@ def probe(module: nn.Module, x: Tensor, place: str) -> Tensor:
     modes = [(part, part.training) for part in module.modules()]
     module.eval()  # for a while
     try:
-        found = module(x)
+        output = module(x)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise SettingError(f"{place}: {type(module).__name__} fails on them ({error}).") from None
     finally:
         for part, mode in modes:
             part.training = mode
-    if not isinstance(found, Tensor):
-        raise SettingError(f"{place}: {type(module).__name__} makes {type(found).__name__} of them, not a tensor.")
-    return found
+    if not isinstance(output, Tensor):
+        raise SettingError(f"{place}: {type(module).__name__} makes {type(output).__name__} of them, not a tensor.")
+    return output
 
 
 def source_digest(name: str) -> str:

@@ -73,9 +73,9 @@ class LabelGNN(nn.Module):
         first = torch.diag_embed(logits) if self.embedding is None else logits.unsqueeze(2) * self.embedding
         state = first.flatten(0, 1)  # [B L, hidden]
         for _ in range(self.steps):
-            said = F.relu(self.message(state)).unflatten(0, logits.shape)
+            messages = F.relu(self.message(state)).unflatten(0, logits.shape)
             # The mean over the others is the sum over all less the own: linear in L. A single label hears nothing.
-            heard = (said.sum(dim=1, keepdim=True) - said) / max(1, self.labels - 1)
+            heard = (messages.sum(dim=1, keepdim=True) - messages) / max(1, self.labels - 1)
             state = self.update(heard.flatten(0, 1), state)
         both = first + state.unflatten(0, logits.shape)
         scores: Tensor = both.diagonal(dim1=1, dim2=2) if self.readout is None else (both * self.readout).sum(dim=2)

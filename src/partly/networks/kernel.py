@@ -35,8 +35,8 @@ QUANTILES = 200
 SAMPLE = 10_000  # items by which quantiles are measured
 CLIP = 8.0  # of standardised features: one extreme value shall not be far from everything
 NORMAL_CLIP, NORMAL_RANGE = 3.0, 4.0  # of normal scores, before and after they are standardised
-SMALLEST = 1e-6  # of the largest axis: shorter ones are left out
-PARTS = 256  # items of which distances are worked out at a time
+MIN_AXIS = 1e-6  # of the largest axis: shorter ones are left out
+DISTANCE_CHUNK = 256  # items of which distances are worked out at a time
 
 
 class Clip(nn.Module):
@@ -135,17 +135,17 @@ class Nystroem(nn.Module):
             self.width.copy_(apart.median())
         near = torch.exp(-distance / self.width).numpy()
         values, vectors = scipy.linalg.eigh(near, driver="evd", check_finite=False)
-        kept = np.flatnonzero(values > SMALLEST * values[-1])[::-1][: self.axes.shape[1]]
-        self.axes[:, : len(kept)] = torch.from_numpy((vectors[:, kept] / np.sqrt(values[kept])).astype(np.float32))
+        axes = np.flatnonzero(values > MIN_AXIS * values[-1])[::-1][: self.axes.shape[1]]
+        self.axes[:, : len(axes)] = torch.from_numpy((vectors[:, axes] / np.sqrt(values[axes])).astype(np.float32))
         features = torch.from_numpy(near) @ self.axes
         self.mean.copy_(features.mean(dim=0))
         scale = ((features - self.mean) ** 2).sum(dim=1).mean().clamp(min=1e-12)
-        factor = (len(kept) / scale).sqrt()  # so that a feature has mean square 1 on average
+        factor = (len(axes) / scale).sqrt()  # so that a feature has mean square 1 on average
         self.axes.mul_(factor)
         self.mean.mul_(factor)
 
     def forward(self, x: Tensor) -> Tensor:
-        return apply_in_chunks(self._near, 1, PARTS, math.inf, x) @ self.axes - self.mean
+        return apply_in_chunks(self._near, 1, DISTANCE_CHUNK, math.inf, x) @ self.axes - self.mean
 
     def _near(self, x: Tensor) -> Tensor:
         return torch.exp(-self._distance(x) / self.width)

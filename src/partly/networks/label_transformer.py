@@ -45,16 +45,16 @@ class LabelTransformer(nn.Module):
         self.layers = encoder(width, layers, heads, dropout)
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
-        given = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
-        numbers = (self.tokens + given.shape[1]) * self.embedding.shape[1]
-        logits = apply_in_chunks(self._part, numbers, CHUNK_NUMBERS, CHECKPOINT_NUMBERS, features, given)
-        return torch.where(given == 0, logits, logits.detach()) if self.training else logits
+        labels = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
+        numbers = (self.tokens + labels.shape[1]) * self.embedding.shape[1]
+        logits = apply_in_chunks(self._part, numbers, CHUNK_NUMBERS, CHECKPOINT_NUMBERS, features, labels)
+        return torch.where(labels == 0, logits, logits.detach()) if self.training else logits
 
     def _part(self, features: Tensor, given: Tensor) -> Tensor:
-        seen = self.project(features).unflatten(1, (self.tokens, -1))
-        told = state_embeddings(given, self.yes, self.no)
-        hidden = self.layers(torch.cat([seen, self.embedding + told], dim=1))[:, self.tokens :]
-        hidden = hidden + told.sum(dim=1, keepdim=True)
+        item_tokens = self.project(features).unflatten(1, (self.tokens, -1))
+        states = state_embeddings(given, self.yes, self.no)
+        hidden = self.layers(torch.cat([item_tokens, self.embedding + states], dim=1))[:, self.tokens :]
+        hidden = hidden + states.sum(dim=1, keepdim=True)
         scores: Tensor = self.direct(features) + (hidden * self.readout).sum(dim=2)
         return scores
 

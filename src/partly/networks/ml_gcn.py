@@ -124,11 +124,11 @@ def head(
     trunk, last = mlp.head(inputs, labels)
     assert isinstance(last, nn.Linear)
     graph = torch.eye(labels) if observed is None else label_graph(observed, tau, p)
-    size, given = vector_size(vectors, size), None
+    size, fixed_vectors = vector_size(vectors, size), None
     if vectors is not None:  # without labels to speak of, room for those that a saved model brings
-        given = (
+        fixed_vectors = (
             torch.randn(labels, size)
             if observed is None
             else label_vectors(vectors, observed.names, size, read_vectors)
         )
-    return trunk, MLGCN(last.in_features, graph, given, hidden=hidden, size=size)
+    return trunk, MLGCN(last.in_features, graph, fixed_vectors, hidden=hidden, size=size)

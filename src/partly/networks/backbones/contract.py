@@ -81,12 +81,12 @@ class Backbone(nn.Module):
         return pooled_width(self.channels, self.pooling) if self.makes == "map" and self.pooling else self.channels
 
     def forward(self, x: Tensor) -> Tensor:
-        seen = [self._features(view) for view in views(x, self.views)]
-        return seen[0] if len(seen) == 1 else torch.stack(seen).mean(dim=0)
+        features = [self._features(view) for view in views(x, self.views)]
+        return features[0] if len(features) == 1 else torch.stack(features).mean(dim=0)
 
     def _features(self, x: Tensor) -> Tensor:
-        made = self.maps(self.preprocess(x))
-        return pool(made, self.pooling, *self.regions) if self.makes == "map" and self.pooling else made
+        maps = self.maps(self.preprocess(x))
+        return pool(maps, self.pooling, *self.regions) if self.makes == "map" and self.pooling else maps
 
     def preprocess(self, x: Tensor) -> Tensor:
         """Pictures at the size that it looks at, in colour and normalised where it says so."""
@@ -167,13 +167,13 @@ class Backbone(nn.Module):
 def views(x: Tensor, count: int) -> list[Tensor]:
     """So many views of pictures [B, C, H, W]: as they are, or with their mirror images; or four corners and the middle,
     each `CROP` of the sides, with or without their mirror images."""
-    seen = [x]
+    crops = [x]
     if count >= 5:
         height, width = (round(CROP * side) for side in x.shape[2:])
         top, left = x.shape[2] - height, x.shape[3] - width
         corners = [(0, 0), (0, left), (top, 0), (top, left), (top // 2, left // 2)]
-        seen = [x[:, :, i : i + height, j : j + width] for i, j in corners]
-    return seen if count % 2 else seen + [view.flip(3) for view in seen]
+        crops = [x[:, :, i : i + height, j : j + width] for i, j in corners]
+    return crops if count % 2 else crops + [view.flip(3) for view in crops]
 
 
 def channels_last(module: nn.Module) -> None:
@@ -204,9 +204,9 @@ def _list_of(model: nn.Module) -> nn.ModuleList | None:
     """Breadth first, so that a list of stages is found before the list of layers in one of them."""
     here = [model]
     while here:
-        found = next((part for part in here if isinstance(part, nn.ModuleList) and len(part)), None)
-        if found is not None:
-            return found
+        layers = next((part for part in here if isinstance(part, nn.ModuleList) and len(part)), None)
+        if layers is not None:
+            return layers
         here = [child for part in here for child in part.children()]
     return None
 

