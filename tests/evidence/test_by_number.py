@@ -33,7 +33,7 @@ def test_scores_stand_over_the_number_of_items() -> None:
 def test_a_panel_for_each_set() -> None:
     other = [line(share, 0.5, data="coco:3000") for share in ("coarse-only:0.25", "coarse-only:0.5")]
     picture = by_number.draw(by_number.gather([*LINES, *other], "mAP"), "mAP").decode()
-    assert picture.count("items of which all labels are known") == 2
+    assert picture.count("fully labeled items") == 2
     assert "coco:3000" in picture
     assert all(f">{number}<" in picture for number in (125, 500, 750, 1500))
     assert "mathdefault" not in picture
