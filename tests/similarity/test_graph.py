@@ -192,3 +192,9 @@ def test_classes_of_items(tmp_path: Path) -> None:
     path = write(tmp_path / "side.csv", "item,class\nb,wren\n")
     with pytest.raises(DataError, match="none of the 2 items is in it, such as 'x'"):
         read_classes(path, ("x", "y"))
+
+
+def test_the_old_name_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="mixed is now mix_rows"):
+        from partly.similarity import mixed
+    assert mixed is mix_rows

@@ -3,6 +3,9 @@
 Both use `mix_rows`: every row of the result is a weighted sum of a few rows.
 """
 
+import warnings
+from typing import Any
+
 from partly.similarity.candidates import Bank, Candidates
 from partly.similarity.evidence import Evidence, Explanation, Neighbours, explain_entry
 from partly.similarity.graph import LabelGraph, co_occurrence_edges, strongest_edges
@@ -27,3 +30,10 @@ __all__ = [
     "read_edges",
     "strongest_edges",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "mixed":
+        warnings.warn("similarity.mixed is now mix_rows; the old name goes in 0.4.", DeprecationWarning, stacklevel=2)
+        return mix_rows
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
