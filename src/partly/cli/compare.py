@@ -97,7 +97,7 @@ def run_comparison(
 ) -> dict[str, Any]:
     """Run an experiment, show its table and write its report; return where everything is, and the leading methods."""
     from partly.atomic_io import write_file
-    from partly.cli.opening import words
+    from partly.cli.opening import describe_unlabelled
     from partly.comparison import active_curves, overview, paper_tables, runner, score_tables
     from partly.comparison.groups import gather
 
@@ -116,7 +116,7 @@ def run_comparison(
         write_file(out / f"{experiment.name}-{number}.svg", active_curves.picture(curves))
     report = out / f"{experiment.name}.html"
     unlisted = runner.unlisted(experiment)
-    note = words(unlisted, "only methods that learn from unlabeled items use them") if unlisted else ""
+    note = describe_unlabelled(unlisted, "only methods that learn from unlabeled items use them") if unlisted else ""
     if note:
         say(note)
     overview.write(lines, report, title=experiment.title or experiment.name, over=experiment.over, note=note)

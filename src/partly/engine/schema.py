@@ -49,7 +49,9 @@ def _sizes(value: Any) -> bool:
     return plain and 0 <= value[0] < MAX_COUNT and all(1 <= size < MAX_COUNT for size in value[1:])
 
 
-DIGEST = FieldSpec("a SHA-256", lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None)
+DIGEST = FieldSpec(
+    "a SHA-256", lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+)
 TEXT = FieldSpec("a text", lambda value: isinstance(value, str))
 TABLE = FieldSpec("a table of names and values", lambda value: isinstance(value, dict))
 COMMON: dict[str, Any] = {  # of every kind of run
@@ -65,8 +67,12 @@ COMMON: dict[str, Any] = {  # of every kind of run
     },
     "validation": FieldSpec("null, or a table", lambda value: value is None or isinstance(value, dict)),
 }
-COUNT = FieldSpec("null, or a whole number", lambda value: value is None or (type(value) is int and 0 <= value < MAX_COUNT))
-NUMBER = FieldSpec("null, or a number", lambda value: value is None or (type(value) in (int, float) and 0 <= value < MAX_COUNT))
+COUNT = FieldSpec(
+    "null, or a whole number", lambda value: value is None or (type(value) is int and 0 <= value < MAX_COUNT)
+)
+NUMBER = FieldSpec(
+    "null, or a number", lambda value: value is None or (type(value) in (int, float) and 0 <= value < MAX_COUNT)
+)
 PER_LABEL: dict[str, Any] = {  # of an estimator per label, what it was fitted with
     "estimator_sha256": DIGEST,
     "unknown": TEXT,
