@@ -361,9 +361,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
         X = items.to_numpy(X)
         if items.is_items(X):
-            x: Items = X if reset else items.reorder_features(X, self._feature_names())
-            if not reset and items.is_decoded(X) and self._item_kind == "pictures":
-                x = X.resize(self._item_shape[-1])
+            x: Items = X
         elif items.are_images(X):
             x = items.image_array(np.asarray(X))
         elif items.are_texts(X):
@@ -374,13 +372,6 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError("X has items without features: there is nothing to learn from.")
         if reset:
             self._remember(x)
-        elif self._origin is not None and x.kind == self._origin.kind:
-            pass  # features are made of them when they are asked for
-        elif (x.kind, items.input_columns(x)[1]) != (self._item_kind, self._item_shape):
-            raise DataError(
-                f"X holds {x.kind} of {list(x.shape)}; the model was trained on {self._item_kind} "
-                f"of {list(self._item_shape)}."
-            )
         return x
 
     def _features(self, X: Any, reset: bool) -> Items:
