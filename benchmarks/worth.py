@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from partly import Labels, scenarios
 from partly.active.selection import Questions
-from partly.active.simulation import from_people
+from partly.active.simulation import answers_with_errors
 from partly.annotate.query_gain import SIZES, Given, Learn, Worth, _error, saved, worth
 from partly.comparison.protocol import open_data
 
@@ -54,7 +54,7 @@ def learner(x: Floats) -> Learn:
 
 def told(truth: Labels, flat: Positions, seed: int) -> Given:
     rows, columns = np.divmod(flat, truth.shape[1])
-    said = from_people(truth, ERRORS, seed)(Questions(rows, columns, {}))
+    said = answers_with_errors(truth, ERRORS, seed)(Questions(rows, columns, {}))
     return Given(rows, columns, np.where(said, 1, -1).astype(np.int8))
 
 

@@ -32,7 +32,7 @@ import torch
 from comparison.killed import children, left
 from comparison.making import write_split
 from partly import atomic_io, data, engine, methods
-from partly.active import Plan
+from partly.active import LoopConfig
 from partly.cli.predict import predict
 from partly.cli.query import query
 from partly.cli.refine import refine
@@ -106,7 +106,7 @@ def asking(where: Path) -> Job:
     parameters = {"method": "bce", "head": "linear", "epochs": 1, "seed": 0, "device": "cpu", "progress": False}
 
     def work(folder: Path) -> None:
-        refine(str(where / "x.csv"), folder, **given, plan=Plan("uncertainty", 3), parameters=parameters)
+        refine(str(where / "x.csv"), folder, **given, plan=LoopConfig("uncertainty", 3), parameters=parameters)
 
     def left(folder: Path) -> str:
         rounds = [atomic_io.read_checksummed(path) for path in sorted(folder.glob("*-00?.json"))]

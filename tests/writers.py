@@ -31,7 +31,7 @@ from partly.cli.train import train
 from partly.completion import Terms
 from partly.engine import Recipe, fit
 from partly.ledger import Ledger
-from partly.ledger.store import NothingThere
+from partly.ledger.store import LedgerNotFound
 
 OLD = "what was there before"
 BOOK = "labels.db"
@@ -173,7 +173,7 @@ def told(folder: Path) -> str:
     """What a ledger says, without times; nothing where there is none, nor anything else."""
     try:
         ledger = Ledger(folder / BOOK)
-    except NothingThere:
+    except LedgerNotFound:
         return ""
     labels = ledger.labels(models=True)
     entries = [[one.tolist() for one in labels.entries()], list(labels.ids), list(labels.names)]

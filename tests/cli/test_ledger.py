@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner
 
 from partly import Labels, Ledger
-from partly.active import Plan
+from partly.active import LoopConfig
 from partly.cli.annotate import annotate
 from partly.cli.main import app
 from partly.cli.refine import refine
@@ -133,7 +133,7 @@ def test_answers_of_people_go_back_into_the_ledger_once(place: str) -> None:
         csv.writer(file).writerows([["item", "u", "v", "w"], *([name, *row] for name, row in zip(ids, x, strict=True))])
     ledger = Ledger.create(place)
     ledger.append_labels(Labels.from_nan(y, names=["Cat", "Dog"], ids=ids), author="first.csv", add_labels=True)
-    plan, run = Plan("uncertainty", 3), Path("run")
+    plan, run = LoopConfig("uncertainty", 3), Path("run")
     how: Any = {"method": "bce", "head": "linear", "epochs": 1, "device": "cpu", "seed": 0, "progress": False}
 
     def call(**more: Any) -> str:

@@ -13,7 +13,7 @@ import pytest
 from partly import Ledger
 from partly.errors import DataError, PartlyError
 from partly.ledger import exchange, store
-from partly.ledger.store import NothingThere
+from partly.ledger.store import LedgerNotFound
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_a_file_that_was_changed_is_refused(told: Ledger, tmp_path: Path) -> Non
         pq.write_table(wrong, path)
         with pytest.raises(PartlyError):
             exchange.restore(tmp_path / f"{number}.db", path)
-        with pytest.raises(NothingThere):
+        with pytest.raises(LedgerNotFound):
             Ledger(tmp_path / f"{number}.db")
         whole = exchange.restore(tmp_path / f"{number}.db", tmp_path / "all.parquet")  # it is in nobody's way
         assert whole.log() == told.log()

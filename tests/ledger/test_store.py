@@ -270,7 +270,7 @@ def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     """It may hold what people said, their names, and digests of passwords. What was there keeps its mode."""
     before = os.umask(0)
     try:
-        with Ledger.making(tmp_path / "labels.db") as ledger:
+        with Ledger.create_atomically(tmp_path / "labels.db") as ledger:
             ledger.add(["cat"])
             modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     finally:

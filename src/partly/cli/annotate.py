@@ -13,8 +13,8 @@ def annotate(plan: dict[str, Any], served: dict[str, Any], say: Callable[[str], 
     """Serve the pages until somebody stops them."""
     without_password(plan["ledger"])
     try:
-        from partly.annotate.project import Plan
-        from partly.annotate.server import Served, serve
+        from partly.annotate.project import ProjectConfig
+        from partly.annotate.server import ServerConfig, serve
     except ImportError as error:
         raise SettingError(f"The pages need {error.name}: pip install 'partly[annotate]'.") from error
-    serve(Plan(**plan), Served(**served), say)
+    serve(ProjectConfig(**plan), ServerConfig(**served), say)

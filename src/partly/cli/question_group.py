@@ -114,7 +114,7 @@ def refine(
     as_json: Json = False,
 ) -> None:
     """Train, ask about unknown entries, take the answers, train on: simulated, or with people, a call per round."""
-    from partly.active import Plan
+    from partly.active import LoopConfig
     from partly.cli.refine import refine as job
     from partly.data.label_semantics import meaning_of
 
@@ -131,7 +131,7 @@ def refine(
         author=author,
         rounds=rounds,
         shadow=shadow,
-        plan=Plan(query, count, round_epochs, restart, settings=parse_settings(query_setting or [])),
+        plan=LoopConfig(query, count, round_epochs, restart, settings=parse_settings(query_setting or [])),
         parameters=how | {"device": device, "seed": seed},
         skip_bad=skip_bad,
         say=say,

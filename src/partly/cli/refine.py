@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from partly.active import Loop, Plan, Round, rounds_page, simulation
+from partly.active import Loop, LoopConfig, Round, rounds_page, simulation
 from partly.atomic_io import write_file
 from partly.cli import ledger_rounds
 from partly.cli.ledger import user
@@ -32,7 +32,7 @@ def refine(
     answers: Path | None = None,
     rounds: int | None = None,
     shadow: bool = False,
-    plan: Plan,
+    plan: LoopConfig,
     parameters: dict[str, Any],
     skip_bad: bool = False,
     meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
@@ -73,7 +73,7 @@ def _with_people(
     if count and not path.exists():  # somebody may have begun to answer it
         loop.write(path)
     arms = {loop.plan.query: loop.rounds()}
-    said = [simulation.told(loop.rounds()[-1]), f"{count} questions: {path}" if count else "Nothing is left to ask."]
+    said = [simulation.describe_round(loop.rounds()[-1]), f"{count} questions: {path}" if count else "Nothing is left to ask."]
     rounds_page.write(page, f"{data}: questions", said, arms, loop.labels, questions)
     fill = ["Fill in `answer` (1 yes, 0 no), then the same command with --answers FILE"] * bool(count)
     say("\n".join([*said, *fill, f"Report: {page}"]))
@@ -85,7 +85,7 @@ def _simulated(
     opened: Dataset,
     scenario: str,
     run: Path,
-    plan: Plan,
+    plan: LoopConfig,
     parameters: dict[str, Any],
     rounds: int,
     shadow: bool,
@@ -102,18 +102,18 @@ def _simulated(
     for name, (folder, asks) in wanted.items():
         loop = _loop(opened, parameters, folder, asks)
         for number in range(rounds + 1):
-            arms[name] = loop.run(simulation.from_truth(truth), number)
+            arms[name] = loop.run(simulation.answers_from_truth(truth), number)
             if loop.round == number:
-                say(f"{name}, {simulation.told(arms[name][-1])}")
+                say(f"{name}, {simulation.describe_round(arms[name][-1])}")
         known[name] = loop.labels
-    write_file(run / PICTURE, drawings.progress(rounds_page.panels(arms)))
-    said = simulation.verdict(arms)
+    write_file(run / PICTURE, drawings.progress(rounds_page.make_panels(arms)))
+    said = simulation.summarize(arms)
     rounds_page.write(run / PAGE, f"{data}, {scenario}: which questions pay?", said, arms, known[plan.query])
     say("\n".join([*said, f"Picture: {run / PICTURE}", f"Report: {run / PAGE}"]))
     return {"rounds": arms, "questions": None, "report": str(run / PAGE)}
 
 
-def _loop(opened: Dataset, parameters: dict[str, Any], folder: Path, plan: Plan) -> Loop:
+def _loop(opened: Dataset, parameters: dict[str, Any], folder: Path, plan: LoopConfig) -> Loop:
     model = Classifier(**parameters)
-    measure = simulation.against(opened)
+    measure = simulation.make_measure(opened)
     return Loop(model, opened.items, opened.labels, folder, plan, hierarchy=opened.hierarchy, measure=measure)

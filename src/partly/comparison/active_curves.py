@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from partly import methods
-from partly.active import Plan
-from partly.active.simulation import RANKS
+from partly.active import LoopConfig
+from partly.active.simulation import PRECISION_METRICS
 from partly.active.strategies import find
 from partly.comparison import results as result_lines
 from partly.comparison.groups import named
@@ -36,7 +36,7 @@ def groups(lines: Sequence[Line]) -> dict[str, Group]:
         method = named(line["method"], line["settings"], methods.find(line["method"]).defaults())
         size = f"{asks['rounds']} rounds of {asks['questions']}"
         others = {name: asks[name] for name in ("errors", "epochs", "restart", "last_child") if name in asks}
-        size = named(size, others, SIMULATED | vars(Plan()))
+        size = named(size, others, SIMULATED | vars(LoopConfig()))
         title = ", ".join([line["data"], line["scenario"], method, line["head"], size])
         query = named(asks["query"], asks.get("settings", {}), find(asks["query"]).defaults())
         found.setdefault(title, {}).setdefault(query, []).append(line)
@@ -58,7 +58,7 @@ def markdown(
         if draw:
             text += [f"![P@k over the answers, by query]({draw(title, picture(group))})", ""]
         text += [f"| area | {' | '.join(map(escaped, group))} |", "|---" + "|---:" * len(group) + "|"]
-        for name in RANKS:
+        for name in PRECISION_METRICS:
             text += [_row(name, _ours(group, name))]
             theirs = [published(found[0], name) if published else {} for found in group.values()]
             sources = dict.fromkeys(source for one in theirs for source in one)
@@ -100,7 +100,7 @@ def _by_seed(lines: Sequence[Line], name: str) -> Scores:
 def picture(group: Group) -> bytes:
     """SVG: the mean curves of one group."""
     ordered = [(place, query, found) for place, (query, found) in enumerate(group.items())]
-    panels = {name: {query: _curve(place, found, name) for place, query, found in ordered} for name in RANKS}
+    panels = {name: {query: _curve(place, found, name) for place, query, found in ordered} for name in PRECISION_METRICS}
     return drawings.progress(panels)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from partly import methods, scenarios
-from partly.active.simulation import RANKS
+from partly.active.simulation import PRECISION_METRICS
 from partly.comparison import results as result_lines
 from partly.comparison.plan import AUTO, FULL, NAIVE, REFERENCES
 from partly.comparison.protocol import AT_CHOSEN, ProtocolError
@@ -74,7 +74,7 @@ class Block:
         """The scores of its table, with the words of their columns: F1 at thresholds that were chosen in the same way
         for every method, or, where not every line has that, at 0.5; with coarse labels what papers report there."""
         if scenarios.kind(self.scenario) == "coarse-only":
-            return {name: name for name in ("mAP", *RANKS)}
+            return {name: name for name in ("mAP", *PRECISION_METRICS)}
         chosen = all(name in line["test"] for row in self.rows for line in row.lines for name in CHOSEN)
         return CHOSEN if chosen else SCORES
 
