@@ -14,8 +14,8 @@ from typing import Any
 
 import killing
 from partly import data
-from partly.annotate.project import Plan
-from partly.annotate.server import Served, link, make_site
+from partly.annotate.project import ProjectConfig
+from partly.annotate.server import ServerConfig, make_context, sign_in_link
 from partly.atomic_io import sha256_of
 from partly.cli import ledger as ledgers
 from partly.cli.compare import compare
@@ -197,8 +197,10 @@ def _ledgers(where: Path) -> list[killing.Job]:
         complete(str(where / "x.csv"), places, Terms(0.6), **given)
 
     def asked(folder: Path) -> None:
-        site = make_site(Plan(str(where / "x.csv"), book(folder), str(where / "known.csv")), Served())
-        link(site, Served())
+        context = make_context(
+            ProjectConfig(str(where / "x.csv"), book(folder), str(where / "known.csv")), ServerConfig()
+        )
+        sign_in_link(context, ServerConfig())
 
     def taken_back(folder: Path) -> None:
         ledgers.undo(book(folder), 2, None, None, {}, None, "", quiet)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from partly import Classifier, Dataset, Hierarchy, Labels, active, engine
 from partly.active import Loop, LoopConfig
-from partly.active.simulation import make_measure, answers_from_truth
+from partly.active.simulation import answers_from_truth, make_measure
 from partly.comparison import Experiment
 from partly.errors import CheckpointError, DataError, LabelError, SettingError
 from partly.items import as_items
@@ -337,7 +337,7 @@ def test_a_refused_loop_claims_no_folder(tmp_path: Path) -> None:
 def test_a_query_that_the_method_cannot_be_asked_by_claims_no_folder(tmp_path: Path) -> None:
     model = Classifier("per-label", progress=False)
     where = (np.eye(4), np.array([[1, np.nan], [0, 1], [np.nan, 0], [1, np.nan]]), tmp_path / "run")
-    with pytest.raises(SettingError, match="look-ahead needs a method that learns by gradients"):
+    with pytest.raises(SettingError, match="look-ahead needs a method that is trained by gradients"):
         Loop(model, *where, LoopConfig("look-ahead"))
     assert not (tmp_path / "run").exists()
     assert len(Loop(model, *where, LoopConfig("uncertainty")).ask())  # the same folder, another way

@@ -37,7 +37,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes) -
 
 def replaced(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """Another program in the place of the one that reads."""
-    monkeypatch.setattr(importing, "program", lambda _, *arguments: ([sys.executable, "-c", code, *arguments], None))
+    monkeypatch.setattr(importing, "module_command", lambda _, *arguments: ([sys.executable, "-c", code, *arguments], None))
 
 
 @pytest.mark.parametrize("code", ["import os; os.kill(os.getpid(), 11)", "raise MemoryError"])
@@ -53,7 +53,7 @@ def test_a_process_that_dies_is_no_fault_of_the_server(
 
 def test_a_file_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replaced(monkeypatch, "import time; time.sleep(600)")
-    monkeypatch.setattr(importing, "SECONDS", 0.5)
+    monkeypatch.setattr(importing, "READ_SECONDS", 0.5)
     answer = sent(browser(project(tmp_path)), b"[]")
     assert (answer.status_code, "takes more than" in answer.json()["error"]) == (422, True)
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from annotate.making import FOUND, Browser, Project, project
 from annotate.test_app import concrete, routes
 from partly.annotate import dashboard
-from partly.annotate.question_selection import Wanted
+from partly.annotate.question_selection import QuestionDraft
 from partly.annotate.trainer_supervisor import TrainerStatus
 from partly.items import texts
 from report.test_injection import HARMLESS, PAYLOADS, Words, elements, skeleton
@@ -32,19 +32,19 @@ def asked_about(folder: Path, words: Words) -> Project:
     doubts = [{"item": word, "label": word, "given": word, "chance": 0.1} for word in words]
     found = {"doubts": doubts, "worth": {"saved": 0.5, "words": words[5]}}
     for word in words:
-        made.desk.pose(FOUND | {"query": word, "found": json.dumps(found)}, [Wanted(3, 4, True, 0.5, 0.7)])
+        made.queue.pose(FOUND | {"query": word, "found": json.dumps(found)}, [QuestionDraft(3, 4, True, 0.5, 0.7)])
     return made
 
 
 def pages(made: Project, words: Words) -> Iterator[tuple[str, str]]:
     """Every page there is, and those that refuse: path and HTML. A new one is asked for without anybody thinking of
     it."""
-    site = made.site(accounts=True, training=lambda: TrainerStatus(words[2], words[2]))
-    site.title = words[0]
+    context = made.context(has_accounts=True, training=lambda: TrainerStatus(words[2], words[2]))
+    context.title = words[0]
     person = made.person(words[1]).id
-    inside = Browser(site, made.people.start(made.people.starting(person)))
-    yield "/start", inside.get("/start", params={"token": made.people.starting(person)}).text
-    paths = [concrete(path) for method, path in routes(site) if method == "GET"]
+    inside = Browser(context, made.people.sign_in_by_link(made.people.create_start_token(person)))
+    yield "/start", inside.get("/start", params={"token": made.people.create_start_token(person)}).text
+    paths = [concrete(path) for method, path in routes(context) if method == "GET"]
     none = [f"/{kind}/{quote(word, safe='')}" for word in words for kind in ("export", "static", "no such page")]
     for path in [*paths, *none]:
         answer = inside.get(path, params={"token": words[0]})
@@ -69,7 +69,7 @@ def test_pages(tmp_path: Path) -> None:
 def test_all_of_the_overview_is_there(tmp_path: Path) -> None:
     """The test above says something only of what is shown."""
     made = asked_about(tmp_path / "one", PAYLOADS)
-    found = dashboard.gathered(made.site(), made.person(PAYLOADS[1]))
+    found = dashboard.gathered(made.context(), made.person(PAYLOADS[1]))
     for part in ("labels", "doubts", "disagreements", "audits", "rounds"):
         assert len(found[part]) >= len(PAYLOADS), part
     assert found["worth"] == PAYLOADS[5]
