@@ -70,7 +70,7 @@ def test_an_invitation_is_spent_only_where_the_account_is_made(made: Project) ->
 def test_an_old_invitation_and_an_old_session_are_refused(made: Project) -> None:
     token = made.people.invite("annotator")
     made.time.at += INVITATION_SECONDS + 1
-    with pytest.raises(ApiError, match="too old"):
+    with pytest.raises(ApiError, match="has expired"):
         made.people.join(token, "Anna", PASSWORD)
     session = made.people.join(made.people.invite("annotator"), "Anna", PASSWORD)
     made.time.at += SESSION_SECONDS + 1
@@ -190,11 +190,6 @@ def test_the_database_holds_no_token_and_no_password(made: Project, tmp_path: Pa
     assert hashlib.sha256(session.encode()).hexdigest().encode() in content
 
 
-def test_an_unknown_role_is_refused(made: Project) -> None:
-    with pytest.raises(ApiError, match="role"):
-        made.people.invite("root")  # type: ignore[arg-type]
-
-
 def admin_and_bela(made: Project) -> tuple[Person, Person, str]:
     admin = made.people.find_session(made.people.join(made.people.invite("admin"), "Anna", PASSWORD))
     session = made.people.join(made.people.invite("annotator"), "Bela", PASSWORD)
@@ -256,14 +251,14 @@ def test_an_admin_gives_an_address_for_another_password(made: Project) -> None:
         made.people.reset_password(token, "short")
     with pytest.raises(ApiError, match="not an invitation"):
         made.people.join(token, "Carl", PASSWORD)
-    with pytest.raises(ApiError, match="no way in"):
+    with pytest.raises(ApiError, match="does not sign you in"):
         made.people.sign_in_by_link(token)
     new = made.people.reset_password(token, "another password")
     assert [made.people.find_session(one) for one in (session, new)] == [None, bela]
     with pytest.raises(ApiError, match="used already"):
         made.people.reset_password(token, "a third password")
     invitation = made.people.invite("annotator")
-    with pytest.raises(ApiError, match="where people join"):
+    with pytest.raises(ApiError, match="link to join"):
         made.people.reset_password(invitation, "another password")
     made.people.join(invitation, "Carl", PASSWORD)  # it is not spent by that
 
@@ -272,7 +267,7 @@ def test_a_block_holds_at_once_on_every_server(made: Project) -> None:
     """Two servers, one database: what one has looked up just now says nothing after the other has blocked."""
     admin, bela, session = admin_and_bela(made)
     other = Accounts(Ledger(made.ledger.store.place).store, now=made.time)
-    assert other.person(session) == made.people.find_session(session) == bela
+    assert other.find_session(session) == made.people.find_session(session) == bela
     other.block(bela.id, admin)
     assert made.people.find_session(session) is None
 
@@ -313,7 +308,7 @@ def test_a_blocked_admin_does_not_come_back(made: Project) -> None:
 def test_no_admin_sets_the_password_of_another(made: Project) -> None:
     admin, mallory = two_admins(made)
     for target in (admin.id, mallory.id):
-        with pytest.raises(ApiError, match="No admin gives an admin a new password"):
+        with pytest.raises(ApiError, match="An admin cannot reset another admin's password"):
             made.people.create_reset_token(target, mallory)
     session = made.people.reset_password(
         made.people.create_reset_token(admin.id), "another password"
@@ -332,10 +327,10 @@ def test_links_are_listed_revoked_and_end_within_hours(made: Project) -> None:
     made.people.revoke_link(made.people.list_links()[0].id)
     with pytest.raises(ApiError, match="revoked"):
         made.people.join(first, "Dora", PASSWORD)
-    with pytest.raises(ApiError, match="any more"):
+    with pytest.raises(ApiError, match="ended already"):
         made.people.revoke_link("nothing")
     made.time.at += PASSWORD_RESET_SECONDS
-    with pytest.raises(ApiError, match="too old"):
+    with pytest.raises(ApiError, match="has expired"):
         made.people.reset_password(renewal, PASSWORD)
     assert [one.person for one in made.people.list_links()] == [None]
     made.time.at += INVITATION_SECONDS

@@ -130,10 +130,8 @@ def test_who_voted_what_is_shown_when_all_have(tmp_path: Path) -> None:
     (found,), left = list_disagreements(made.queue)
     assert (found.name, found.item, found.label, found.probability, left) == ("item 0", 0, "boat", 0.7, 1)
     assert found.votes == (("anna", "yes"), ("bela", "no"), ("carl", "yes"))
-    with pytest.raises(ApiError, match="Nobody disagrees"):
+    with pytest.raises(ApiError, match="no disagreement about this entry"):
         decide(made.queue, made.person("dora"), found.question + 1, "yes")
-    with pytest.raises(ApiError, match="A decision is"):
-        decide(made.queue, made.person("dora"), found.question, "maybe")
     with pytest.raises(ApiError, match="no such decision"):
         undo_decision(made.queue, made.person("dora"), 1)
 
@@ -168,7 +166,7 @@ def test_a_decision_may_not_contradict_the_hierarchy(tmp_path: Path) -> None:
     pose(made, [(0, ANIMAL)])
     voted(made, "anna", "no")
     (found,), _ = list_disagreements(made.queue)
-    with pytest.raises(ApiError, match="contradicts what is known"):
+    with pytest.raises(ApiError, match="contradicts known labels"):
         decide(made.queue, made.person("dora"), found.question, "yes")
     decide(made.queue, made.person("dora"), found.question, "no")
     assert made.known()["item 0", "cat"] == -1

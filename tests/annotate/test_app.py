@@ -34,7 +34,7 @@ SAID: dict[str, Any] = {"value": "yes", "seconds": 1.5, "view": "label"}
 
 def routes(context: Any) -> list[tuple[str, str]]:
     """Method and path of each, those of routers that were taken in too."""
-    found, waiting = [], list(make_app(context).app.routes)  # type: ignore[attr-defined]
+    found, waiting = [], list(make_app(context).app.app.routes)  # type: ignore[attr-defined]
     while waiting:
         route = waiting.pop()
         inside = getattr(route, "original_router", None)
@@ -178,11 +178,11 @@ def test_without_accounts_nobody_joins_or_logs_in(tmp_path: Path) -> None:
 
 
 def test_cookies_of_a_public_address_are_secure(tmp_path: Path) -> None:
-    from partly.annotate.security_middleware import public
+    from partly.annotate.security_middleware import public_address
 
     made = project(tmp_path)
     context = made.context(has_accounts=True)
-    context.address = public("https://labels.example.org")
+    context.address = public_address("https://labels.example.org")
     one = Browser(context)
     one.base_url = "https://labels.example.org"  # type: ignore[assignment]
     given = {"token": made.people.invite("admin"), "name": "Anna", "password": "a long password"}
@@ -244,7 +244,7 @@ def test_markup_in_names_stays_text(tmp_path: Path) -> None:
     made = project(tmp_path, names=("boat", NASTY), ids=[NASTY, "b"], items=texts([NASTY, "plain"]))
     pose(made, [(0, 1)])
     one = browser(made, "<b>anna</b>", has_accounts=True)
-    one.app.app.state.context.title = NASTY  # type: ignore[attr-defined]
+    one.app.app.app.state.context.title = NASTY  # type: ignore[attr-defined]
     told = one.call("/api/questions", {"view": "label", "count": 1})
     assert told.headers["content-type"] == "application/json"
     question = told.json()["questions"][0]
@@ -370,8 +370,8 @@ def test_the_overview_says_how_things_are(tmp_path: Path) -> None:
         one.call("/api/answer", SAID | {"question": question["id"]})
     page = one.get("/overview").text
     assert "2 yes, 0 no, 0 cannot tell" in page
-    assert "2 of 48 entries are known" in page
-    assert "takes 1.5 seconds" in page
+    assert "2 of 48 (4.2 %)" in page
+    assert "by label</dt><dd>1.5</dd>" in page
 
 
 def test_the_token_of_the_page_outlives_a_restart(tmp_path: Path) -> None:

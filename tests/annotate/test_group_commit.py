@@ -52,8 +52,8 @@ def together(made: Project, names: list[str], write) -> dict[str, object]:
         first = people.submit(holds)
         assert begun.wait(60)
         found = {name: people.submit(one, name) for name in names}
-        waiting = group_commit._turns[made.ledger.store]
-        while waiting.waiting < len(names):
+        waiting = group_commit._queues[made.ledger.store]
+        while waiting._waiting < len(names):
             threading.Event().wait(0.001)
         enough.set()
         told = {name: future.result(60) for name, future in found.items()}

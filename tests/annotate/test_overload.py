@@ -64,7 +64,7 @@ def test_hashing_passwords_holds_up_nobody_who_is_signed_in(tmp_path: Path, monk
     monkeypatch.setattr(passwords, "verify_password", slow)
     context = made.context(has_accounts=True)
     one = browser(made)
-    one.app.app.state.context = context  # type: ignore[attr-defined]
+    one.app.app.app.state.context = context  # type: ignore[attr-defined]
     guesses = [
         threading.Thread(target=Browser(context).call, args=("/api/log-in", {"name": f"n{i}", "password": "guess"}))
         for i in range(60)

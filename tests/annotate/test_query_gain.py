@@ -64,15 +64,15 @@ def test_chosen_answers_that_count_so_many_times(times: float, share: float) -> 
 def test_words() -> None:
     random, chosen = answers(200, 0), answers(400, 1, 1)
     wins = measure_gain(NOTHING, random, chosen, learner(random, 1.0, 2.0), seed=0)
-    assert wins.words.startswith("100 random answers bring what about")
+    assert wins.words.startswith("Selection saves ")
     assert "95 % interval" in wins.words
     loses = measure_gain(NOTHING, random, chosen, learner(random, 1.0, 0.3), seed=0)
-    assert loses.words.startswith("Choosing does not win")
+    assert loses.words.startswith("Selection does not help")
     assert loses.plain()["high"] is None
     same = measure_gain(NOTHING, random, chosen, learner(random, 1.0, 1.0), seed=0)
-    assert same.words.startswith("Too early to say whether")
+    assert same.words.startswith("No significant difference yet")
     most = QueryGain(100, 400, 0.75, 0.6, 1.0)
-    assert "about 25 chosen ones bring: at least 75 % of the answers saved (95 % interval 60 % to 100 %)" in most.words
+    assert "saves at least 75 % of the answers (95 % interval 60 % to 100 %): about 25 selected" in most.words
 
 
 def test_luck_makes_nothing_certain() -> None:
@@ -80,19 +80,26 @@ def test_luck_makes_nothing_certain() -> None:
     random, chosen = answers(60, 0), answers(240, 1, 1)
     learn = learner(random, 1.0, 1.0, noise=0.3)
     found = [measure_gain(NOTHING, random, chosen, learn, seed).words for seed in range(40)]
-    assert sum(words.startswith("Too early") for words in found) >= 36
+    assert sum(words.startswith("No significant") for words in found) >= 36
 
 
 def test_too_early() -> None:
     random, chosen = answers(MIN_RANDOM_ANSWERS - 1, 0), answers(50, 1, 1)
     few = measure_gain(NOTHING, random, chosen, learner(random, 1.0, 2.0), seed=0)
     assert math.isnan(few.saved)
-    assert f"it takes {MIN_RANDOM_ANSWERS} random ones" in few.words
+    assert f"At least {MIN_RANDOM_ANSWERS} of each" in few.words
     random = answers(MIN_RANDOM_ANSWERS, 0)
     assert math.isnan(
         measure_gain(NOTHING, random, chosen[: MIN_RANDOM_ANSWERS - 1], learner(random, 1.0, 2.0), seed=0).saved
     )
     json.dumps(few.plain(), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    "gain", [QueryGain(100, 400, 0.5, 0.3, 0.7), QueryGain(100, 400, 0.0, -math.inf, -math.inf), QueryGain(3, 4)]
+)
+def test_stored_gains_read_the_same(gain: QueryGain) -> None:
+    assert QueryGain.from_plain(json.loads(json.dumps(gain.plain()))).words == gain.words
 
 
 def test_nobody_is_judged_by_who_has_seen_the_item() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from annotate.making import ABOVE, FOUND, Project, pose, project
+from annotate.making import ABOVE, FOUND, Project, browser, pose, project
 from partly.annotate import tables
 from partly.annotate.errors import ApiError
 from partly.annotate.question_queue import LEASE_SECONDS, QuestionQueue
@@ -83,11 +83,11 @@ def test_the_lease_of_another_is_refused(tmp_path: Path) -> None:
     pose(made, [(0, BOAT), (1, BOAT)])
     (question,) = made.queue.lease(made.person("anna"), "label", 1)
     bela = made.person("bela")
-    not_held = "somebody else's, or was answered or settled already"
+    not_held = "belongs to another person, or was answered or settled"
     for job, reason, status in (
         (lambda: made.queue.answer(bela, question.id, "yes", 1.0, "label"), not_held, 409),
         (lambda: made.queue.answer(bela, question.id + 1, "yes", 1.0, "label"), not_held, 409),  # nobody holds it
-        (lambda: made.queue.skip(bela, question.id), "not yours to skip", 409),
+        (lambda: made.queue.skip(bela, question.id), "cannot skip it", 409),
         (lambda: made.queue.answer(bela, 10_000, "yes", 1.0, "label"), "no such question", 404),
     ):
         with pytest.raises(ApiError, match=reason) as refused:
@@ -96,7 +96,7 @@ def test_the_lease_of_another_is_refused(tmp_path: Path) -> None:
     assert made.known() == {}
     answer = made.queue.answer(made.person("anna"), question.id, "yes", 1.0, "label").batch
     for number in (answer, 0, 10_000):
-        with pytest.raises(ApiError, match="no answer of yours to take back") as refused:
+        with pytest.raises(ApiError, match="no answer to undo") as refused:
             made.queue.undo(bela, number)
         assert refused.value.status == 404
 
@@ -184,23 +184,36 @@ def test_repeats_go_to_whom_they_are_meant_for(tmp_path: Path) -> None:
     assert len(made.queue.lease(made.person("bela"), "label", 5)) == 1
 
 
-def test_what_is_no_answer_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("path", "wrong"),
+    [
+        ("answer", {"value": "maybe"}),
+        ("answer", {"seconds": -1.0}),
+        ("answer", {"seconds": "1"}),
+        ("answer", {"view": "x"}),
+        ("questions", {"view": "x"}),
+        ("questions", {"count": 0}),
+        ("questions", {"count": 49}),
+        ("decide", {"value": "maybe"}),
+        ("invite", {"role": "root"}),
+    ],
+)
+def test_invalid_requests_name_the_field(tmp_path: Path, path: str, wrong: dict[str, object]) -> None:
     made = project(tmp_path)
     pose(made, [(0, BOAT)])
-    (question,) = made.queue.lease(made.person(), "label", 1)
-    for value, seconds, view in (
-        ("maybe", 1.0, "label"),
-        ("yes", -1.0, "label"),
-        ("yes", float("nan"), "label"),
-        ("yes", 1.0, "x"),
-    ):
-        with pytest.raises(ApiError, match="An answer is yes, no, cannot tell, in a view of label or item") as refused:
-            made.queue.answer(made.person(), question.id, value, seconds, view)
-        assert refused.value.status == 422
-    for view, count in (("rows", 3), ("label", 0), ("label", 10_000)):
-        with pytest.raises(ApiError, match="A view is label or item, of 1 to 48 questions") as refused:
-            made.queue.lease(made.person(), view, count)
-        assert refused.value.status == 422
+    page = browser(made, has_accounts=True)
+    (question,) = page.call("/api/questions", {"view": "label", "count": 1}).json()["questions"]
+    valid: dict[str, dict[str, object]] = {
+        "answer": {"question": question["id"], "value": "yes", "seconds": 1.0, "view": "label"},
+        "questions": {"view": "label", "count": 1},
+        "decide": {"question": question["id"], "value": "yes"},
+        "invite": {"role": "annotator"},
+    }
+    answer = page.call(f"/api/{path}", valid[path] | wrong)
+    assert answer.status_code == 422
+    assert answer.json()["error"] == "The request is invalid."
+    assert [fault["where"] for fault in answer.json()["faults"]] == [["body", *wrong]]
+    assert states(made) == ["open"]
 
 
 def test_a_ledger_that_refuses_leaves_the_question_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +272,7 @@ def test_taking_back_twice_takes_back_once(tmp_path: Path) -> None:
     assert [made.queue.undo(made.person(), last).id for _ in range(3)] == [two.id] * 3
     assert made.known() == {("item 0", "boat"): 1}
     again = made.queue.answer(made.person(), two.id, "yes", 1.0, "label").batch
-    with pytest.raises(ApiError, match="no answer of yours"):  # a request that comes far too late
+    with pytest.raises(ApiError, match="no answer to undo"):  # a request that comes far too late
         made.queue.undo(made.person(), last)
     assert made.known() == {("item 0", "boat"): 1, ("item 1", "boat"): 1}
     made.queue.undo(made.person(), again)
@@ -271,7 +284,7 @@ def test_skipping_twice_is_skipping_once(tmp_path: Path) -> None:
     (question,) = made.queue.lease(made.person(), "label", 1)
     for _ in range(2):
         made.queue.skip(made.person(), question.id)
-    with pytest.raises(ApiError, match="not yours"):
+    with pytest.raises(ApiError, match="cannot skip it"):
         made.queue.skip(made.person("bela"), question.id)
 
 
@@ -295,7 +308,7 @@ def test_questions_about_other_items_hold_up_nobody(tmp_path: Path) -> None:
     assert fewer.lease(made.person("bela"), "label", 5) == []
     with pytest.raises(ApiError, match="no such question"):
         fewer.answer(made.person(), 1, "yes", 1.0, "label")
-    fewer.withdraw_strangers()
+    fewer.withdraw_foreign_questions()
     assert states(made) == ["withdrawn", "withdrawn", "open"]
 
 
@@ -310,4 +323,4 @@ def test_retired_labels_are_not_asked(tmp_path: Path) -> None:
     assert refused.value.status == 409
     assert [one.label for one in made.queue.lease(made.person(), "label", 5)] == ["boat"]
     context = made.context()
-    assert int(context.fold().known_per_item().sum()) == 0  # pages that fold go on too
+    assert int(context.refresh_labels().known_per_item().sum()) == 0  # pages that fold go on too

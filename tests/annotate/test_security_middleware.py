@@ -147,5 +147,5 @@ def test_a_public_address() -> None:
     assert asked(headers=[("host", "labels.example.org")], address=found)[0] == 200
     assert asked(headers=[("host", HOST)], address=found)[0] == 400
     for wrong in ("labels.example.org", "ftp://x", "https://x/path", "https://user@x", "https://x?y"):
-        with pytest.raises(SettingError, match="--public_address-url"):
+        with pytest.raises(SettingError, match="--public-url"):
             public_address(wrong)

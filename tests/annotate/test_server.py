@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import socket
 import sqlite3
 from contextlib import closing
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from annotate.making import FOUND, Browser, project
@@ -47,9 +49,9 @@ def test_others_reach_the_pages_only_where_they_log_in(how: dict[str, object], w
 
 
 def test_addresses() -> None:
-    assert ServerConfig().address.hosts == {"127.0.0.1:8765", "localhost:8765", "[::1]:8765"}
+    assert ServerConfig().address.origins == {f"http://{host}:8765" for host in ("127.0.0.1", "localhost", "[::1]")}
     found = ServerConfig("0.0.0.0", accounts=True, public_url="https://labels.example.org").address
-    assert (found.hosts, found.secure) == ({"labels.example.org"}, True)
+    assert (found.hosts, found.secure) == (["labels.example.org"], True)
 
 
 def test_the_command_refuses_before_anything_is_made(tmp_path: Path) -> None:
@@ -84,18 +86,18 @@ def test_the_address_that_is_printed(tmp_path: Path) -> None:
     alone = ServerConfig(name="anna")
     context = make_context(plan, alone)
     token = sign_in_link(context, alone).partition("/start?token=")[2]
-    assert context.people.find_session(context.people.sign_in_by_link(token)).name == "anna"
+    assert context.accounts.find_session(context.accounts.sign_in_by_link(token)).name == "anna"
     assert context.queue.given.ids == ("p", "q")
     other = ProjectConfig(plan.data, str(tmp_path / "other.db"), plan.labels)
     several = ServerConfig(accounts=True, public_url="https://labels.example.org")
     context = make_context(other, several)
     path, _, token = sign_in_link(context, several).partition("?token=")
     assert path == "https://labels.example.org/join"
-    context.people.join(token, "Anna", "a long password")
+    context.accounts.join(token, "Anna", "a long password")
     assert sign_in_link(context, several) == "https://labels.example.org/log-in"
     path, _, token = password_reset_link(context, several, "anna").partition("?token=")
     assert path == "https://labels.example.org/renew"
-    assert context.people.find_session(context.people.reset_password(token, "another password")).name == "Anna"
+    assert context.accounts.find_session(context.accounts.reset_password(token, "another password")).name == "Anna"
     with pytest.raises(ApiError, match="no account 'Bela'"):
         password_reset_link(context, several, "Bela")
 
@@ -112,7 +114,7 @@ def test_who_worked_alone_can_go_on_with_accounts(tmp_path: Path) -> None:
     """An admin without a password cannot sign in, so somebody must be able to join."""
     made = project(tmp_path)
     made.people.local_admin("anna")
-    assert "/join?token=" in sign_in_link(made.context(accounts=True), ServerConfig(accounts=True))
+    assert "/join?token=" in sign_in_link(made.context(has_accounts=True), ServerConfig(accounts=True))
 
 
 @pytest.mark.parametrize("there", ["nothing", "an empty file", "a database without tables"])
@@ -129,7 +131,7 @@ def test_a_ledger_that_begins_is_told(tmp_path: Path, there: str) -> None:
         assert book.stat().st_size
     plan, said = ProjectConfig(str(tmp_path / "x.csv"), str(book), str(tmp_path / "y.csv")), []
     make_context(plan, ServerConfig(name="anna"), said.append)
-    assert said == [f"{book}: there was no ledger yet; one begins, of what is known in {plan.labels} (entries: 1)."]
+    assert said == [f"Created the ledger {book} from {plan.labels} (1 known entries)."]
     make_context(plan, ServerConfig(name="anna"), said.append)
     assert len(said) == 1
 
@@ -149,7 +151,7 @@ def test_the_same_ledger_with_fewer_items_and_labels(tmp_path: Path) -> None:
     context.queue.ledger.retire(["dog"])
     context = make_context(plan, alone)
     assert context.queue.given.names == ("cat",)
-    one = Browser(context, context.people.sign_in_by_link(sign_in_link(context, alone).partition("=")[2]))
+    one = Browser(context, context.accounts.sign_in_by_link(sign_in_link(context, alone).partition("=")[2]))
     told = one.call("/api/questions", {"view": "label", "count": 5})
     assert [(question["name"], question["label"]) for question in told.json()["questions"]] == [("q", "cat")]
     assert told.json()["open"] == 1
@@ -162,19 +164,19 @@ def test_what_is_seen_of_a_row() -> None:
     x = np.zeros((10, 20), np.float32)
     x[:, :] = np.arange(10)[:, None]
     x[3, 17], x[3, 2] = 500, -500
-    found = ItemRenderer(features(x, names=[f"f{j}" for j in range(20)])).of(3)
+    found = ItemRenderer(features(x, names=[f"f{j}" for j in range(20)])).describe(3)
     assert found["kind"] == "row"
     assert len(found["numbers"]) == 12
     assert ["f2", "-500"] in found["numbers"]
     assert ["f17", "500"] in found["numbers"]
-    assert ItemRenderer(texts(["one", "two"])).of(1) == {"kind": "text", "text": "two"}
+    assert ItemRenderer(texts(["one", "two"])).describe(1) == {"kind": "text", "text": "two"}
 
 
 def test_other_things_are_shown_by_id() -> None:
     shown = pictures(np.stack([np.full((16, 16, 3), 10 * i, np.uint8) for i in range(3)]))
-    seen = renderer_by_id(shown, ["c", "a"], ["a", "b", "c"], "pictures")
-    assert seen.of(0) == {"kind": "picture", "source": "/picture/0"}
-    assert seen._pixels(seen._at(0))[0, 0, 0] == 20
+    seen = renderer_by_id(shown, ["a", "b", "c"], ["c", "a"], "pictures")
+    assert seen.describe(0) == {"kind": "picture", "source": "/picture/0"}
+    assert np.asarray(Image.open(io.BytesIO(seen.image(0)[0])))[0, 0, 0] == 20
     with pytest.raises(DataError, match="'z'"):
         renderer_by_id(shown, ["z"], ["a", "b", "c"], "pictures")
 

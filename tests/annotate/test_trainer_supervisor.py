@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from annotate.test_trainer import written
+from partly.annotate import trainer_supervisor
 from partly.annotate.project import open_project
 from partly.annotate.stats import read_snapshot
 from partly.annotate.trainer import describe_failure
@@ -38,7 +43,18 @@ def test_a_trainer_that_is_killed_comes_back_and_goes_on(tmp_path: Path) -> None
     finally:
         supervisor.close()
     assert supervisor.process is not None
-    assert supervisor.process.poll() is not None
+    assert supervisor.process.returncode == 0  # it ended by itself when its input was closed
+
+
+def test_a_trainer_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing does not wait for the end of a round."""
+    command = [sys.executable, "-c", "import time; print('{}', flush=True); time.sleep(600)"]
+    monkeypatch.setattr(trainer_supervisor, "module_command", lambda _: (command, os.environ))
+    supervisor = TrainerSupervisor(written(tmp_path), close_seconds=0.2).start()
+    until(lambda: supervisor.status() == TrainerStatus())
+    supervisor.close()
+    assert supervisor.process is not None
+    assert supervisor.process.returncode == -signal.SIGKILL
 
 
 def test_a_trainer_that_fails_says_why_and_what_to_do(tmp_path: Path) -> None:

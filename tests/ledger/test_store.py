@@ -184,7 +184,10 @@ def test_what_is_no_ledger(tmp_path: Path) -> None:
         (text, "is not a SQLite database"),
         (foreign, "is a database without a ledger"),
         (folder, "cannot be opened"),
-        (tmp_path / "pipe.db", "is not a SQLite database|cannot be|not a regular file|is a database without a ledger|damaged"),
+        (
+            tmp_path / "pipe.db",
+            "is not a SQLite database|cannot be|not a regular file|without a ledger|damaged",
+        ),
         (tmp_path / "absent.db", "Create a ledger: partly ledger init"),
         (tmp_path / "a\0b", "cannot be opened"),
         ("mysql://host/labels", "postgresql://user@host/database"),

@@ -36,7 +36,7 @@ ROUTERS = (public, signed_in, changes, admin_changes)
 CACHE_HEADERS = {"cache-control": "private, max-age=600"}
 
 Number = Annotated[int, Field(ge=0, le=2**53)]
-Seconds = Annotated[float, Field(ge=0, le=1e6)]
+Seconds = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 Name = Annotated[str, Field(max_length=200)]
 Token = Annotated[str, Field(max_length=200)]
 Password = Annotated[str, Field(max_length=1000)]

@@ -87,9 +87,10 @@ class QueryGain:
     @classmethod
     def from_plain(cls, stored: dict[str, Any]) -> QueryGain:
         """Restore what `plain` returned."""
-        saved = math.nan if stored["saved"] is None else stored["saved"]
+        if stored["saved"] is None:
+            return cls(stored["random"], stored["chosen"])
         ends = (-math.inf if stored[name] is None else stored[name] for name in ("low", "high"))
-        return cls(stored["random"], stored["chosen"], saved, *ends)
+        return cls(stored["random"], stored["chosen"], stored["saved"], *ends)
 
     def plain(self) -> dict[str, Any]:
         """Return values for JSON, which has neither NaN nor infinity."""

@@ -74,19 +74,19 @@ class SecurityMiddleware:
     """Check requests before the application sees them, and add security headers to all responses."""
 
     def __init__(self, app: ASGIApp, address: ServerAddress, body_seconds: float = BODY_SECONDS) -> None:
-        self._app = TrustedHostMiddleware(app, allowed_hosts=address.hosts, www_redirect=False)
+        self.app = TrustedHostMiddleware(app, allowed_hosts=address.hosts, www_redirect=False)
         self._origins, self._body_seconds = address.origins, body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         elif (refusal := self._refusal(scope)) is not None:
             await refusal(scope, receive, _add_headers(send))
         else:
             body = _LimitedBody(receive, _max_bytes(scope), self._body_seconds, complete=scope["method"] != "POST")
-            await self._app(scope, body.receive, body.close_unless_read(_add_headers(send)))
+            await self.app(scope, body.receive, body.close_unless_read(_add_headers(send)))
 
     def _refusal(self, scope: Scope) -> PlainTextResponse | None:
         """Return the response to a request that the application must not see."""

@@ -73,7 +73,8 @@ def _with_people(
     if count and not path.exists():  # somebody may have begun to answer it
         loop.write(path)
     arms = {loop.plan.query: loop.rounds()}
-    said = [simulation.describe_round(loop.rounds()[-1]), f"{count} questions: {path}" if count else "Nothing is left to ask."]
+    asked = f"{count} questions: {path}" if count else "Nothing is left to ask."
+    said = [simulation.describe_round(loop.rounds()[-1]), asked]
     rounds_page.write(page, f"{data}: questions", said, arms, loop.labels, questions)
     fill = ["Fill in `answer` (1 yes, 0 no), then the same command with --answers FILE"] * bool(count)
     say("\n".join([*said, *fill, f"Report: {page}"]))

@@ -100,7 +100,9 @@ def _by_seed(lines: Sequence[Line], name: str) -> Scores:
 def picture(group: Group) -> bytes:
     """SVG: the mean curves of one group."""
     ordered = [(place, query, found) for place, (query, found) in enumerate(group.items())]
-    panels = {name: {query: _curve(place, found, name) for place, query, found in ordered} for name in PRECISION_METRICS}
+    panels = {
+        name: {query: _curve(place, found, name) for place, query, found in ordered} for name in PRECISION_METRICS
+    }
     return drawings.progress(panels)
 
 

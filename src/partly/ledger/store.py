@@ -184,7 +184,8 @@ class Store:
         if active:
             raise DataError(
                 f"{self.place.shown}: {', '.join(active[:5])} would run code on writes, and partly makes no "
-                "triggers and no views. Nothing was changed. Ask its owner for an export: partly ledger export --statements."
+                "triggers and no views. Nothing was changed. Ask its owner for an export: "
+                "partly ledger export --statements."
             )
 
     def _check(self) -> None:

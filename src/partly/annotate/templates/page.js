@@ -259,7 +259,7 @@ function questions(view, count) {
     card.value = value;
     if (value === null) { delete card.box.dataset.value; } else { card.box.dataset.value = value; }
     for (const button of card.box.querySelectorAll("button[aria-pressed]")) { button.setAttribute("aria-pressed", String(button.dataset.say === value)); }
-    const done = cards.every((card) => card.value !== null);
+    const done = cards.every((other) => other.value !== null);
     next.hidden = !done;
     if (done) { next.focus(); }
   }
@@ -333,9 +333,9 @@ function questions(view, count) {
       try {
         const result = await callWithRetry("/api/undo", { answer: last });
         showStanding(result);
-        const card = cards.find((card) => card.question.id === result.question.id);
+        const card = cards.find((other) => other.question.id === result.question.id);
         if (!card) { show([result.question]); say("Your last answer was undone."); return; }
-        for (const other of cards.filter((card) => card.settled === card.question.id)) { delete other.settled; other.note.textContent = ""; mark(other, null); }
+        for (const other of cards.filter((candidate) => candidate.settled === card.question.id)) { delete other.settled; other.note.textContent = ""; mark(other, null); }
         card.note.textContent = "";
         delete card.box.dataset.saved;
         mark(card, null);
