@@ -21,7 +21,7 @@ import torch
 from partly import metrics
 from partly.comparison.plan import Cell
 from partly.comparison.protocol import HOLD_OUT, mask, run_cell
-from partly.data import Dataset, held_out
+from partly.data import Dataset, split_holdout
 from partly.estimators.classifier import Classifier
 from partly.items import as_items
 from partly.labels import Labels
@@ -58,7 +58,7 @@ def made(items: int) -> Dataset:
 def bare_cell(cell: Cell, data: Dataset) -> Callable[[], None]:
     """What one would write by hand, with the labels and the parts at hand."""
     observed = mask(cell, data)
-    fit, hold = held_out(len(observed), HOLD_OUT, cell.seed)
+    fit, hold = split_holdout(len(observed), HOLD_OUT, cell.seed)
     train, validation = (data.items[fit], observed[fit]), (data.items[hold], data.labels[hold])
     test = data.test
     assert test is not None

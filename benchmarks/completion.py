@@ -6,7 +6,7 @@
 A cell is a data set x scenario x seed: one model is fitted, and all targets are taken from it. Features are brought to
 their first 24 principal axes and sets are cut to some items and to their 12 most frequent labels, so that a cell takes
 about a second. Where only yes is known the truth answers the questions. `--page` writes the table of
-docs/completion.md and its picture from the lines. Cells that are in the file are not run again.
+docs/measurements/completion.md and its picture from the lines. Cells that are in the file are not run again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from sklearn.decomposition import PCA
 
 import partly
 from partly import Labels, scenarios
-from partly.completion import Terms, audit, by_known
-from partly.completion.entry_scores import EntryScores, board_of
-from partly.completion.result import filling
+from partly.completion import Terms, audit, certify_by_known
+from partly.completion.entry_scores import EntryScores, build_entry_scores
+from partly.completion.result import compute_filling
 
 Array = np.ndarray[Any, Any]
 SETS = "scene,yeast,voc2012,coco,corel5k,debtags,delicious"
@@ -38,7 +38,7 @@ TARGETS = (0.8, 0.9, 0.95, 0.99)
 BUDGETS = (200, 1000)
 ITEMS, LABELS, AXES = 1500, 12, 24
 RESULTS = Path(__file__).with_suffix(".jsonl")
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "completion.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "measurements" / "completion.md"
 PICTURE = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- results: written by benchmarks/completion.py --page -->", "<!-- end of results -->"
 
@@ -116,30 +116,30 @@ def cell(x: Array, truth: Labels, scenario: str, model: str, seed: int) -> dict[
         return {"seconds": time.process_time() - start, "rows": rows}
     fitted = partly.Classifier(method, **head, progress=False, seed=seed).fit(x, observed)
     scores = np.asarray(fitted.out_of_fold_, np.float64)
-    board = board_of(scores, observed, observed, None, only_yes, seed)
+    board = build_entry_scores(scores, observed, observed, None, only_yes, seed)
     if model == "mapie":
         rows = [mapie(target, expit(scores), observed, z) for target in TARGETS]
         return {"seconds": time.process_time() - start, "rows": rows}
     found = list(_audits(board, z, seed)) if only_yes else list(_certificates(board))
     rows = [judged(name, terms, sides, board, observed, z) for name, terms, sides in found]
     rows += plain("fixed 0.9", fixed(fitted.predict_proba(x)), observed, z)
-    return {"seconds": time.process_time() - start, "spread": bool(board.spread), "rows": rows}
+    return {"seconds": time.process_time() - start, "spread": bool(board.is_random_sample), "rows": rows}
 
 
 def _certificates(board: EntryScores) -> Iterator[tuple[str, Terms, Any]]:
     for target in TARGETS:
         terms = Terms(target)
-        yield "complete", terms, by_known(board, terms).sides
+        yield "complete", terms, certify_by_known(board, terms).sides
 
 
 def _audits(board: EntryScores, z: Array, seed: int) -> Iterator[tuple[str, Terms, Any]]:
     """The truth answers, batch after batch. Only what was answered is known beside what was observed."""
-    ladders = audit.ladders_of(board, seed)
+    searches = audit.start_searches(board, seed)
     for budget in BUDGETS:
         for target in TARGETS:
             terms, answers = Terms(target, budget=budget), np.zeros_like(z)
             rules = audit.Rules(1 - target, terms.risk / 2, budget)
-            while len((found := audit.look(ladders, answers, rules)).rows):
+            while len((found := audit.advance_audit(searches, answers, rules)).rows):
                 answers[found.rows, found.columns] = z[found.rows, found.columns]
             yield f"complete, {budget} questions", terms, (found.sides, answers)
 
@@ -147,7 +147,7 @@ def _audits(board: EntryScores, z: Array, seed: int) -> Iterator[tuple[str, Term
 def judged(name: str, terms: Terms, sides: Any, board: EntryScores, observed: Labels, z: Array) -> dict[str, Any]:
     sides, answers = sides if isinstance(sides[1], np.ndarray) else (sides, None)
     known = observed if answers is None else observed.with_entries(*np.nonzero(answers), answers[answers != 0])
-    said = filling(board, sides, known)
+    said = compute_filling(board, sides, known)
     asked = {} if answers is None else {"asked": int((answers != 0).sum())}
     alone = {"alone": [alone_right(side, said, z, observed, terms) for side in sides]} if answers is None else {}
     return {"method": name, "target": terms.precision} | counts(said, observed, z) | asked | alone

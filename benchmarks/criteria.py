@@ -154,17 +154,19 @@ def solved(
     name: str, x: Array, x_test: Array, weights: Array, targets: Array, fold: Array, places: Sequence[int]
 ) -> Iterator[tuple[str, tuple[Array, Array]]]:
     """Logistic regressions by the package's own solver, at some of its strengths."""
-    turned = logistic.turned(x)
+    turned = logistic.principal_axes(x)
     strengths = [folds.GRID[k] / float(turned.squares.sum()) for k in places]
     held_out = np.zeros((len(strengths), *weights.shape), np.float32)
     for k in range(fold.max() + 1):
         rows = np.flatnonzero(fold == k)
         seen = np.where(fold != k, weights, np.float32(0))
-        for out, (w, _) in zip(held_out, logistic.path(turned, seen, targets, strengths), strict=True):
+        for out, (w, _) in zip(held_out, logistic.regularization_path(turned, seen, targets, strengths), strict=True):
             out[:, rows] = turned.times(w, rows)
     bias = logistic.log_odds(weights, targets)  # of all entries: see `solving.folds`
-    for place, out, pair in zip(places, held_out, logistic.path(turned, weights, targets, strengths), strict=True):
-        w, b = turned.undone(*pair)
+    for place, out, pair in zip(
+        places, held_out, logistic.regularization_path(turned, weights, targets, strengths), strict=True
+    ):
+        w, b = turned.to_original(*pair)
         yield f"{name} {place}", (out.T + bias, x_test @ w.T + b)
 
 

@@ -22,7 +22,7 @@ import torch
 
 from partly import Labels, engine, metrics
 from partly.items import Items, as_items
-from partly.labels.scored import at_known, in_order
+from partly.labels.scored import enumerate_rows, gather_known
 
 DIMENSIONS = ("items", "labels", "features")
 Size = tuple[int, int, int]  # items, labels, features
@@ -90,7 +90,7 @@ def work(name: str, x: Items, labels: Labels) -> Callable[[], object]:
         fitted = engine.fit(few, x[:256], labels[:256])
         if name == "predict":
             return lambda: deque(fitted.predict_blocks(x), maxlen=0)
-        scores = at_known(in_order(fitted.predict_blocks(x)), labels)
+        scores = gather_known(enumerate_rows(fitted.predict_blocks(x)), labels)
         return lambda: metrics.evaluate(scores, labels)
     if name == "auto":
         recipe, _ = engine.complete({"method": "auto", "head": "auto", "seed": 0}, x, labels)

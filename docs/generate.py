@@ -1,5 +1,5 @@
 """Write the generated parts of the documentation: docs/methods.md with a page and a picture for each method in
-docs/methods/, and docs/recipes.md.
+docs/methods/, docs/recipes.md, and the layers in docs/architecture.md.
 
 python -m docs.generate            write them
 python -m docs.generate --check    say which of them are not what the files and the result lines give, and fail
@@ -7,10 +7,11 @@ python -m docs.generate --check    say which of them are not what the files and 
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
-import re
 import sys
+import textwrap
 from pathlib import Path
 from statistics import median
 
@@ -25,40 +26,38 @@ from partly.engine import presets
 from partly.items import as_items
 from partly.method import Task
 from partly.methods import MethodInfo
+from partly.registry import sections
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = """\
 # Methods
 
-A method says what is learned from the entries that nobody knows. On features, [`auto`](methods/auto.md), the default,
-needs no choice.
+A method decides how unknown entries are used in training. On features the default, [`auto`](methods/auto.md), chooses for you.
 
-| what is known of your labels | begin with | then compare with |
+| what is known | start with | then compare with |
 |---|---|---|
-| yes and no, by chance | [`auto`](methods/auto.md) | [`bce`](methods/bce.md), [`per-label`](methods/per-label.md), [`curriculum`](methods/curriculum.md) |
-| only yes: tags, one label an item | [`auto`](methods/auto.md) | [`label-smoothing`](methods/label-smoothing.md), [`em`](methods/em.md), [`role`](methods/role.md) |
-| only yes, and pictures that a network is trained on | [`em`](methods/em.md) | [`large-loss`](methods/large-loss.md), [`splc`](methods/splc.md), [`cls`](methods/cls.md) |
-| coarse labels, and few items wholly | [`refine`](methods/refine.md) | [`auto`](methods/auto.md), [`one-class`](methods/one-class.md), [`leml`](methods/leml.md) |
-| how many yes an item has | [`epr`](methods/epr.md) | [`role`](methods/role.md) |
+| yes and no, missing at random | [`auto`](methods/auto.md) | [`bce`](methods/bce.md), [`per-label`](methods/per-label.md), [`curriculum`](methods/curriculum.md) |
+| only yes: tags, one label per item | [`auto`](methods/auto.md) | [`label-smoothing`](methods/label-smoothing.md), [`em`](methods/em.md), [`role`](methods/role.md) |
+| only yes, and a network trained end to end on images | [`em`](methods/em.md) | [`large-loss`](methods/large-loss.md), [`splc`](methods/splc.md), [`cls`](methods/cls.md) |
+| coarse labels, and a few complete items | [`refine`](methods/refine.md) | [`auto`](methods/auto.md), [`one-class`](methods/one-class.md), [`leml`](methods/leml.md) |
+| the expected number of yes per item | [`epr`](methods/epr.md) | [`role`](methods/role.md) |
 
-To know which is best for *your* data, run them side by side ([compare](compare.md), and [choose without clean
-labels](choosing.md)):
+To find the best method for *your* data, [compare](compare.md) them:
 
 ```
 partly compare features.csv --labels labels.csv --methods auto,bce,per-label --seeds 5
 ```
 
-In formulas, x is the logit of an entry, p = 1 / (1 + exp(-x)) its probability, CE(p, t) = -t log p - (1 - t) log(1 - p);
-the loss is the mean over the entries of a batch of what is written beside yes, no and unknown.
+In formulas, x is the logit of an entry, p = 1 / (1 + exp(-x)) its probability, and CE(p, t) = -t log p - (1 - t) log(1 - p). The loss is the mean over the entries of a batch.
 
-**mAP**: points of mAP above (or below) the naive row of the same race, `assume-negative` or else `bce`, the median over
-the races in [results](results.md); in brackets how many races. **time**: beside that row. A method without numbers has
-not run, or in no race whose baseline is at its best. Few races of one kind say little: open the method for each of them.
+**mAP**: difference in points of mAP from the naive method (`assume-negative`, else `bce`), median over the comparisons in [results](results.md), with their number in
+brackets. **time**: relative to the naive method. A method without numbers has no comparison with a tuned baseline.
 
 | method | what it does | mAP | time |
 |---|---|---:|---:|
 """  # noqa: E501
 
+PROSE = ("When to use", "Reference", "Known negatives", "Differences from the paper", "Defaults")
 Race = tuple[str, Block, Row]  # the page of results, the race, and the row of the method in it
 
 
@@ -76,7 +75,22 @@ def pages(root: Path = ROOT) -> dict[str, bytes]:
         made[f"methods/{name}.svg"] = method_picture.picture(name, watched[name], watched["assume-negative"])
         rows.append(f"| [`{name}`](methods/{name}.md) | {info.summary} | {_above(ours)} | {_time(ours)} |\n")
     made["methods.md"] = (INDEX + "".join(rows)).encode()
+    made["architecture.md"] = architecture(root).encode()
     return made
+
+
+def architecture(root: Path) -> str:
+    """Return docs/architecture.md with the layers that tests/test_imports.py enforces, the highest first."""
+    tree = ast.parse((root / "tests/test_imports.py").read_text("utf-8"))
+    (layers,) = (
+        ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "LAYERS"
+    )
+    diagram = "\n".join("   ".join(sorted(layer)) for layer in reversed(layers) if layer != {"__main__"})
+    begin, end = "from tests/test_imports.py -->\n", "<!-- end of layers -->"
+    before, _, rest = (root / "docs/architecture.md").read_text("utf-8").partition(begin)
+    return f"{before}{begin}```text\n{diagram}\n```\n{end}{rest.partition(end)[2]}"
 
 
 def _races(root: Path) -> list[tuple[str, Block]]:
@@ -120,10 +134,9 @@ def _time(races: list[Race]) -> str:
 
 
 def page(info: MethodInfo, races: list[Race]) -> str:
-    summary, *paragraphs = info.text.split("\n\n")
-    words = [re.sub(r"^(Take it|Formula|Paper|Known no|Differs|Defaults):", r"**\1:**", text) for text in paragraphs]
-    after = 1 + next(place for place, text in enumerate(words) if text.startswith("    "))  # the formula
-    parts = [f"# {info.name}", summary, *words[:after]]
+    words = [_section(heading, text) for heading, text in sections(info.text).items()]
+    after = 1 + list(sections(info.text)).index("Formula")
+    parts = [f"# {info.name}", info.summary, *words[:after]]
     parts += [f"![What it learns from an entry, or plans, and hidden yes found over the epochs]({info.name}.svg)"]
     parts += [f"```\npartly train features.csv --labels labels.csv --method {info.name} --run runs/mine\n```"]
     parts += [*words[after:], "## Cost", _cost(info, races), *_settings(info), "## Evidence", _evidence(races)]
@@ -131,12 +144,20 @@ def page(info: MethodInfo, races: list[Race]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def _section(heading: str, text: str) -> str:
+    """Return a section of a docstring as Markdown: prose as it is, formulas and tables as a code block."""
+    if heading in PROSE:
+        return f"**{heading}:** {text}"
+    return f"**{heading}:**\n\n{textwrap.indent(text, '    ')}"
+
+
 def _cost(info: MethodInfo, races: list[Race]) -> str:
     networks = "Two networks. " if issubclass(info.kind, TwoNetworks) else ""
     kept, _ = info.kind.memory(Task(as_items([[0.0]]), 1), info.defaults())  # one item, one label
     memory = f"{kept} bytes for every entry of the training items." if kept else "Nothing is kept for single entries."
     time = f" {_time(races)[:-2]} times as long as the naive row of its races (median)." if _time(races) else ""
-    return f"{networks}{memory}{time}"
+    unknown = " It also learns from items without any known entry." if info.about.learns_from_unknown else ""
+    return f"{networks}{memory}{time}{unknown}"
 
 
 def _settings(info: MethodInfo) -> list[str]:

@@ -12,9 +12,9 @@ from scipy.special import expit
 
 import partly
 from partly import Classifier, Labels, export, metrics
-from partly.calibration import calibration_of
-from partly.cli.evaluate import evaluate
-from partly.cli.predict import predict
+from partly.calibration import fit_calibration
+from partly.cli.evaluate import evaluate_scores
+from partly.cli.predict import predict_items
 from partly.data import read_scores, write_labels
 from partly.data.formats.feature_table import write_numbers
 from partly.errors import CheckpointError, SettingError
@@ -45,7 +45,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Classifier, Path]:
 def test_it_is_found_on_out_of_fold_scores(both: tuple[Classifier, Path]) -> None:
     fitted, _ = both
     plain = model().fit(x_of(), y_of())
-    expected = calibration_of(plain.out_of_fold_, y_of(), "isotonic", "f1")
+    expected = fit_calibration(plain.out_of_fold_, y_of(), "isotonic", "f1")
     assert fitted.calibration_ == expected
     np.testing.assert_allclose(fitted.thresholds_, expected.thresholds, atol=1e-7)
     new = x_of(1)
@@ -58,7 +58,7 @@ def test_a_method_without_such_scores_is_fitted_in_folds() -> None:
     how: dict[str, Any] = {"head": "mlp", "epochs": 2, "head_settings": {"hidden": 4, "solve": False}}
     fitted = model(thresholds="share", folds=2, **how).fit(x_of(), y_of())
     plain = model(folds=2, **how).fit(x_of(), y_of())
-    assert fitted.calibration_ == calibration_of(plain.out_of_fold_, y_of(), None, "share")
+    assert fitted.calibration_ == fit_calibration(plain.out_of_fold_, y_of(), None, "share")
 
 
 def test_it_is_saved_and_read_and_found_anew_without_training(both: tuple[Classifier, Path], tmp_path: Path) -> None:
@@ -90,10 +90,10 @@ def test_commands_use_it(both: tuple[Classifier, Path], tmp_path: Path) -> None:
     write_numbers(tmp_path / "x.csv", truth.ids, [f"f{j}" for j in range(5)], [new])
     write_labels(truth, tmp_path / "y.csv")
     for name, calls in (("p.csv", False), ("calls.csv", True)):
-        predict(tmp_path / "run", str(tmp_path / "x.csv"), tmp_path / name, calls=calls)
+        predict_items(tmp_path / "run", str(tmp_path / "x.csv"), tmp_path / name, calls=calls)
     np.testing.assert_allclose(read_scores(tmp_path / "p.csv").values, fitted.predict_proba(new), atol=1e-5)
     assert (read_scores(tmp_path / "calls.csv").values == fitted.predict(new)).mean() > 0.999
-    found, _ = evaluate(tmp_path / "p.csv", str(tmp_path / "y.csv"), run=tmp_path / "run")
+    found, _ = evaluate_scores(tmp_path / "p.csv", str(tmp_path / "y.csv"), run=tmp_path / "run")
     assert found["OF1"] == pytest.approx(metrics.evaluate(fitted.predict_proba(new), truth, fitted.thresholds_)["OF1"])
 
 
@@ -112,7 +112,7 @@ def test_an_exported_file_has_it(method: str, tmp_path: Path) -> None:
 def test_from_items_that_the_model_has_not_seen() -> None:
     plain = model().fit(x_of(), y_of())
     made = partly.calibrate(plain, x_of(1), y_of(1), method="platt", thresholds="f1")
-    assert made.calibration_ == calibration_of(plain.decision_function(x_of(1)), y_of(1), "platt", "f1")
+    assert made.calibration_ == fit_calibration(plain.decision_function(x_of(1)), y_of(1), "platt", "f1")
     assert plain.calibration_ is None
     assert plain.thresholds_.tolist() == [0.5] * 3
     twice = partly.calibrate(made, x_of(1), y_of(1), method="platt", thresholds="f1")

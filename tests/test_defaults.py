@@ -100,7 +100,7 @@ def test_what_is_taken(asked: tuple[str, ...], items: Items, taken: tuple[str, s
 
 
 def test_what_is_too_large_to_be_solved_is_trained_by_the_plain_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("partly.solvers.solved.MOST_BYTES", 100)
+    monkeypatch.setattr("partly.solvers.solved_readout.MAX_BYTES", 100)
     *taken, reason = choose("auto", "auto", ROWS, KNOWN)
     assert taken == ["partial-bce", "mlp"]
     assert reason == f"{plain(KNOWN)[1]}; a portfolio of 4 x 3 entries would take too much memory"

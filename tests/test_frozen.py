@@ -22,10 +22,10 @@ from partly.comparison.plan import Cell
 from partly.data import Dataset, read
 from partly.engine import complete, feature_cache, make_features
 from partly.errors import CheckpointError, DataError, SettingError
-from partly.items import MadeFeatures, as_items, features, origin_of, texts
+from partly.items import PrecomputedFeatures, as_items, features, texts
 from partly.networks import backbones, lazy_features
 from partly.networks.backbones.small_conv import SmallConv
-from partly.networks.lazy_features import Featured
+from partly.networks.lazy_features import LazyFeatures
 
 COUNT = 30
 OPEN_PARTS: dict[str, Any] = {"method": "bce", "head": "auto"}
@@ -42,7 +42,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 def by_hand(data: Dataset) -> torch.Tensor:
     """What the backbone makes of the pictures, in one go."""
-    made = lazy_features.featured(data.items, "small-conv", FROZEN["backbone_settings"])
+    made = lazy_features.lazy_features(data.items, "small-conv", FROZEN["backbone_settings"])
     with torch.no_grad():
         return made.body.eval()(data.items.take(slice(None)))
 
@@ -87,14 +87,14 @@ def test_what_may_change_is_not_made_once(data: Dataset) -> None:
         {"backbone": SmallConv(3, (4, 6)), "backbone_settings": {"freeze": "all"}},
     ):
         model = Classifier("bce", epochs=1, progress=False, **more).fit(data.items, data.labels)
-        assert origin_of(model.fitted_.method.task.items) is None
+        assert model.fitted_.method.task.items.origin is None
         assert model.fitted_.recipe.backbone is not None
 
 
 def test_a_model_of_a_feature_folder_takes_pictures(data: Dataset, tmp_path: Path) -> None:
     make_features(data.items, data.labels.ids, tmp_path / "features", "small-conv", {"widths": [4, 6]})
     from_folder = read(tmp_path / "features").items
-    assert isinstance(from_folder, MadeFeatures)
+    assert isinstance(from_folder, PrecomputedFeatures)
     model = Classifier("bce", epochs=1, progress=False, run_dir=tmp_path / "run").fit(from_folder, data.labels)
     model = Classifier.load(tmp_path / "run")
     np.testing.assert_allclose(model.predict_proba(data.items), model.predict_proba(from_folder), rtol=1e-5)
@@ -139,17 +139,17 @@ def test_a_cell_of_a_comparison_learns_from_features_that_are_made_once(data: Da
 
 
 def test_some_of_them(data: Dataset) -> None:
-    made = feature_cache.remembered(lazy_features.featured(data.items, "small-conv", FROZEN["backbone_settings"]))
+    made = feature_cache.remembered(lazy_features.lazy_features(data.items, "small-conv", FROZEN["backbone_settings"]))
     few = made[np.array([4, 2])]
     np.testing.assert_allclose(few.take(slice(None)), by_hand(data)[[4, 2]], rtol=1e-4, atol=1e-6)
     assert few.source is not None
     assert torch.equal(few.source.take(slice(None)), data.items.take(torch.tensor([4, 2])))
-    live = lazy_features.featured(data.items, "small-conv", FROZEN["backbone_settings"])
+    live = lazy_features.lazy_features(data.items, "small-conv", FROZEN["backbone_settings"])
     assert live[:0].take(slice(None)).shape == (0, 12)
     parts = [slice(0, 3), torch.tensor([7, 7]), slice(5, 5), slice(3, None)]
     for part, found in zip(parts, live.stream(parts), strict=True):
         np.testing.assert_allclose(found, by_hand(data)[part], rtol=1e-4, atol=1e-6)
-    assert origin_of(features(np.eye(2))) is None
+    assert features(np.eye(2)).origin is None
 
 
 def test_from_the_command_line(data: Dataset, tmp_path: Path) -> None:
@@ -178,7 +178,9 @@ def test_from_the_command_line(data: Dataset, tmp_path: Path) -> None:
 
 def test_one_default_for_every_method_and_command(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(feature_cache, "featured", lambda x, *said: asked.append(said) or Featured(x, *[None] * 3))
+    monkeypatch.setattr(
+        feature_cache, "lazy_features", lambda x, *how: asked.append(how) or LazyFeatures(x, *[None] * 3)
+    )
     monkeypatch.setattr(feature_cache, "remembered", lambda made: made.source)
     monkeypatch.setattr(backbones, "pretrained", lambda kind: {"pictures": "small-conv"}.get(kind))
     for said in ({}, {"method": "bce"}, {"head": "mlp"}, {"augment": False}):

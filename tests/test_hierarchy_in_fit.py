@@ -105,13 +105,13 @@ def test_any_hierarchy_holds_for_any_scores(draw: st.DataObject) -> None:
     scores = np.array(draw.draw(numbers), np.float32)
     recipe = Recipe("bce", "linear", hierarchy=parents)
     method = recipe.build(items.as_items(np.zeros((2, 1), np.float32)), count, names=names)
-    found = method.coherent(torch.from_numpy(scores)).numpy()
+    found = method.enforce_hierarchy(torch.from_numpy(scores)).numpy()
     for child, parent in parents.items():
         assert (found[:, names.index(child)] <= found[:, names.index(parent)]).all()
     assert (found <= scores).all()
     kept = [j for j, name in enumerate(names) if name not in parents]
     assert (found[:, kept] == scores[:, kept]).all()  # the top is left alone
-    assert (method.coherent(torch.from_numpy(found)).numpy() == found).all()
+    assert (method.enforce_hierarchy(torch.from_numpy(found)).numpy() == found).all()
 
 
 def test_thresholds_keep_the_order_and_so_do_decisions_and_beliefs() -> None:

@@ -6,7 +6,6 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,15 +17,15 @@ from partly import losses, methods
 from partly.clock import Clock
 from partly.engine import training
 from partly.errors import SettingError
-from partly.items import Absent, absent, as_items
+from partly.items import Absent, as_items, to_absent
 from partly.labels import Labels
 from partly.method import EntryState, LossMethod, Method, Task
 from partly.pool import Batch, Pool
+from partly.registry import sections
 
 X = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
 Z = torch.tensor([[1, -1], [0, 1], [-1, 0]] * 3, dtype=torch.int8)
 BATCH = Batch(X, Z, torch.arange(9))
-LABELS = Path(__file__).parents[1] / "docs" / "labels.md"
 TASK = Task(as_items(X), labels=2, head="linear", observed=Labels.from_ternary(Z.numpy()))
 
 
@@ -54,18 +53,20 @@ def step_by_hand(method: LossMethod, times: int = 3) -> None:
 def test_rate_worked_by_hand(step: int, rate: float) -> None:
     task = dataclasses.replace(TASK, lr=2.0, schedule_settings={"warmup": 0.25})
     clock = Clock(0, epochs=2, steps=4, epoch=step // 4, step=step % 4)
-    assert task.rate(clock) == pytest.approx(2.0 * rate)
+    assert task.learning_rate(clock) == pytest.approx(2.0 * rate)
 
 
 def test_rate_without_warmup_starts_near_the_top_and_ends_near_0() -> None:
     task = dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0})
-    assert task.rate(Clock(0, epochs=1, steps=100)) == pytest.approx(1, abs=1e-3)
-    assert task.rate(Clock(0, epochs=1, steps=100, step=99)) == pytest.approx(0, abs=1e-3)
-    assert task.rate(Clock(0, epochs=1, steps=100, epoch=1)) == pytest.approx(0, abs=1e-12)
+    assert task.learning_rate(Clock(0, epochs=1, steps=100)) == pytest.approx(1, abs=1e-3)
+    assert task.learning_rate(Clock(0, epochs=1, steps=100, step=99)) == pytest.approx(0, abs=1e-3)
+    assert task.learning_rate(Clock(0, epochs=1, steps=100, epoch=1)) == pytest.approx(0, abs=1e-12)
 
 
 def test_rate_of_a_single_step() -> None:
-    assert dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0}).rate(Clock(0)) == pytest.approx(0.5)
+    assert dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0}).learning_rate(
+        Clock(0)
+    ) == pytest.approx(0.5)
 
 
 def test_first_weights_follow_seed_and_role_alone() -> None:
@@ -375,7 +376,7 @@ def test_what_is_not_given_stays_as_it_is() -> None:
 def test_who_only_predicts_keeps_nothing() -> None:
     method = Keeping(TASK)
     step_by_hand(method)
-    loaded = Keeping(dataclasses.replace(TASK, items=absent(TASK.items), observed=None))
+    loaded = Keeping(dataclasses.replace(TASK, items=to_absent(TASK.items), observed=None))
     assert (loaded.believed.shape, loaded.visits.shape) == ((0, 2), (0,))
     loaded.load_state(method.weights())
     assert torch.equal(loaded(X), method(X))
@@ -385,7 +386,7 @@ def test_a_finished_method_lets_go_of_what_was_there_to_train() -> None:
     method = Keeping(TASK)
     step_by_hand(method)
     expected, weights = method(X), {name: tensor.clone() for name, tensor in method.weights().items()}
-    method.finish()
+    method.strip_training_state()
     assert {name: tensor.shape for name, tensor in method.entries().items()} == {
         "entries.believed": (0, 2),
         "entries.visits": (0,),
@@ -435,8 +436,33 @@ def test_who_takes_unknown_for_no_does_not_learn_from_items_of_which_nothing_is_
     every = methods.discover()
     learn = {name for name, info in every.items() if info.about.learns_from_unknown}
     assert {"em", "role", "curriculum", "refine"} <= learn
-    for_no = {name for name, info in every.items() if "taken for" in info.words()["summary"]}
+    formulas = {name: sections(info.text)["Formula"] for name, info in every.items()}
+    for_no = {name for name, formula in formulas.items() if re.search(r"unknown +(as no|-(weight )?log)", formula)}
     assert {"assume-negative", "large-loss", "one-class"} <= for_no
     assert not learn & for_no
-    documented = re.search(r"learns from what is unknown as such \((.*?)\)", LABELS.read_text(), re.S)
-    assert set(re.findall(r"`([a-z-]+)`", documented[1])) == learn
+
+
+# -------------------------------------------------------------------- names of 0.2
+
+
+def test_the_contract_of_0_2_works_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Old\.\w+ is now \w+; the old name goes in 0\.4") as warned:
+
+        class Old(Method):
+            own_epochs = 3
+            spreads = False
+
+            def settled(self, clock: Clock) -> bool:
+                return clock.epoch > 0
+
+    assert len(warned) == 3
+    assert (Old.default_epochs, Old.supports_distributed) == (3, False)
+    assert [Old(TASK).may_be_best(Clock(0, epochs=2, epoch=epoch)) for epoch in (0, 1)] == [False, True]
+    pool = Pool(as_items(X), Labels.from_ternary(Z.numpy()), batch_size=4)
+    batch = pool.take(torch.arange(2))
+    pairs = [(Old(TASK), "coherent", "enforce_hierarchy"), (TASK, "rate", "learning_rate")]
+    pairs += [(TASK, "above", "parent_index"), (batch, "weighed", "apply_weights")]
+    pairs += [(pool, "learned", "augmented_batches"), (pool, "whole", "fully_labelled")]
+    for thing, old, new in pairs:
+        with pytest.warns(DeprecationWarning, match=f"{type(thing).__name__}.{old} is now {new}"):
+            assert repr(getattr(thing, old)) == repr(getattr(thing, new))

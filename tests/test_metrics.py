@@ -563,7 +563,7 @@ def test_blocks_give_exactly_what_the_whole_gives(case, size, packed):
 def test_of_sparse_labels_only_scores_of_known_entries_are_kept():
     z = sp.csr_array(([1, -1, 1], ([0, 1, 2], [4, 0, 2])), shape=(3, 5), dtype=np.int8)
     scores = np.random.default_rng(0).random((3, 5))
-    kept = scored.at_known(scored.in_order(scores[i : i + 1] for i in range(3)), sparse(z))
+    kept = scored.gather_known(scored.enumerate_rows(scores[i : i + 1] for i in range(3)), sparse(z))
     assert kept.data.tolist() == [scores[0, 4], scores[1, 0], scores[2, 2]]
     assert same(evaluate(kept, sparse(z)), evaluate(scores, sparse(z)))
     with pytest.raises(DataError, match="of the known entries"):

@@ -119,7 +119,7 @@ def test_what_is_held_out_does_not_decide_the_encoding(tmp_path: Path) -> None:
     """A category that only held-out items have is unseen."""
     x = with_gaps().reset_index()
     partly.write(known(), tmp_path / "labels.csv")
-    _, hold = partly.data.held_out(N, 0.2, 0)
+    _, hold = partly.data.split_holdout(N, 0.2, 0)
     x.loc[hold, "city"] = "Quito"
     x.to_csv(tmp_path / "x.csv", index=False)
     how = ["--method", "bce", "--head", "linear", "--hold-out", "0.2", "--no-refit"]

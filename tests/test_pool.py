@@ -107,7 +107,7 @@ def test_pictures_stay_bytes() -> None:
 def test_items_that_are_wholly_known(sparse: bool) -> None:
     z = np.array([[1, -1], [0, 1], [-1, -1], [0, 0]], np.int8)
     labels = Labels.from_ternary(sp.csr_array(z) if sparse else z)
-    assert Pool(as_items(torch.zeros(4, 3)), labels).whole.tolist() == [0, 2]
+    assert Pool(as_items(torch.zeros(4, 3)), labels).fully_labelled.tolist() == [0, 2]
 
 
 @given(st.integers(1, 12), st.integers(1, 5))

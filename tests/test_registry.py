@@ -146,21 +146,40 @@ def test_files_of_another_kind() -> None:
     def maker(file: types.ModuleType) -> Any:
         return getattr(file, "loss", None)
 
-    info = registry.read(module(loss=loss), "query", maker, registry.Info)
+    (info,) = registry.read(module(loss=loss), "query", maker, registry.Info).values()
     assert type(info) is registry.Info
     assert (info.what, info.make) == ("query", loss)
     with pytest.raises(SettingError, match="The query some-method has no setting 'rat'"):
         info.complete({"rat": 1.0})
-    assert registry.read(module(), "query", maker, registry.Info) is None
+    assert registry.read(module(), "query", maker, registry.Info) == {}
+
+
+def test_a_file_may_provide_several_plugins() -> None:
+    """Each has the name, the docstring and the description of its own; the rest of the file's docstring is shared."""
+
+    def first(*, size: int = 1) -> None:
+        """The first."""
+
+    def second() -> None:
+        """The second."""
+
+    doc = "Two of a kind.\n\nReference\n    A. Author. Title.\n    Journal.\n\nDefaults\n    None."
+    about = {"a-1": registry.About(takes_maps=True)}
+    file = module(doc=doc, PROVIDES={"a-1": first, "a-2": second}, ABOUT=about)
+    found = registry.read(file, "head", lambda there: there.PROVIDES, registry.Info)
+    assert {name: info.summary for name, info in found.items()} == {"a-1": "The first.", "a-2": "The second."}
+    assert {info.citation for info in found.values()} == {"A. Author. Title. Journal."}
+    assert [info.about.takes_maps for info in found.values()] == [True, False]
+    assert (found["a-1"].defaults(), found["a-2"].make) == ({"size": 1}, second)
 
 
 # -------------------------------------------------------------------- the folder
 
 
 def test_every_file_of_the_folder_is_a_method() -> None:
-    files = (Path(partly.__file__).parent / "methods").glob("*.py")
-    names = {path.stem.replace("_", "-") for path in files} - {"--init--"}
-    assert {"bce", "assume-negative", "partial-bce"} <= names <= set(methods.discover())
+    files = {path.stem for path in (Path(partly.__file__).parent / "methods").glob("*.py")} - {"__init__"}
+    assert {"bce", "assume_negative", "partial_bce"} <= files
+    assert files == {info.module.__name__.rpartition(".")[2] for info in methods.discover().values()}
 
 
 def test_methods_can_be_called_before_and_after_the_package_is_imported() -> None:

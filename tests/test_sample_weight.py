@@ -18,7 +18,7 @@ from partly import Classifier, Labels, PerLabel, losses
 from partly.errors import CheckpointError, DataError, SettingError
 from partly.items import as_items
 from partly.pool import Pool
-from partly.solvers.solved import weighted
+from partly.solvers.solved_readout import weights_and_targets
 
 N, D, L = 60, 4, 3
 RNG = np.random.default_rng(0)
@@ -74,15 +74,15 @@ def test_a_step_goes_along_the_weighted_mean() -> None:
     labels, weights = Labels.from_nan(Y), RNG.uniform(0, 2, (N, L)).astype(np.float32)
     (batch,) = Pool(as_items(X), labels, N, weights=weights).in_order()
     logits = torch.zeros(N, L, requires_grad=True)
-    batch.weighed(losses.bce(logits, batch.z)).mean().backward()
+    batch.apply_weights(losses.bce(logits, batch.z)).mean().backward()
     for i in range(N):
         for j in range(L):
             wanted = 0.0 if np.isnan(Y[i, j]) else weights[i, j] * (0.5 - Y[i, j]) / (N * L)
             assert logits.grad[i, j].item() == pytest.approx(wanted, abs=1e-7)
     of_items = Pool(as_items(X), labels, N, weights=weights[:, :1])
     (batch,) = of_items.in_order()
-    assert torch.equal(batch.weighed(torch.ones(N)), torch.from_numpy(weights[:, 0]))
-    found, _ = weighted(of_items, lambda z: (torch.ones(z.shape), torch.ones(z.shape)), {})
+    assert torch.equal(batch.apply_weights(torch.ones(N)), torch.from_numpy(weights[:, 0]))
+    found, _ = weights_and_targets(of_items, lambda z: (torch.ones(z.shape), torch.ones(z.shape)), {})
     np.testing.assert_array_equal(found, np.tile(weights[:, 0], (L, 1)))
 
 

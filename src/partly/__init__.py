@@ -24,12 +24,13 @@ if TYPE_CHECKING:
         scenarios,
         selection,
         similarity,
+        teachers,
     )
     from partly.active.strategies import queries
     from partly.comparison import compare
     from partly.completion import complete
     from partly.data import Dataset, read, write
-    from partly.diagnosis import doctor
+    from partly.doctor import doctor
     from partly.errors import PartlyError
     from partly.estimators.classifier import Classifier, calibrate
     from partly.estimators.per_label import PerLabel, load
@@ -82,6 +83,7 @@ __all__ = [
     "scenarios",
     "selection",
     "similarity",
+    "teachers",
     "write",
 ]
 
@@ -93,7 +95,6 @@ _HOMES = {
     "compare": "partly.comparison",
     "complete": "partly.completion",
     "criteria": "partly.model_choice.criteria",
-    "doctor": "partly.diagnosis",
     "Hierarchy": "partly.labels",
     "Labels": "partly.labels",
     "Ledger": "partly.ledger",

@@ -10,7 +10,7 @@ from partly.items import Items
 from partly.labels import Labels
 from partly.method import Task
 from partly.networks import backbones
-from partly.solvers import solved
+from partly.solvers import solved_readout
 
 FINE_TUNED = 3  # last stages of a default backbone, trained where pictures are augmented
 PORTFOLIO = "auto"  # the method of this name, which stands for the plain one where it cannot be
@@ -26,10 +26,10 @@ def choose(
     is known. An open head is `kernel` where it is solved, else `mlp`.
     """
     reason, task = "asked for", Task(items, labels.shape[1], "kernel", optimizer, backbone=backbone)
-    fits = solved.solves(task)
+    fits = solved_readout.can_solve(task)
     if method == PORTFOLIO and not (fits and head == "auto"):
         method, reason = plain(labels)
-        if head == "auto" and solved.too_large(task):
+        if head == "auto" and solved_readout.exceeds_memory(task):
             reason += f"; a portfolio of {labels.shape[0]:,} x {labels.shape[1]:,} entries would take too much memory"
     elif method == PORTFOLIO:
         reason = "a portfolio, blended by what each part is worth on held-out entries"

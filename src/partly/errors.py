@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class PartlyError(ValueError):
@@ -70,6 +70,11 @@ def listing(places: Iterable[str], total: int, most: int = 5) -> str:
     shown = [f"\n  {place}" for _, place in zip(range(most), places, strict=False)]
     rest = total - len(shown)
     return "".join(shown) + (f"\n  ... and {rest} more" if rest > 0 else "")
+
+
+def list_names(names: Sequence[str], limit: int = 5) -> str:
+    """Return the first names, and how many more there are."""
+    return ", ".join(names[:limit]) + (f" and {len(names) - limit} more" if len(names) > limit else "")
 
 
 def within(low: float, high: float, **settings: float) -> None:

@@ -23,7 +23,7 @@ from torch.func import functional_call, jvp
 
 from partly.distributed.share import BatchShard
 from partly.losses import bce, cross_entropy
-from partly.networks import predicting
+from partly.networks import eval_mode
 
 Weights = dict[str, Tensor]
 Loss = Callable[[Tensor], Tensor]
@@ -76,7 +76,7 @@ def pseudo_label_gradient(
     def judges(logits: Tensor) -> Tensor:
         return bce(logits, z_val).mean()
 
-    with predicting(network):
+    with eval_mode(network):
         change = None
         if not (isinstance(x, BatchShard) or isinstance(x_val, BatchShard)):
             change = _through_layers(network, x, fits, x_val, judges, lr)
@@ -109,10 +109,10 @@ def _gradient(network: nn.Module, weights: Weights, x: Items, loss: Loss) -> Wei
     weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
     with torch.enable_grad():
         value = loss(functional_call(network, weights, (x,)))
-    found = grad(value, list(weights.values()), materialize_grads=True)
+    gradients = grad(value, list(weights.values()), materialize_grads=True)
     if isinstance(x, BatchShard):
-        x.group.average(found)
-    return dict(zip(weights, found, strict=True))
+        x.group.average(gradients)
+    return dict(zip(weights, gradients, strict=True))
 
 
 @cache

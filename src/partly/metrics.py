@@ -37,7 +37,7 @@ import scipy.sparse as sp
 
 from partly.errors import DataError, SettingError, did_you_mean
 from partly.labels import Labels, as_labels, scored
-from partly.labels.align import has_index, in_label_order, matched
+from partly.labels.align import align_columns, has_index, match_by_id
 from partly.labels.matrix import BLOCK, Matrix, Ternary, blocks
 from partly.labels.scored import KnownScores, is_sparse
 from partly.model_choice.missingness import EntrySums, Missingness, missingness
@@ -93,9 +93,9 @@ def average_precision(scores: Any, labels: Any) -> Floats:
 
 def weighted_average_precision(scores: Any, labels: Any, weights: Weights | None) -> Floats:
     """AP of each label, [L], where a known yes and a known no stand for so many entries each."""
-    scores, labels = scored.checked(scores, labels, known_only=True)
+    scores, labels = scored.check_scores(scores, labels, known_only=True)
     ratio = np.ones(labels.shape[1]) if weights is None else weights[1] / weights[0]
-    pairs = zip(scored.columns(scores, labels.ternary()), ratio, strict=True)
+    pairs = zip(scored.iter_yes_no(scores, labels.ternary()), ratio, strict=True)
     return np.array([scored.average_precision(yes, no, count) for (yes, no), count in pairs], np.float64)
 
 
@@ -233,14 +233,14 @@ def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5, missing: str 
 
 def _examined(scores: Any, labels: Any) -> tuple[KnownScores, Labels, Missingness]:
     """Scores and labels, checked, and how entries are missing."""
-    labels = matched(as_labels(labels, "labels"), scores, "labels", has_index(labels))
+    labels = match_by_id(as_labels(labels, "labels"), scores, "labels", has_index(labels))
     if scored.is_sparse(scores):
         raise DataError("missing='auto' needs the scores of all entries; these are of known entries alone.")
     if not isinstance(scores, Iterator):
-        scores, labels = scored.checked(scores, labels)
+        scores, labels = scored.check_scores(scores, labels)
         return scores, labels, missingness(scores, labels)
     sums = EntrySums(labels)
-    return scored.at_known(sums.passing(scored.in_order(scores)), labels), labels, sums.missingness
+    return scored.gather_known(sums.passing(scored.enumerate_rows(scores)), labels), labels, sums.missingness
 
 
 def both(
@@ -319,9 +319,9 @@ def scorer(name: str = "mAP") -> Callable[[Any, Any, Any], float]:
 
 def _score(name: str, estimator: Any, items: Any, labels: Any) -> float:
     predicted = getattr(estimator, "predict_proba_blocks", estimator.predict_proba)  # what need not be held, is not
-    known, names = matched(as_labels(labels, "labels"), items, "Y", has_index(labels)), _label_names(estimator)
+    known, names = match_by_id(as_labels(labels, "labels"), items, "Y", has_index(labels)), _label_names(estimator)
     if names is not None:
-        known = in_label_order(known, names)
+        known = align_columns(known, names)
     return evaluate(predicted(items), known)[name]
 
 
@@ -345,7 +345,7 @@ def _label_table(
     ap = np.empty(z.shape[1])
     yes, no, predicted, hits = np.zeros((4, z.shape[1]), np.int64)
     ratio = np.ones(z.shape[1]) if weights is None else weights[1] / weights[0]
-    for j, (s_yes, s_no) in enumerate(scored.columns(scores, z)):
+    for j, (s_yes, s_no) in enumerate(scored.iter_yes_no(scores, z)):
         ap[j] = scored.average_precision(s_yes, s_no, ratio[j])
         yes[j], no[j] = len(s_yes), len(s_no)
         hits[j] = np.count_nonzero(s_yes >= thresholds[j])
@@ -438,7 +438,7 @@ def _precision_at_ranks(s: scored.Scores, z: Ternary) -> Floats:
 
 def _checked_at(scores: Any, labels: Any, threshold: Threshold) -> tuple[KnownScores, Labels, Floats]:
     """thresholds: [L]."""
-    scores, labels = scored.checked(scores, labels, known_only=True)
+    scores, labels = scored.check_scores(scores, labels, known_only=True)
     if np.shape(threshold) not in ((), labels.shape[1:]) or not np.isfinite(threshold).all():
         raise SettingError(f"threshold must be a finite number, or one for each label; got {threshold!r}.")
     exact = scores.dtype if scores.dtype.kind == "f" else np.dtype(np.float64)  # 0.7 is 0.7, also in float32

@@ -20,8 +20,8 @@ from sklearn.base import clone
 from partly.binary_relevance.given import count_of, rows_of
 from partly.errors import SettingError
 from partly.labels import Labels, as_labels
-from partly.labels.align import paired
-from partly.labels.weights import checked_weights
+from partly.labels.align import align_labels
+from partly.labels.weights import check_weights
 from partly.metrics import scorer
 
 Positions = npt.NDArray[np.int64]
@@ -159,7 +159,7 @@ def cross_val_score(
     >>> partly.model_selection.cross_val_score(model, X, Y, scoring="f1_macro", cv=3).shape
     (3,)
     """
-    labels = paired(count_of(X), Y, beside=X)
+    labels = align_labels(count_of(X), Y, beside=X)
     score = scorer(scoring) if isinstance(scoring, str) else scoring
     splitter = YesStratifiedKFold(cv) if isinstance(cv, int) else cv
     scores = []
@@ -208,8 +208,8 @@ def cross_val_predict(
     >>> partly.model_selection.cross_val_predict(model, X, Y, cv=3).shape
     (60, 2)
     """
-    labels = paired(count_of(X), Y)
-    weights = checked_weights(sample_weight, labels)
+    labels = align_labels(count_of(X), Y)
+    weights = check_weights(sample_weight, labels)
     if isinstance(cv, EntrySplit):
         return _by_entries(estimator, X, labels, cv, method, weights)
     splitter = YesStratifiedKFold(cv) if isinstance(cv, int) else cv

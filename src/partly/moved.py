@@ -1,4 +1,4 @@
-"""Import aliases for modules that moved in 0.3. Each warns, and all of them go in 0.4."""
+"""Aliases for modules and attributes that got another name in 0.3. Each warns, and all of them go in 0.4."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import Any
 
 FORMATS = (  # names of modules that moved from partly.data to partly.data.formats
     "chexpert coco digits feature_arrays feature_folder feature_table hugging_face label_studio "
@@ -23,6 +24,8 @@ MOVED = {  # old name -> new name, of packages with all that is in them
     "partly.checkpoint": "partly.engine.checkpoint",
     "partly.choosing": "partly.model_choice",
     "partly.commands": "partly.cli",
+    "partly.diagnosis.finding": "partly.doctor.context",
+    "partly.diagnosis": "partly.doctor",
     "partly.estimator": "partly.estimators.classifier",
     "partly.files": "partly.atomic_io",
     "partly.one_label": "partly.binary_relevance",
@@ -36,11 +39,44 @@ MOVED = {  # old name -> new name, of packages with all that is in them
     "partly.training": "partly.engine.training",
     "partly.two_networks": "partly.co_training",
     "partly.workers": "partly.executors",
+    "partly.methods.l1r": "partly.methods.norm_penalty",
+    "partly.methods.l2r": "partly.methods.norm_penalty",
     "partly.data.embedded_pictures": "partly.data.formats.embedded_images",
     "partly.data.picture_folder": "partly.data.formats.image_folder",
     "partly.data.picture_table": "partly.data.formats.image_table",
     **{f"partly.data.{name}": f"partly.data.formats.{name}" for name in FORMATS.split()},
 }
+
+
+class RenamedAttribute:
+    """Former name of an attribute or method of a class. Reading it warns and returns the attribute of the new name."""
+
+    def __init__(self, new: str) -> None:
+        self.new = new
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.old = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        warnings.warn(
+            f"{owner.__name__}.{self.old} is now {self.new}; the old name goes in 0.4.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(owner if instance is None else instance, self.new)
+
+
+def adopt_former_names(cls: type, base: type) -> None:
+    """Give what a subclass defines under former names of its base class the new names, with a warning."""
+    for name, value in list(vars(cls).items()):
+        renamed = vars(base).get(name)
+        if isinstance(renamed, RenamedAttribute):
+            warnings.warn(
+                f"{cls.__module__}: {cls.__name__}.{name} is now {renamed.new}; the old name goes in 0.4.",
+                DeprecationWarning,
+                stacklevel=3,
+            )
+            setattr(cls, renamed.new, value)
 
 
 class AliasFinder(MetaPathFinder, Loader):

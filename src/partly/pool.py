@@ -13,9 +13,10 @@ from torch import Tensor
 from partly.clock import Clock, Draw
 from partly.distributed.group import ALONE, Group
 from partly.distributed.share import BatchShard
-from partly.items import Items, streamed
+from partly.items import Items, stream_batches
 from partly.labels import Labels
 from partly.labels.weights import Weights
+from partly.moved import RenamedAttribute
 
 PICKED = 1 << 18  # entries whose labels are picked at a time
 
@@ -32,8 +33,9 @@ class Batch:
     z: Tensor
     index: Tensor
     weights: Tensor | None = None
+    weighed = RenamedAttribute("apply_weights")
 
-    def weighed(self, losses: Tensor) -> Tensor:
+    def apply_weights(self, losses: Tensor) -> Tensor:
         """Losses, or weights of them, of entries [B, L] or of items [B], each times its weight where there are any."""
         if self.weights is None:
             return losses
@@ -50,6 +52,8 @@ class Pool:
     device: str = "cpu"
     group: Group = ALONE  # the processes that the items of each batch are spread over
     weights: Weights | None = None  # of items [N, 1] or of entries [N, L], where they count differently
+    learned = RenamedAttribute("augmented_batches")
+    whole = RenamedAttribute("fully_labelled")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -65,7 +69,7 @@ class Pool:
         return (len(self) - (self.steps - 1) * self.batch_size) / self.batch_size
 
     @cached_property
-    def whole(self) -> Tensor:
+    def fully_labelled(self) -> Tensor:
         """Positions of the items of which every label is known. [W]"""
         return torch.from_numpy(np.flatnonzero(self.labels.known_per_item() == self.labels.shape[1]))
 
@@ -97,10 +101,10 @@ class Pool:
             yield from z.split([len(part) for part in some])
 
     def _batches(self, parts: Sequence[Tensor], draw: Draw | None = None) -> Iterator[Batch]:
-        x = streamed(self.items, list(map(self._own, parts)), draw)
+        x = stream_batches(self.items, list(map(self._own, parts)), draw)
         yield from map(self._batch, x, self._labels(parts), parts)
 
-    def learned(self, parts: Sequence[Tensor], clock: Clock) -> Iterator[Batch]:
+    def augmented_batches(self, parts: Sequence[Tensor], clock: Clock) -> Iterator[Batch]:
         """The items at these positions, part after part. They are there to learn from, so pictures may be changed at
         random, each as the clock draws for it; they are decoded while those before are worked on."""
         yield from self._batches(parts, clock.draw)
@@ -108,7 +112,7 @@ class Pool:
     def batches(self, clock: Clock) -> Iterator[Batch]:
         """One epoch in its own random order, from the clock's step on, to learn from."""
         order = torch.from_numpy(clock.epoch_rng("order").permutation(len(self)))
-        yield from self.learned(order.split(self.batch_size)[clock.step : self.steps], clock)
+        yield from self.augmented_batches(order.split(self.batch_size)[clock.step : self.steps], clock)
 
     def labels_in_order(self) -> Iterator[tuple[Tensor, Tensor]]:
         """index [B] and z [B, L] of every item once: for who needs no items, which may have to be read from
@@ -118,7 +122,7 @@ class Pool:
 
     def items_in_order(self) -> Iterator[Tensor]:
         """x [B, ...] of every item once, batch by batch: for who reads labels in its own way."""
-        return streamed(self.items, list(torch.arange(len(self)).split(self.batch_size)))
+        return stream_batches(self.items, list(torch.arange(len(self)).split(self.batch_size)))
 
     def in_order(self) -> Iterator[Batch]:
         """Every item once, as they lie: for relabelling and for scoring."""

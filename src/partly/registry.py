@@ -13,8 +13,10 @@ import inspect
 import json
 import multiprocessing
 import pkgutil
+import re
 import sys
 import sysconfig
+import textwrap
 import traceback
 import types
 import typing
@@ -86,10 +88,15 @@ FORMER = {
 }
 
 
-def about(module: types.ModuleType) -> About:
-    """Return the description in a plug-in file; constants of 0.2 are read with a `DeprecationWarning`."""
+def about(module: types.ModuleType, name: str = "") -> About:
+    """Return the description in a plug-in file; constants of 0.2 are read with a `DeprecationWarning`.
+
+    A file that provides several plug-ins describes all of them by one `About`, or each by its name.
+    """
     members = vars(module)
     description = members.get("ABOUT")
+    if name and isinstance(description, Mapping):
+        description = description.get(name, About())
     if isinstance(description, About):
         return description
     if description is not None:
@@ -141,9 +148,11 @@ class Info:
         return self.defaults() | settings
 
 
+SECTION = re.compile(r"^(\S.*)\n(?= {4})((?:(?: {4}.*)?\n)+)", re.M)  # a heading and an indented block
 Of = TypeVar("Of", bound=Info)
 Function = TypeVar("Function", bound=Callable[..., Any])
-Maker = Callable[[types.ModuleType], Callable[..., Any] | None]  # what a file makes, None for a file that makes nothing
+# Return the function or class that a file provides, several of them by name, or None for a file without a plug-in.
+Maker = Callable[[types.ModuleType], Callable[..., Any] | Mapping[str, Callable[..., Any]] | None]
 
 
 def folder(package: str, what: str, maker: Maker, kind: type[Of]) -> dict[str, Of]:
@@ -151,20 +160,17 @@ def folder(package: str, what: str, maker: Maker, kind: type[Of]) -> dict[str, O
 
     A file from outside of the package that cannot be used is left out, with a warning; `find` says why.
     """
-    found = {}
+    found: dict[str, Of] = {}
     for stem in _stems(tuple(importlib.import_module(package).__path__)):
         name = stem.replace("_", "-")
         if (what, name) in _BROKEN:
             continue
         try:
-            info = read(importlib.import_module(f"{package}.{stem}"), what, maker, kind)
+            found |= read(importlib.import_module(f"{package}.{stem}"), what, maker, kind)
         except (Exception, SystemExit) as error:
             _BROKEN[what, name] = _reason_for_leaving_out(f"{package}.{stem}", what, error)
             if multiprocessing.parent_process() is None:  # worker processes do not repeat it
                 warnings.warn(f"{_BROKEN[what, name]} All others can be used.", stacklevel=2)
-            continue
-        if info is not None:
-            found[info.name] = info
     return found
 
 
@@ -197,18 +203,31 @@ def _stems(path: tuple[str, ...]) -> list[str]:
 _READ: dict[tuple[types.ModuleType, str], Any] = {}  # comparisons ask for their methods thousands of times
 
 
-def read(module: types.ModuleType, what: str, maker: Maker, kind: type[Of]) -> Of | None:
-    """What a file says of itself; None where it makes nothing."""
+def read(module: types.ModuleType, what: str, maker: Maker, kind: type[Of]) -> dict[str, Of]:
+    """Return the plug-ins of a file by name: most files provide one, some several, others none."""
     if (module, what) not in _READ:
-        make = maker(module)
-        _READ[module, what] = None if make is None else _described(module, what, make, kind)
-    found: Of | None = _READ[module, what]
-    return found
+        _READ[module, what] = _describe(module, what, maker(module), kind)
+    plugins: dict[str, Of] = _READ[module, what]
+    return plugins
 
 
-def _described(module: types.ModuleType, what: str, make: Callable[..., Any], kind: type[Of]) -> Of:
-    name = module.__name__.rpartition(".")[2]
-    return _info(name, module.__doc__, module, what, make, kind, about(module))
+def _describe(
+    module: types.ModuleType,
+    what: str,
+    makes: Callable[..., Any] | Mapping[str, Callable[..., Any]] | None,
+    kind: type[Of],
+) -> dict[str, Of]:
+    if makes is None:
+        return {}
+    if isinstance(makes, Mapping):  # the docstring of each, then what the file says of all of them
+        shared = inspect.cleandoc(module.__doc__ or "").partition("\n\n")[2]
+        texts = {name: f"{inspect.cleandoc(make.__doc__ or '')}\n\n{shared}" for name, make in makes.items()}
+        infos = [
+            _info(name, texts[name], module, what, make, kind, about(module, name)) for name, make in makes.items()
+        ]
+    else:
+        infos = [_info(module.__name__.rpartition(".")[2], module.__doc__, module, what, makes, kind, about(module))]
+    return {info.name: info for info in infos}
 
 
 def _info(
@@ -221,11 +240,11 @@ def _info(
     description: About,
 ) -> Of:
     text = inspect.cleandoc(doc or "")
-    summary, *parts = text.split("\n\n")
-    papers = [part.removeprefix("Paper:") for part in parts if part.startswith("Paper:")]
+    summary = text.partition("\n\n")[0]
     parameters = inspect.signature(make, eval_str=True).parameters.values()
     settings = {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-    citation = _one_line(" ".join(papers))
+    former = [part.removeprefix("Paper:") for part in text.split("\n\n") if part.startswith("Paper:")]  # of 0.2
+    citation = _one_line(sections(text).get("Reference") or " ".join(former))
     digest = source_digest(module)
     name = name.replace("_", "-")
     return kind(what, name, _one_line(summary), citation, settings, make, module, digest, description, text)
@@ -330,6 +349,11 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
         except json.JSONDecodeError:
             settings[name.strip()] = text.strip()
     return settings
+
+
+def sections(text: str) -> dict[str, str]:
+    """Return the sections of a docstring by heading: the block that is indented below it."""
+    return {heading: textwrap.dedent(block).strip() for heading, block in SECTION.findall(text + "\n")}
 
 
 def _one_line(text: str) -> str:

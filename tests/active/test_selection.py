@@ -46,7 +46,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, table: np.ndarray) -> None:
 
     module = types.ModuleType("partly.queries.planted", "Planted.")
     module.__file__ = "planted.py"
-    monkeypatch.setattr(strategies, "discover", lambda: {"planted": read(module, "query", lambda _: scores, Info)})
+    monkeypatch.setattr(strategies, "discover", lambda: read(module, "query", lambda _: scores, Info))
 
 
 @st.composite
@@ -306,29 +306,29 @@ def test_images_are_decoded_once_or_not_at_all(
 ) -> None:
     from PIL import Image
 
-    from partly.items import PictureFiles
+    from partly.items import ImageFiles
 
     rng = np.random.default_rng(0)
     for number in range(6):
         Image.fromarray(rng.integers(0, 255, (8, 8, 3), np.uint8)).save(tmp_path / f"{number}.png")
-    items = partly.read(str(tmp_path)).items.sized(16)
-    assert isinstance(items, PictureFiles)
+    items = partly.read(str(tmp_path)).items.resize(16)
+    assert isinstance(items, ImageFiles)
     labels = Labels.from_ternary(np.zeros((6, 2), int))
     method, taken = Recipe("bce", "linear", backbone="small-conv").build(items, 2, labels), []
-    stream, take = PictureFiles.stream, PictureFiles.take
+    stream, take = ImageFiles.stream, ImageFiles.take
 
-    def counting_stream(self: PictureFiles, parts: object, *rest: object) -> Iterator[torch.Tensor]:
+    def counting_stream(self: ImageFiles, parts: object, *rest: object) -> Iterator[torch.Tensor]:
         for block in stream(self, parts, *rest):
             taken.append(len(block))
             yield block
 
-    def counting_take(self: PictureFiles, index: object) -> torch.Tensor:
+    def counting_take(self: ImageFiles, index: object) -> torch.Tensor:
         block = take(self, index)
         taken.append(len(block))
         return block
 
-    monkeypatch.setattr(PictureFiles, "stream", counting_stream)
-    monkeypatch.setattr(PictureFiles, "take", counting_take)
+    monkeypatch.setattr(ImageFiles, "stream", counting_stream)
+    monkeypatch.setattr(ImageFiles, "take", counting_take)
     monkeypatch.setattr(selection, "BLOCK_ITEMS", 4)
     assert len(select_questions(name, method, items, labels, 5, Clock(0))) == 5
     assert sum(taken) == reads * len(items)

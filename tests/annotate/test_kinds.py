@@ -16,8 +16,9 @@ from annotate.running import running
 from partly.annotate.project import ProjectConfig, open_project
 from partly.annotate.stats import read_snapshot
 from partly.annotate.trainer import Trainer
+from partly.cli.options import DataOptions
 from partly.cli.query import query
-from partly.items import MadeFeatures
+from partly.items import PrecomputedFeatures
 
 PATIENCE = 300  # seconds; the machine may be busy, and the trainer stands back
 
@@ -71,7 +72,7 @@ def test_features_are_computed_once_and_used_for_all(tmp_path: Path, kind: Kind,
     assert said == []  # the first questions wait for nothing
     for _ in range(2):
         assert trainer.run_round() == 12
-    assert isinstance(trainer.items, MadeFeatures)
+    assert isinstance(trainer.items, PrecomputedFeatures)
     assert [one for one in said if "features" in one] == ["Computing features of 30 items. This happens once."]
     assert [one["query"] for one in read_snapshot(trainer.queue).rounds] == [
         "before any model",
@@ -87,4 +88,4 @@ def test_a_run_is_asked_for_diverse_questions(tmp_path: Path, kind: Kind) -> Non
     opened = partly.read(data, labels=labels)
     partly.Classifier(run_dir=tmp_path / "run", progress=False).fit(opened.items, opened.labels)
     questions = tmp_path / "questions.csv"
-    assert query(tmp_path / "run", str(data), questions, labels=labels, query="diverse", count=5) == 5
+    assert query(tmp_path / "run", str(data), questions, reading=DataOptions(labels), query="diverse", count=5) == 5

@@ -28,7 +28,7 @@ from partly.annotate.server import (
 )
 from partly.cli.main import app
 from partly.errors import DataError, SettingError
-from partly.items import features, pictures, texts
+from partly.items import features, image_array, texts
 from partly.ledger import Ledger
 
 
@@ -173,7 +173,7 @@ def test_what_is_seen_of_a_row() -> None:
 
 
 def test_other_things_are_shown_by_id() -> None:
-    shown = pictures(np.stack([np.full((16, 16, 3), 10 * i, np.uint8) for i in range(3)]))
+    shown = image_array(np.stack([np.full((16, 16, 3), 10 * i, np.uint8) for i in range(3)]))
     seen = renderer_by_id(shown, ["a", "b", "c"], ["c", "a"], "pictures")
     assert seen.describe(0) == {"kind": "picture", "source": "/picture/0"}
     assert np.asarray(Image.open(io.BytesIO(seen.image(0)[0])))[0, 0, 0] == 20

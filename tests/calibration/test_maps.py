@@ -8,8 +8,8 @@ from scipy.special import expit
 from sklearn.calibration import _SigmoidCalibration
 from sklearn.isotonic import IsotonicRegression
 
-from partly.calibration.judged import CalibrationSample
-from partly.calibration.maps import IsotonicMap, PlattMap, as_plain, from_plain, isotonic, platt
+from partly.calibration.maps import IsotonicMap, PlattMap, fit_isotonic, fit_platt, map_from_dict, map_to_dict
+from partly.calibration.samples import CalibrationSample
 
 
 def drawn(count: int = 300, slope: float = 0.5, bias: float = -1.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -25,7 +25,7 @@ def judged(s: np.ndarray, y: np.ndarray) -> CalibrationSample:
 @pytest.mark.parametrize("seed", range(3))
 def test_platt_is_that_of_scikit_learn(seed: int) -> None:
     s, y = drawn(seed=seed)
-    found = platt(judged(s, y))
+    found = fit_platt(judged(s, y))
     assert found is not None
     np.testing.assert_allclose(expit(found(s)), _SigmoidCalibration().fit(s, y).predict(s), atol=2e-4)
 
@@ -33,7 +33,7 @@ def test_platt_is_that_of_scikit_learn(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_isotonic_is_that_of_scikit_learn_with_blunt_ends(seed: int) -> None:
     s, y = drawn(seed=seed)
-    found, new = isotonic(judged(s, y)), np.linspace(-12, 12, 99)
+    found, new = fit_isotonic(judged(s, y)), np.linspace(-12, 12, 99)
     assert found is not None
     expected = IsotonicRegression(out_of_bounds="clip").fit(s, y).predict(new)
     np.testing.assert_allclose(expit(found(new)), expected, atol=1 / 302 + 1e-9)
@@ -41,7 +41,7 @@ def test_isotonic_is_that_of_scikit_learn_with_blunt_ends(seed: int) -> None:
     np.testing.assert_allclose(expit(found(s)), np.clip(expected, 1 / 302, 301 / 302), atol=1e-12)
 
 
-@pytest.mark.parametrize("make", [platt, isotonic])
+@pytest.mark.parametrize("make", [fit_platt, fit_isotonic])
 def test_with_only_yes_known_the_chance_gives_the_true_probabilities(make: type) -> None:
     s, y = drawn(40_000)
     named = (y == 1) & (np.random.default_rng(9).random(len(y)) < 0.25)
@@ -52,11 +52,11 @@ def test_with_only_yes_known_the_chance_gives_the_true_probabilities(make: type)
     assert (expit(blind(grid)) < expit(found(grid)) / 2).all()
 
 
-@pytest.mark.parametrize("make", [platt, isotonic])
+@pytest.mark.parametrize("make", [fit_platt, fit_isotonic])
 def test_scores_that_do_not_rise_with_yes_have_no_map(make: type) -> None:
     assert make(CalibrationSample(np.array([-2.0, -1.0, -1.5]), np.array([1.0, 2.0, 1.5]))) is None
 
 
 def test_maps_go_through_json() -> None:
     for map in (PlattMap(2.0, -1.0), IsotonicMap((0.0, 1.0), (0.2, 0.7))):
-        assert from_plain(as_plain(map)) == map
+        assert map_from_dict(map_to_dict(map)) == map

@@ -9,9 +9,15 @@ import pytest
 import torch
 from scipy.special import expit
 
-from partly.calibration.sigmoid import UNSHARED, sigmoid
+from partly.calibration.maps import SINGLE_THREAD_ENTRIES, sigmoid
 
-LENGTHS = [*range(201), UNSHARED - 1, UNSHARED, UNSHARED + 1, 3 * UNSHARED + 17]
+LENGTHS = [
+    *range(201),
+    SINGLE_THREAD_ENTRIES - 1,
+    SINGLE_THREAD_ENTRIES,
+    SINGLE_THREAD_ENTRIES + 1,
+    3 * SINGLE_THREAD_ENTRIES + 17,
+]
 
 
 @pytest.fixture(params=[1, 2, 3])

@@ -76,15 +76,15 @@ def test_a_bad_file_ends_every_command_unless_it_is_left_out(
     assert left.value.code == 2
     told = capsys.readouterr().err
     assert "bad files: 2 of 20" in told
-    assert "03.png: no picture" in told
-    assert "05.png: no picture" in told
+    assert "03.png: not an image" in told
+    assert "05.png: not an image" in told
     assert not out.exists()
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         call(monkeypatch, "features", folder, "--out", out, "--size", 16, "--skip-bad")
     told = capsys.readouterr().err
     assert f"Warning: {folder}: bad files: 2 of 20\n" in told  # a line of the console, and no source line
-    assert "They are left out.\n" in told
+    assert "They are skipped.\n" in told
     assert "UserWarning" not in told
     assert len(read(out).labels.ids) == COUNT - 2
     how = ("--method", "bce", "--head", "linear", "--epochs", 1, "--size", 16, "--no-augment", "--skip-bad")

@@ -19,7 +19,7 @@ from partly.comparison import protocol
 from partly.comparison.plan import Cell
 from partly.comparison.protocol import ProtocolError, TestPart, candidates, check_no_leak, mask, open_data, run_cell
 from partly.comparison.results import KEY, TIMING
-from partly.data import held_out
+from partly.data import split_holdout
 from partly.engine.training import Validation
 from partly.errors import DataError, Diverged
 from partly.estimators.classifier import Classifier
@@ -99,7 +99,7 @@ def test_with_coarse_labels_no_wholly_known_item_goes_to_validation(source, monk
 
 def test_the_scores_are_those_of_the_test_part(source):
     line = run_cell(cell(), source)
-    fit, hold = held_out(len(source.labels), protocol.HOLD_OUT, 0)
+    fit, hold = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)
     observed = scenarios.uniform(source.labels, 0.5, 0)
     model = Classifier("bce", head="linear", seed=0, device="cpu", progress=False, **RECIPE)
     x = numbers(source.items)
@@ -111,7 +111,7 @@ def test_the_scores_are_those_of_the_test_part(source):
 @pytest.mark.parametrize("method", ["bce", "assume-negative"])
 def test_f1_is_also_that_at_thresholds_that_validation_chooses_for_every_method(source, method):
     line = run_cell(cell(method=method), source)
-    fit, hold = held_out(len(source.labels), protocol.HOLD_OUT, 0)
+    fit, hold = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)
     observed = scenarios.uniform(source.labels, 0.5, 0)
     model = Classifier(method, head="linear", seed=0, device="cpu", progress=False, **RECIPE)
     held = source.items[hold], source.labels[hold]
@@ -126,7 +126,7 @@ def test_f1_is_also_that_at_thresholds_that_validation_chooses_for_every_method(
 
 def test_labels_are_grouped_by_their_known_yes_in_training(source):
     line = run_cell(cell(), source)
-    fit, hold = held_out(len(source.labels), protocol.HOLD_OUT, 0)
+    fit, hold = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)
     observed = scenarios.uniform(source.labels, 0.5, 0)[fit].ternary()
     model = Classifier("bce", head="linear", seed=0, device="cpu", progress=False, **RECIPE)
     held = source.items[hold], source.labels[hold]
@@ -140,7 +140,7 @@ def test_labels_are_grouped_by_their_known_yes_in_training(source):
 def test_the_last_epoch_is_scored_beside_the_best(source):
     line = run_cell(cell(method="em", head="mlp", recipe=RECIPE | {"lr": 1.0, "epochs": 6}), source)
     assert line["best_epoch"] < 6
-    fit, _ = held_out(len(source.labels), protocol.HOLD_OUT, 0)
+    fit, _ = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)
     observed = scenarios.uniform(source.labels, 0.5, 0)[fit]
     last = engine.fit(
         engine.Recipe(**line["ran"]), source.items[fit], observed
@@ -159,7 +159,7 @@ def test_items_of_which_nothing_is_known_can_be_left_out(source, monkeypatch):
         with pytest.raises(AttributeError):  # there is no model
             run_cell(cell(scenario="dense:0.3", known_only=known_only), source)
     (everything, _), (items, labels) = learned
-    fit = held_out(len(source.labels), protocol.HOLD_OUT, 0)[0]
+    fit = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)[0]
     some = fit[scenarios.dense(source.labels, 0.3, 0).known_per_item()[fit] > 0]
     assert len(everything) == len(fit) > len(items) == len(some) > 0
     assert (numbers(items) == numbers(source.items[some])).all()
@@ -291,7 +291,7 @@ def test_settings_that_were_asked_for_are_searched_around_only_where_declared():
 def test_the_search_chooses_by_validation_only(source):
     tuned = cell(method="partial-bce", tune=5)
     line = run_cell(tuned, source)
-    fit, hold = held_out(len(source.labels), protocol.HOLD_OUT, 0)
+    fit, hold = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)
     items, labels = source.items[fit], mask(tuned, source)[fit]
     validation = Validation(source.items[hold], source.labels[hold])
     models = [engine.fit(recipe, items, labels, validation=validation) for recipe in candidates(tuned, items, labels)]
@@ -336,7 +336,7 @@ def test_items_that_no_label_names_are_learned_from_by_those_who_can(tmp_path, m
     (tmp_path / "x.csv").write_text("item,f\n" + "".join(f"i{k},{rng.random()}\n" for k in range(60)))
     (tmp_path / "y.csv").write_text("item,a,b\n" + "".join(f"i{k},{k % 2},{k % 3 // 2}\n" for k in range(40)))
     data, fit, seen = open_data(str(tmp_path / "x.csv"), str(tmp_path / "y.csv")), engine.fit, {}
-    assert (len(data.labels), len(data.test.labels), len(data.unlisted)) == (30, 10, 20)
+    assert (len(data.labels), len(data.test.labels), len(data.unlabelled_rows)) == (30, 10, 20)
 
     def watched(recipe, items, labels, **how):
         seen[recipe.method] = (len(items), int((labels.known_per_item() == 0).sum()))

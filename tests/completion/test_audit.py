@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import beta
 
 from completion.boards import board, truth_and_chance
-from partly.completion.audit import Audit, Rules, ladders_of, look
+from partly.completion.audit import Audit, Rules, advance_audit, start_searches
 
 Z, CHANCE = truth_and_chance(1, 600)
 KNOWN = (Z == 1) & (np.random.default_rng(9).random(Z.shape) < 0.3)  # only yes
@@ -16,10 +16,10 @@ BOARD = board(Z, CHANCE, KNOWN, audited=True)
 
 def audited(rules: Rules, seed: int, z: np.ndarray = Z) -> tuple[Audit, np.ndarray, list[int]]:
     """To its end, the truth answering."""
-    ladders, answers, batches = ladders_of(BOARD, seed), np.zeros_like(z), []
-    while len((found := look(ladders, answers, rules)).rows):
+    searches, answers, batches = start_searches(BOARD, seed), np.zeros_like(z), []
+    while len((found := advance_audit(searches, answers, rules)).rows):
         assert (answers[found.rows, found.columns] == 0).all()
-        assert BOARD.open[found.rows, found.columns].all()
+        assert BOARD.candidates[found.rows, found.columns].all()
         answers[found.rows, found.columns] = z[found.rows, found.columns]
         batches.append(len(found.rows))
     return found, answers, batches
@@ -35,12 +35,12 @@ def test_the_budget_is_kept(budget: int) -> None:
 def test_right_answers_stop_it_as_soon_as_the_bound_is_met() -> None:
     """All right: the first zone of each side passes with the fewest questions that can do, and not one is left out."""
     rules = Rules(0.1, 0.05, 100)
-    ladders, answers = ladders_of(BOARD, 0), np.zeros_like(Z)
-    first = look(ladders, answers, rules)
+    searches, answers = start_searches(BOARD, 0), np.zeros_like(Z)
+    first = advance_audit(searches, answers, rules)
     for k, (i, j) in enumerate(zip(first.rows, first.columns, strict=True)):
-        assert any(side.threshold is None for side in look(ladders, answers, rules).sides), k
+        assert any(side.threshold is None for side in advance_audit(searches, answers, rules).sides), k
         answers[i, j] = 1 if CHANCE[i, j] >= 0.5 else -1
-    found = look(ladders, answers, rules)
+    found = advance_audit(searches, answers, rules)
     assert all(side.threshold is not None for side in found.sides)
     assert all(side.errors == 0 for side in found.sides)
 
@@ -57,7 +57,7 @@ def test_the_promise_is_kept_over_many_orders_of_asking() -> None:
         found, answers, _ = audited(Rules(0.1, 0.2, 150), seed)
         side = found.sides[0]
         if side.threshold is not None:
-            filled = BOARD.open & (answers == 0) & (side.threshold <= CHANCE)
+            filled = BOARD.candidates & (answers == 0) & (side.threshold <= CHANCE)
             assert side.filled == filled.sum()
             certified += 1
             broken += bool((Z[filled] == 1).mean() < 0.9)
@@ -66,13 +66,13 @@ def test_the_promise_is_kept_over_many_orders_of_asking() -> None:
 
 
 def test_no_entry_is_in_a_zone_of_both_sides() -> None:
-    yes, no = ladders_of(BOARD, 0)
+    yes, no = start_searches(BOARD, 0)
     assert yes.thresholds.min() > 1 - no.thresholds.min()
 
 
 def test_the_same_answers_lead_to_the_same_questions() -> None:
     rules = Rules(0.1, 0.05, 100)
-    one, two = (look(ladders_of(BOARD, 4), np.zeros_like(Z), rules) for _ in range(2))
-    other = look(ladders_of(BOARD, 5), np.zeros_like(Z), rules)
+    one, two = (advance_audit(start_searches(BOARD, 4), np.zeros_like(Z), rules) for _ in range(2))
+    other = advance_audit(start_searches(BOARD, 5), np.zeros_like(Z), rules)
     assert one.rows.tolist() == two.rows.tolist()
     assert one.rows.tolist() != other.rows.tolist()

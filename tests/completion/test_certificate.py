@@ -8,7 +8,7 @@ from scipy.stats import beta
 
 from completion.boards import board, truth_and_chance
 from partly.completion import certificate
-from partly.completion.certificate import certify, recall_limit, zones_of
+from partly.completion.certificate import certify, count_zones, find_recall_limit
 
 Z, CHANCE = truth_and_chance()
 
@@ -22,18 +22,18 @@ def drawn(seed: int, share: float = 0.3, whole_items: bool = False) -> np.ndarra
 @pytest.mark.parametrize("value", [1, -1])
 def test_zones_are_counted_entry_by_entry(value: int) -> None:
     of = board(Z, CHANCE, drawn(1))
-    zones = zones_of(of, value)
+    zones = count_zones(of, value)
     chance = CHANCE if value == 1 else 1 - CHANCE
     assert (np.diff(zones.thresholds) < 0).all()
     for t in (0, len(zones.thresholds) // 2, len(zones.thresholds) - 1):
         for j in (0, 3):
             inside = [i for i in range(len(Z)) if chance[i, j] >= max(zones.thresholds[t], 0.5)]
-            known = [i for i in inside if of.said[i, j] != 0]
+            known = [i for i in inside if of.observed[i, j] != 0]
             assert zones.size[t, j] == len(inside)
-            assert zones.open[t, j] == len(inside) - len(known)
+            assert zones.candidates[t, j] == len(inside) - len(known)
             assert zones.known[t, j] == len(known)
-            assert zones.errors[t, j] == sum(of.said[i, j] != value for i in known)
-            assert zones.feared[t, j] == pytest.approx(sum(1 - chance[i, j] for i in known))
+            assert zones.errors[t, j] == sum(of.observed[i, j] != value for i in known)
+            assert zones.expected_errors[t, j] == pytest.approx(sum(1 - chance[i, j] for i in known))
 
 
 @pytest.mark.parametrize(("whole_items", "precision", "share"), [(False, 0.9, 0.3), (True, 0.8, 0.5)])
@@ -44,10 +44,10 @@ def test_the_promise_is_kept_over_many_draws_of_what_is_known(
     broken = certified = 0
     for seed in range(100):
         of = board(Z, CHANCE, drawn(seed, share, whole_items))
-        assert not (whole_items and of.spread)
+        assert not (whole_items and of.is_random_sample)
         side, _ = certify(of, 1, precision, 0.2)
         if side.threshold is not None:
-            filled = of.open & (side.threshold <= CHANCE)
+            filled = of.candidates & (side.threshold <= CHANCE)
             assert side.filled == filled.sum()
             certified += 1
             broken += bool((Z[filled] == 1).mean() < precision)
@@ -62,7 +62,7 @@ def test_labels_that_are_certified_alone_keep_their_own_promise() -> None:
         side, _ = certify(of, 1, 0.85, 0.2)
         for name in side.labels:
             j = of.names.index(name)
-            filled = of.open[:, j] & (CHANCE[:, j] >= side.threshold)
+            filled = of.candidates[:, j] & (CHANCE[:, j] >= side.threshold)
             short.append((Z[filled, j] == 1).mean() < 0.85)
     assert len(short) > 20
     assert np.mean(short) <= 0.2
@@ -71,10 +71,10 @@ def test_labels_that_are_certified_alone_keep_their_own_promise() -> None:
 def test_a_zone_that_passes_for_a_precision_passes_for_a_lower_one() -> None:
     for known in (drawn(3), drawn(3, whole_items=True)):
         of = board(Z, CHANCE, known)
-        zones = zones_of(of, 1)
-        kind = certificate._Spread if of.spread else certificate._Clustered
+        zones = count_zones(of, 1)
+        kind = certificate.EntryTest if of.is_random_sample else certificate.ItemTest
         strict, lax = (kind(of, zones, allowed) for allowed in (0.05, 0.2))
-        assert all(lax.evidence(t) >= strict.evidence(t) for t in range(len(zones.thresholds)))
+        assert all(lax.measure_evidence(t) >= strict.measure_evidence(t) for t in range(len(zones.thresholds)))
 
 
 def test_more_is_filled_in_for_a_lower_precision() -> None:
@@ -98,21 +98,21 @@ def test_a_label_that_is_hardly_known_is_left_alone() -> None:
     known[:, 2] = False
     known[:3, 2] = True
     of = board(Z, CHANCE, known)
-    assert not of.fills[2]
-    assert of.fills[[0, 1, 3, 4, 5]].all()
+    assert not of.fillable[2]
+    assert of.fillable[[0, 1, 3, 4, 5]].all()
 
 
 def test_a_label_of_which_only_yes_is_known_is_left_alone() -> None:
     known = drawn(0, 0.5) & ((Z == 1) | (np.arange(6) != 4))
-    assert board(Z, CHANCE, known).fills.tolist() == [True, True, True, True, False, True]
+    assert board(Z, CHANCE, known).fillable.tolist() == [True, True, True, True, False, True]
 
 
 def test_recall_is_certified_up_to_a_threshold() -> None:
     of = board(*truth_and_chance(2, 3000), known=np.random.default_rng(0).random((3000, 6)) < 0.3)
     z, chance = truth_and_chance(2, 3000)
-    zones = zones_of(of, 1)
-    limit = recall_limit(of, zones, 0.7, 0.05)
-    hidden = of.open & (z == 1)
+    zones = count_zones(of, 1)
+    limit = find_recall_limit(of, zones, 0.7, 0.05)
+    hidden = of.candidates & (z == 1)
     assert (chance[hidden] >= limit).mean() >= 0.7
-    assert recall_limit(of, zones, 0.6, 0.05) >= limit
-    assert recall_limit(of, zones, 0.999, 0.05) == -np.inf
+    assert find_recall_limit(of, zones, 0.6, 0.05) >= limit
+    assert find_recall_limit(of, zones, 0.999, 0.05) == -np.inf

@@ -53,15 +53,15 @@ from conformance.bench import (
     x_of,
 )
 from conformance.digests import in_other_processes
-from partly import networks
+from partly import networks, registry
 from partly.clock import Clock
 from partly.engine import training
 from partly.errors import SettingError, Stopped
-from partly.items import absent, as_items
+from partly.items import as_items, to_absent
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
-from partly.networks import Network, predicting
+from partly.networks import Network, eval_mode
 from partly.optim.optimisers import OPTIMISERS
 from partly.pool import Batch, Pool
 
@@ -81,12 +81,11 @@ def checks() -> dict[str, Check]:
 
 
 def check_docstring(info: MethodInfo) -> None:
-    """The file opens with a line about itself, the citation, what becomes of a known no, and what differs."""
+    """The file opens with a summary and has the sections of the template."""
     assert info.summary.endswith("."), f"{info.name}: the docstring must open with a one-line summary and a full stop."
-    parts = inspect.cleandoc(info.module.__doc__ or "").split("\n\n")
-    for heading in ("Paper:", "Known no:", "Differs:"):
-        said = [part for part in parts if part.startswith(heading) and part.removeprefix(heading).strip()]
-        assert said, f"{info.name}: the docstring needs a paragraph that starts with '{heading}'."
+    found = registry.sections(info.text)
+    for heading in ("Reference", "Known negatives", "Differences from the paper"):
+        assert found.get(heading), f"{info.name}: the docstring needs an indented block below the line '{heading}'."
 
 
 def check_settings(info: MethodInfo) -> None:
@@ -189,7 +188,7 @@ def check_forward_has_no_side_effects(info: MethodInfo) -> None:
         method.train(mode)
         items = as_items(x_of(pool.items))
         before = copied(method.state()), _unsaved(info, method), randomness()
-        with in_case(info, "scoring"), predicting(method), torch.inference_mode():
+        with in_case(info, "scoring"), eval_mode(method), torch.inference_mode():
             method(items.take(slice(None)))
         assert not differing(before[0], method.state()), f"{info.name}: forward changes the method's state."
         after = _unsaved(info, method)
@@ -329,14 +328,14 @@ def check_settled(info: MethodInfo) -> None:
             if clock.step < clock.steps:
                 return
             before = copied(method.state()), _unsaved(info, method), randomness(), dataclasses.astuple(clock)
-            answer = method.settled(clock)
+            answer = method.may_be_best(clock)
             assert type(answer) is bool, f"it says {answer!r}, which is neither True nor False"
             after = method.state(), _unsaved(info, method), randomness(), dataclasses.astuple(clock)
             same = not differing(before[0], after[0]) and before[1:] == after[1:]
             assert same, "asking changes the method, the clock or a generator"
             again = built(info, make_task(pool))
             again.load_state(copied(method.state()))
-            assert again.settled(clock) is answer, "a method that goes on from what is saved says otherwise"
+            assert again.may_be_best(clock) is answer, "a method that goes on from what is saved says otherwise"
             said.append(answer)
 
         training.train(method, pool, make_clock(pool), watch=ask)
@@ -357,7 +356,7 @@ def check_loads_from_weights_alone(info: MethodInfo) -> None:
         f"{info.name}: a rebuilt model with the same weights gives other logits. Keep what it needs in buffers."
     )
     with in_case(info, "finished"):
-        method.finish()
+        method.strip_training_state()
         same = bits(logits_of(method, x_of(pool.items))) == before
     assert same, f"{info.name}: without what was there to train it gives other logits."
 
@@ -386,12 +385,14 @@ def check_model_is_without_training_state(info: MethodInfo) -> None:
 
 def _grown(method: Method, name: str) -> bool:
     """Whether a tensor is of a part that the method says to follow the size of the data, up to some bound."""
-    return name.removeprefix("method.").startswith(method.grown) if method.grown else False
+    return (
+        name.removeprefix("method.").startswith(method.variable_size_modules) if method.variable_size_modules else False
+    )
 
 
 def _only_to_predict(pool: Pool) -> Task:
     """The task of a model that was trained on these items, and is loaded."""
-    return dataclasses.replace(make_task(pool), items=absent(pool.items), observed=None)
+    return dataclasses.replace(make_task(pool), items=to_absent(pool.items), observed=None)
 
 
 # -------------------------------------------------------------------- learning

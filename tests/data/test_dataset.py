@@ -11,7 +11,7 @@ import pytest
 
 import partly
 from partly import Dataset, Hierarchy, Labels
-from partly.data import held_out, is_whole, write, write_labels
+from partly.data import is_whole, split_holdout, write, write_labels
 from partly.data.formats.scenes import scenes
 from partly.errors import DataError, SettingError
 from partly.items import Arrays, as_items
@@ -164,19 +164,19 @@ def test_pictures_are_no_features(tmp_path: Path, suffix: str) -> None:
 def test_items_that_are_held_out_last() -> None:
     last = np.isin(np.arange(20), [3, 5, 11])
     for seed in range(20):
-        fit, hold = held_out(20, 0.3, seed, last=last)
+        fit, hold = split_holdout(20, 0.3, seed, last=last)
         assert len(hold) == 6
         assert not last[hold].any()
         assert sorted([*fit, *hold]) == list(range(20))
-        assert last[held_out(20, 0.9, seed, last=last)[1]].sum() == 1  # no others were left
-    plain, none = held_out(20, 0.3, 0), held_out(20, 0.3, 0, last=np.zeros(20, bool))
+        assert last[split_holdout(20, 0.9, seed, last=last)[1]].sum() == 1  # no others were left
+    plain, none = split_holdout(20, 0.3, 0), split_holdout(20, 0.3, 0, last=np.zeros(20, bool))
     assert [part.tolist() for part in plain] == [part.tolist() for part in none]
 
 
 @pytest.mark.parametrize("share", [-0.1, 1, 1.5, float("nan")])
 def test_an_impossible_share_is_refused(share: float) -> None:
     with pytest.raises(SettingError, match="at least 0 and below 1"):
-        held_out(20, share, 0)
+        split_holdout(20, share, 0)
 
 
 def test_labels_beside_a_whole_set_take_its_order_of_names(tmp_path):
@@ -191,14 +191,26 @@ def test_labels_beside_a_whole_set_take_its_order_of_names(tmp_path):
 
 
 def test_items_of_which_the_labels_say_nothing_are_beside_the_others(tmp_path: Path) -> None:
-    """Those that are listed as the labels have them, and in `wider` the others behind them, all unknown."""
+    """Those that are listed as the labels have them, and in `with_unlabelled` the others behind them, all unknown."""
     (tmp_path / "x.csv").write_text("item,f\na,1\nb,2\nc,3\nd,4\n")
     (tmp_path / "y.csv").write_text("item,cat,split\nd,1,test\nc,0,train\na,,train\n")
     data = partly.read(tmp_path / "x.csv", labels=tmp_path / "y.csv")
     assert (data.labels.ids, x_of(data), data.test.labels.ids) == (("c", "a"), [[3.0], [1.0]], ("d",))
-    more = data.widened()
+    more = data.include_unlabelled()
     assert (more.labels.ids, x_of(more)) == (("c", "a", "b"), [[3.0], [1.0], [2.0]])
     assert more.labels.ternary().tolist() == [[-1], [0], [0]]
-    assert (data.unlisted.tolist(), len(more.unlisted), more.test) == ([2], 0, data.test)
+    assert (data.unlabelled_rows.tolist(), len(more.unlabelled_rows), more.test) == ([2], 0, data.test)
     (tmp_path / "y.csv").write_text("item,cat\n" + "".join(f"{i},1\n" for i in "abcd"))
-    assert partly.read(tmp_path / "x.csv", labels=tmp_path / "y.csv").wider is None
+    assert partly.read(tmp_path / "x.csv", labels=tmp_path / "y.csv").with_unlabelled is None
+
+
+def test_former_names_of_a_dataset_still_work_and_warn() -> None:
+    data = scenes(train=3, test=2)
+    with pytest.warns(DeprecationWarning, match="Dataset.wider is now Dataset.with_unlabelled"):
+        assert data.wider is None
+    with pytest.warns(DeprecationWarning, match="include_unlabelled"):
+        assert len(data.widened().labels) == 3
+    with pytest.warns(DeprecationWarning, match="unlabelled_rows"):
+        assert len(data.unlisted) == 0
+    with pytest.raises(AttributeError, match="'unknown_name'"):
+        _ = data.unknown_name

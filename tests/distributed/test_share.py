@@ -21,7 +21,7 @@ SHARE = BatchShard(X, slice(0, 3), 3, ALONE)
 def test_a_network_makes_of_it_what_it_makes_of_the_batch() -> None:
     network = Network(nn.Linear(2, 4), nn.Linear(4, 3))
     assert torch.equal(network(SHARE), network(X))
-    assert all(map(torch.equal, network.both(SHARE), network.both(X)))
+    assert all(map(torch.equal, network.features_and_logits(SHARE), network.features_and_logits(X)))
 
 
 def test_gradients_flow_into_own_rows_alone() -> None:

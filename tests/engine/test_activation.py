@@ -31,7 +31,7 @@ def parts(made: Classifier) -> tuple[Backbone, torch.Tensor, nn.Linear]:
     with torch.no_grad():
         standard = network.features[0](x)
         backbone = network.features[1]
-        maps = backbone.maps(backbone.prepared(standard))
+        maps = backbone.maps(backbone.preprocess(standard))
     head = next(part for part in network.modules() if isinstance(part, nn.Linear))
     return backbone, maps, head
 

@@ -22,7 +22,7 @@ from partly.engine import feature_cache, make_features
 from partly.errors import CheckpointError, DataError, SettingError
 from partly.items import features, texts
 from partly.networks.backbones import Backbone
-from partly.networks.lazy_features import Featured
+from partly.networks.lazy_features import LazyFeatures
 
 SETTINGS = {"widths": [4, 6]}
 
@@ -71,7 +71,7 @@ def test_what_is_done_is_not_done_again(pictures: Path, tmp_path: Path, monkeypa
 def test_it_goes_on_where_it_was_stopped(
     pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
 ) -> None:
-    monkeypatch.setattr(Backbone, "at_a_time", 2)
+    monkeypatch.setattr(Backbone, "chunk_size", 2)
     expected = made(pictures, tmp_path / "whole")
     saves, save = [], feature_cache._save
 
@@ -88,8 +88,8 @@ def test_it_goes_on_where_it_was_stopped(
         read(tmp_path / "out")
     monkeypatch.setattr(feature_cache, "_save", save)
     asked = []
-    stream = Featured.stream
-    monkeypatch.setattr(Featured, "stream", lambda self, parts: asked.extend(parts) or stream(self, parts))
+    stream = LazyFeatures.stream
+    monkeypatch.setattr(LazyFeatures, "stream", lambda self, parts: asked.extend(parts) or stream(self, parts))
     np.testing.assert_array_equal(made(pictures, tmp_path / "out"), expected)
     assert asked[0].start == 2 * after
 
@@ -102,7 +102,7 @@ import time
 from partly.data import read
 from partly.networks.backbones import Backbone
 from partly.engine import feature_cache
-Backbone.at_a_time = 4
+Backbone.chunk_size = 4
 save, saved = feature_cache._save, []
 def waiting(*what):
     save(*what)
@@ -121,7 +121,7 @@ feature_cache.make_features(data.items, data.labels.ids, Path({str(tmp_path / "o
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert 24 <= _done(tmp_path / "out") < 60
-    monkeypatch.setattr(Backbone, "at_a_time", 4)
+    monkeypatch.setattr(Backbone, "chunk_size", 4)
     data = read(folder, size=16)
     for name in ("out", "whole"):
         make_features(data.items, data.labels.ids, tmp_path / name)
@@ -139,7 +139,7 @@ def test_other_pictures_backbones_and_sizes_are_refused(pictures: Path, tmp_path
     with pytest.raises(CheckpointError, match=r"settings: .*\[4, 6\].* there"):
         make_features(data.items, data.labels.ids, tmp_path / "out", "small-conv")
     with pytest.raises(CheckpointError, match=r"shape: \[3, 16, 16\] there, \[3, 20, 20\] now"):
-        make_features(data.items.sized(20), data.labels.ids, tmp_path / "out", "small-conv", SETTINGS)
+        make_features(data.items.resize(20), data.labels.ids, tmp_path / "out", "small-conv", SETTINGS)
     (pictures / "p0.png").write_bytes(encoded(noise(40, 50, 99)))
     os.utime(pictures / "p0.png", ns=(10**18, 10**18))
     with pytest.raises(CheckpointError, match=r"(?s)weights: .*data_sha256: "):

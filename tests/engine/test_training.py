@@ -382,7 +382,7 @@ class Phased(Scripted):
         super().__init__(task, scale)
         self.first = first
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         assert clock.step == clock.steps  # the steps are over, and the epoch is not
         return clock.epoch >= self.first
 
@@ -502,7 +502,7 @@ def test_a_loss_that_is_not_finite_stops_with_place_and_way_out(bad: float) -> N
         scripted([1.0], full(), [{"loss": 1.0}, {"loss": bad}])
 
 
-# -------------------------------------------------------------------- predicting
+# -------------------------------------------------------------------- eval_mode
 
 
 @pytest.mark.parametrize("mode", [True, False])

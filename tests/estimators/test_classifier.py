@@ -547,7 +547,7 @@ def test_pictures_are_learned_saved_and_loaded(tmp_path: Path, channels: int) ->
     ],
 )
 def test_pictures_of_another_kind_are_refused(bad: npt.NDArray[Any]) -> None:
-    with pytest.raises(DataError, match=r"X: pictures must be uint8 \[N, H, W, 1 or 3\], at least 16 x 16; got"):
+    with pytest.raises(DataError, match=r"X: images must be uint8 \[N, H, W, 1 or 3\], at least 16 x 16; got"):
         model().fit(bad, Y[: len(bad)])
 
 

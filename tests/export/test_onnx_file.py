@@ -183,7 +183,7 @@ def agree_on_texts(model: Classifier, path: Path) -> dict[str, Any]:
     reader = next(part for part in model.fitted_.method.modules() if isinstance(part, Backbone))
     for count in (20, 1):  # the longest of one is shorter
         some = items.texts(TEXTS[-count:])
-        tokens = reader.prepared(some.take(slice(None)))
+        tokens = reader.preprocess(some.take(slice(None)))
         agree(path, "tokens", tokens, model.decision_function(some))
     more = nn.functional.pad(tokens, (0, 2), value=reader_padding(reader))
     agree(path, "tokens", more, model.decision_function(some))  # padding changes nothing

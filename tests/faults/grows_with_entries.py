@@ -1,10 +1,13 @@
 """What was last said of every training entry, kept in the model and called a part that may grow.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `grown` is for parts with a bound, such as landmarks; this one has a number for every item and label.
+Differences from the paper
+    `grown` is for parts with a bound, such as landmarks; this one has a number for every item and label.
 """
 
 import torch
@@ -19,7 +22,7 @@ REJECTED_BY = "check_model_is_without_training_state"
 
 class Fault(LossMethod):
     entry_bytes = 1
-    grown = ("said",)
+    variable_size_modules = ("said",)
 
     def __init__(self, task: Task) -> None:
         super().__init__(task, losses.bce, {})

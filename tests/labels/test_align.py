@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 import partly
 from partly import Classifier, Labels, PerLabel, metrics
-from partly.calibration import calibration_of
+from partly.calibration import fit_calibration
 from partly.errors import LabelError
-from partly.labels.align import in_label_order
+from partly.labels.align import align_columns
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 4))
@@ -64,7 +64,7 @@ SCORED: dict[str, Callable[[Any, Any], Any]] = {
     "by_group": lambda s, y: metrics.by_group(s, y, [3, 2, 1], groups=3).tolist(),
     "priors": lambda s, y: partly.priors.estimate(s, y).tolist(),
     "criterion": lambda s, y: partly.model_choice.score("log-loss", s, y),
-    "calibration": lambda s, y: calibration_of(s, y, "platt", "f1").thresholds.tolist(),
+    "calibration": lambda s, y: fit_calibration(s, y, "platt", "f1").thresholds.tolist(),
 }
 
 
@@ -105,7 +105,7 @@ def test_answers_of_complete_are_matched_by_name() -> None:
     said = Labels.from_nan(Y.where(rng.random(Y.shape) < 0.5))
     answers = Labels.from_nan(Y.where(~np.isnan(said.to_nan())))
     done = [
-        partly.complete(classifier(), X, said, precision=0.8, missing="not-at-random", answers=in_label_order(a, names))
+        partly.complete(classifier(), X, said, precision=0.8, missing="not-at-random", answers=align_columns(a, names))
         for a, names in ((answers, said.names), (answers, tuple(SHUFFLED)))
     ]
     assert done[0].labels == done[1].labels
@@ -114,8 +114,8 @@ def test_answers_of_complete_are_matched_by_name() -> None:
 def test_numbers_for_names() -> None:
     """Columns that are numbered are names too, where they are the same numbers."""
     numbered = Labels.from_nan(Y.to_numpy()[:, [2, 0, 1]], names=["2", "0", "1"])
-    assert in_label_order(numbered, ("0", "1", "2")) == Labels.from_nan(Y.to_numpy())
+    assert align_columns(numbered, ("0", "1", "2")) == Labels.from_nan(Y.to_numpy())
     named = Labels.from_nan(Y)
-    assert in_label_order(named, ("0", "1", "2")) is named
+    assert align_columns(named, ("0", "1", "2")) is named
     with pytest.raises(LabelError, match="has 2 labels, and there are 3 labels of training"):
-        in_label_order(Labels.from_nan(Y.to_numpy()[:, :2]), ("x", "y", "z"))
+        align_columns(Labels.from_nan(Y.to_numpy()[:, :2]), ("x", "y", "z"))

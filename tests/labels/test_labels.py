@@ -111,7 +111,7 @@ def test_sparse_labels_hold_what_is_known_and_that_in_order() -> None:
     assert labels.ternary().nnz == 2
     assert [part.tolist() for part in labels.entries()] == [[0, 1], [2, 1], [1, 0]]
     unsorted = sp.csr_array((np.array([1, -1], np.int8), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
-    assert matrix.frozen(unsorted).indices.tolist() == [0, 2]
+    assert matrix.freeze(unsorted).indices.tolist() == [0, 2]
 
 
 # -------------------------------------------------------------------- never changed

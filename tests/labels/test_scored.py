@@ -28,7 +28,7 @@ def test_label_by_label(sparse: bool, block: int, monkeypatch: pytest.MonkeyPatc
     s, z = case()
     z[:, 2] = 0
     labels = Labels.from_ternary(sp.csr_array(z) if sparse else z)
-    known, rest = list(scored.columns(s, labels.ternary())), list(scored.against_rest(s, labels))
+    known, rest = list(scored.iter_yes_no(s, labels.ternary())), list(scored.iter_yes_rest(s, labels))
     assert len(known) == len(rest) == 5
     for j in range(5):
         yes = sorted(s[i, j] for i in range(7) if z[i, j] == 1)
@@ -66,8 +66,8 @@ def test_precision_against_the_rest_needs_no_more_than_a_block(seed: int, size: 
     s, z = rng.integers(0, 6, (9, 4)).astype(np.float32) / 5, (rng.random((9, 4)) < rng.random()).astype(np.int8)
     only = Labels.from_positives(sp.csr_array(z))
     parts = [s[start : start + size] for start in range(0, 9, size)]
-    found = scored.precision_against_rest(parts, scored.at_known(scored.in_order(parts), only))
-    wanted = [scored.average_precision(yes, no) for yes, no in scored.against_rest(s, only)]
+    found = scored.average_precision_against_rest(parts, scored.gather_known(scored.enumerate_rows(parts), only))
+    wanted = [scored.average_precision(yes, no) for yes, no in scored.iter_yes_rest(s, only)]
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -77,6 +77,6 @@ def test_rows_may_come_in_any_order(seed: int, packed: bool) -> None:
     s, z = rng.random((8, 3), np.float32), rng.integers(-1, 2, (8, 3))
     labels = Labels.from_ternary(sp.csr_array(z) if packed else z)
     order = np.array_split(rng.permutation(8), 3)
-    found = scored.at_known(((rows, s[rows]) for rows in order), labels)
+    found = scored.gather_known(((rows, s[rows]) for rows in order), labels)
     wanted = np.where(z != 0, s, 0) if packed else s
     np.testing.assert_array_equal(found.toarray() if packed else found, wanted)

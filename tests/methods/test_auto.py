@@ -20,7 +20,7 @@ from partly.errors import SettingError, Stopped
 from partly.items import as_items
 from partly.method import Task
 from partly.methods import auto
-from partly.methods.auto import Auto, read_budget
+from partly.methods.auto import Auto, parse_budget
 from partly.pool import Pool
 from partly.solvers import folds
 from partly.solvers.forest import Forest, log_odds
@@ -115,7 +115,7 @@ def _train(method: Auto, x: np.ndarray, labels: Labels, steps: int | None = None
     """Its parts, one after the other."""
     pool = Pool(as_items(x), labels, 64)
     for step in STEPS[:steps]:
-        method._attempt(pool, step)
+        method._try_step(pool, step)
 
 
 def test_the_steps_are_the_parts() -> None:
@@ -258,7 +258,7 @@ def test_what_is_begun_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     [(None, (np.inf, False)), (2, (120.0, False)), (0.5, (30.0, False)), ("3", (180.0, False)), ("20x", (20.0, True))],
 )
 def test_budgets_are_minutes_or_fits(budget: Any, read: tuple[float, bool]) -> None:
-    assert read_budget(budget) == read
+    assert parse_budget(budget) == read
 
 
 @pytest.mark.parametrize("budget", [0, -1, "0x", "-3x", "x", "", "fast", "20 x 3", float("nan"), "nanx", True])

@@ -234,7 +234,7 @@ def test_an_epoch_may_be_chosen_once_weak_labels_are_learned_from() -> None:
         said = []
         for epoch in range(20):
             method.begin_epoch(pool, clock(pool, epoch))
-            said.append(method.settled(clock(pool, epoch)))
+            said.append(method.may_be_best(clock(pool, epoch)))
         assert said == [epoch >= first for epoch in range(20)]
 
 

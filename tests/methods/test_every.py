@@ -62,4 +62,4 @@ def test_all_epochs_of_other_methods_may_be_chosen() -> None:
 def settled(name: str, settings: dict[str, Any]) -> list[bool]:
     info = partly.methods.find(name)
     method = info.build(make_task(make_pool()), info.complete(settings))
-    return [method.settled(Clock(0, epochs=10, steps=3, epoch=epoch, step=3)) for epoch in range(10)]
+    return [method.may_be_best(Clock(0, epochs=10, steps=3, epoch=epoch, step=3)) for epoch in range(10)]

@@ -10,6 +10,7 @@ import torch
 from conformance.bench import make_clock, make_pool, make_task, x_of
 from methods.ranking import LATE
 from partly import losses
+from partly.data.label_vectors import read_label_vectors
 from partly.engine import training
 from partly.errors import DataError, SettingError
 from partly.methods.fast0tag import Fast0Tag
@@ -30,7 +31,7 @@ def test_label_vectors_of_a_file_stay_as_they_are(tmp_path: Path) -> None:
     pool, path = make_pool(), tmp_path / "vectors.csv"
     given = {name: [float(i), -float(i)] for i, name in enumerate(["more", *reversed(pool.labels.names)])}
     path.write_text("item,a,b\n" + "".join(f"{n},{a},{b}\n" for n, (a, b) in given.items()), encoding="utf-8")
-    task = make_task(pool)
+    task = make_task(pool, read_vectors=read_label_vectors)
     made = Fast0Tag(task, size=2, vectors=str(path))
     x = x_of(pool.items)
     before = made.network.features(x)

@@ -19,7 +19,7 @@ from partly.errors import DataError, PartlyError, SettingError
 from partly.items import as_items
 from partly.labels import Labels
 from partly.methods.imcl import PRESETS, Imcl
-from partly.networks import predicting
+from partly.networks import eval_mode
 from partly.pool import Batch, Pool
 from partly.similarity import Candidates, joint_nonnegative_omp
 
@@ -39,7 +39,7 @@ def trained(**settings: object) -> Imcl:
 
 
 def seen(method: Imcl, batch: Batch) -> tuple[torch.Tensor, Candidates]:
-    return method.eval()._seen(batch, method.classes)
+    return method.eval()._encode(batch, method.classes)
 
 
 def some(method: Imcl, items: int = 8) -> Candidates:
@@ -216,7 +216,7 @@ def test_items_of_a_class_are_preferred(tmp_path: Path) -> None:
 def test_an_explanation_adds_up(settings: dict[str, object]) -> None:
     pool = make_pool()
     method = trained(**settings).eval()
-    with predicting(method), torch.no_grad():
+    with eval_mode(method), torch.no_grad():
         whole = some(method, ITEMS)
         support, c, _ = method.similar(whole, whole)
         atoms = method.vectors.heard(whole.scores, whole.z)

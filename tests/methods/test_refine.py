@@ -43,7 +43,7 @@ def parts(method: Refine, pool: Pool) -> tuple[Tensor, Tensor, Tensor]:
 def slopes(x: Tensor, z: Tensor, weights: Tensor, pseudo: Tensor) -> Tensor:
     """Equation 8 for a linear network, entry by entry: the step of one entry is along its item's features."""
     fine = (z != 0).all(dim=1)
-    target, rate = (z[fine] > 0).double(), make_task(make_pool(), lr=LR).rate(Clock(0))
+    target, rate = (z[fine] > 0).double(), make_task(make_pool(), lr=LR).learning_rate(Clock(0))
     ahead = weights - rate * (torch.sigmoid(x @ weights.T) - pseudo).T @ x / pseudo.numel()
     downhill = (torch.sigmoid(x[fine] @ ahead.T) - target).T @ x[fine] / target.numel()
     result = torch.empty_like(pseudo)
@@ -77,7 +77,7 @@ def test_the_real_step_is_from_the_old_weights_with_the_new_labels(fine_weight: 
     loss = loss + fine_weight * F.binary_cross_entropy_with_logits(x[fine] @ weights.T, (z[fine] > 0).double())
     loss.backward()
     assert weights.grad is not None
-    rate, decay = before.task.rate(make_clock(pool, epochs=1)), before.task.weight_decay
+    rate, decay = before.task.learning_rate(make_clock(pool, epochs=1)), before.task.weight_decay
     expected = weights - rate * (weights.grad + decay * weights)
     torch.testing.assert_close(parts(after, pool)[2], expected.detach(), rtol=1e-4, atol=1e-5)
 

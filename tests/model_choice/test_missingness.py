@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from partly import Labels, priors
-from partly.calibration import calibration_of
+from partly.calibration import fit_calibration
 from partly.model_choice.missingness import EntrySums, Missingness, missingness
 
 Floats = npt.NDArray[np.float64]
@@ -50,11 +50,11 @@ def test_rates_of_yes_and_no_are_estimated(yes: float, no: float) -> None:
 
 def test_what_is_said_of_it() -> None:
     logits, truth = drawn(0)
-    said = " ".join(missingness(logits, known(truth, 1, 0.15, 0)).sentences())
+    said = " ".join(missingness(logits, known(truth, 1, 0.15, 0)).describe())
     assert said.startswith("Labels are not missing at random (p = ")
     assert "100% of all yes and 15% of all no are known" in said
     assert "assumes that, within a label, yes and no are each known at random" in said
-    assert missingness(logits, known(truth, 0.3, 0.3, 0)).sentences() == []
+    assert missingness(logits, known(truth, 0.3, 0.3, 0)).describe() == []
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -63,7 +63,7 @@ def test_hard_negatives_are_not_explained_by_the_answer(seed: int) -> None:
     found = missingness(logits, known(truth, 1, 1 / (1 + np.exp(-2 * logits - 2)), seed))
     assert found.kind == "unexplained"
     assert found.weights is None
-    assert "withheld" in " ".join(found.sentences())
+    assert "withheld" in " ".join(found.describe())
 
 
 def test_nothing_is_said_of_labels_that_cannot_tell() -> None:
@@ -98,7 +98,7 @@ def test_hidden_yes_are_counted_where_all_yes_are_known() -> None:
 
 def test_thresholds_and_probabilities_are_those_of_all_entries() -> None:
     logits, truth = drawn(0, 4000)
-    fair, biased = (calibration_of(logits, labels, "platt", "f1") for labels in (truth, known(truth, 1, 0.15, 0)))
+    fair, biased = (fit_calibration(logits, labels, "platt", "f1") for labels in (truth, known(truth, 1, 0.15, 0)))
     assert biased.thresholds == pytest.approx(fair.thresholds, abs=0.1)
     for j, share in enumerate(truth.mean(axis=0)):
         calibrated = 1 / (1 + np.exp(-biased(logits)[:, j]))

@@ -10,7 +10,7 @@ from torch import nn
 
 from partly import networks
 from partly.errors import SettingError
-from partly.items import Items, absent, as_items
+from partly.items import Items, as_items, to_absent
 from partly.networks import SmallConv, Standardise, linear, mlp
 
 
@@ -26,10 +26,10 @@ def test_every_head_on_every_kind_of_item(head: str, items: Items) -> None:
     features = network.features(x)
     assert features.ndim == (4 if items.kind == "pictures" and networks.takes_maps(head) else 2)
     assert network.head(features).shape == network(x).shape == (6, 5)
-    assert network.both(x)[0].shape == features.shape[:2]
+    assert network.features_and_logits(x)[0].shape == features.shape[:2]
     assert network(x[:1]).shape == (1, 5)
     assert network.width(items.shape) == features.shape[1]
-    again = networks.build(absent(items), labels=5, head=head)  # to be filled with weights
+    again = networks.build(to_absent(items), labels=5, head=head)  # to be filled with weights
     again.load_state_dict(network.state_dict())
     assert torch.equal(again.eval()(x), network.eval()(x))
 
@@ -60,7 +60,7 @@ def test_heads_take_their_sizes() -> None:
     trunk, last = mlp.head(7, 5, hidden=(3,), dropout=0.0)
     assert trunk(torch.randn(2, 7)).shape == (2, 3)
     assert last(torch.randn(2, 3)).shape == (2, 5)
-    trunk, last = linear.head(7, 5)
+    trunk, last = linear.linear(7, 5)
     assert last(trunk(torch.randn(2, 7))).shape == (2, 5)
 
 
@@ -107,10 +107,10 @@ def test_after_predicting_every_part_has_its_own_mode_back() -> None:
     network = networks.build(as_items(torch.randn(4, 3)), 2, "mlp").train()
     network.head.eval()  # a part that was at rest before
     before = [part.training for part in network.modules()]
-    with networks.predicting(network):
+    with networks.eval_mode(network):
         assert not any(part.training for part in network.modules())
     assert [part.training for part in network.modules()] == before
-    with pytest.raises(RuntimeError), networks.predicting(network):
+    with pytest.raises(RuntimeError), networks.eval_mode(network):
         network(torch.randn(4, 99))  # an error on the way
     assert [part.training for part in network.modules()] == before
     assert len(set(before)) == 2

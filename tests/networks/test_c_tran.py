@@ -71,7 +71,7 @@ def test_in_use_all_is_given_and_in_training_what_is_given_carries_no_gradient()
     assert not torch.isclose(net(maps), net(maps, z)).any()
     net.train()
     torch.manual_seed(3)
-    given = c_tran.shown(z, z, training=True) != 0
+    given = c_tran.mask_labels(z, z, training=True) != 0
     assert 0 < given.sum() < given.numel()
     torch.manual_seed(3)
     logits = net(maps, z)
@@ -88,8 +88,8 @@ def test_a_large_batch_is_worked_through_in_parts(monkeypatch: pytest.MonkeyPatc
     rows: list[int] = []
     part_of = net._part
     monkeypatch.setattr(net, "_part", lambda f, g: rows.append(len(f)) or part_of(f, g))
-    monkeypatch.setattr(c_tran, "PART", 2 * (4 + 3) * 8)
-    monkeypatch.setattr(c_tran, "KEPT", kept)
+    monkeypatch.setattr(c_tran, "CHUNK_NUMBERS", 2 * (4 + 3) * 8)
+    monkeypatch.setattr(c_tran, "CHECKPOINT_NUMBERS", kept)
     torch.testing.assert_close(net(maps, z), whole)
     assert rows == [2, 2, 2, 1]
 
@@ -117,7 +117,7 @@ def test_the_head_hears_the_backbone_before_it_pools() -> None:
     x = items.take(slice(None))
     maps = network.features(x)
     assert maps.shape == (4, 6, 8, 12)
-    features, logits = network.both(x)
+    features, logits = network.features_and_logits(x)
     torch.testing.assert_close(features, maps.mean(dim=(2, 3)))
     torch.testing.assert_close(logits, network.head(maps))
 

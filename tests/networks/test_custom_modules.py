@@ -105,7 +105,7 @@ def test_what_makes_a_backbone_is_called_for_each_network() -> None:
 
 def test_stages_rates_and_freezing_are_as_with_any_backbone() -> None:
     settings = {"freeze": 1, "rate": 0.5, "pooling": "gmp"}
-    name = custom_modules.named(module := Maps(), "backbone")
+    name = custom_modules.register(module := Maps(), "backbone")
     network = networks.build(as_items(PICTURES), 3, "linear", None, name, settings)
     made: Any = network.features[1]
     assert [p.requires_grad for p in made.parameters()] == [False, False, True, True]
@@ -175,8 +175,8 @@ def test_the_portfolio_takes_no_backbone() -> None:
 
 def test_names_follow_the_weights() -> None:
     one, two = Maps(), Maps()
-    assert custom_modules.named(one, "backbone") != custom_modules.named(two, "backbone")
+    assert custom_modules.register(one, "backbone") != custom_modules.register(two, "backbone")
     two.load_state_dict(one.state_dict())
-    assert custom_modules.named(one, "backbone") == custom_modules.named(two, "backbone")
-    assert custom_modules.named(ReadOut, "head") == "own:ReadOut"
-    assert custom_modules.named("linear", "head") == "linear"
+    assert custom_modules.register(one, "backbone") == custom_modules.register(two, "backbone")
+    assert custom_modules.register(ReadOut, "head") == "own:ReadOut"
+    assert custom_modules.register("linear", "head") == "linear"

@@ -84,8 +84,8 @@ def test_a_large_batch_is_worked_through_in_parts(
     rows: list[int] = []
     scores = net._scores
     monkeypatch.setattr(net, "_scores", lambda part: rows.append(len(part)) or scores(part))
-    monkeypatch.setattr(gnn, "PART", 2 * net.labels * net.update.hidden_size)
-    monkeypatch.setattr(gnn, "KEPT", kept)
+    monkeypatch.setattr(gnn, "CHUNK_NUMBERS", 2 * net.labels * net.update.hidden_size)
+    monkeypatch.setattr(gnn, "CHECKPOINT_NUMBERS", kept)
     parts = net(x)
     assert rows == [2, 2, 2, 1]
     torch.testing.assert_close(parts, whole)

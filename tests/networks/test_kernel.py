@@ -8,10 +8,10 @@ import torch
 
 from partly import networks
 from partly.errors import SettingError
-from partly.items import absent, as_items
+from partly.items import as_items, to_absent
 from partly.networks import kernel
-from partly.networks.feature_union import Members
-from partly.networks.kernels import Nystroem
+from partly.networks.kernel import Nystroem
+from partly.networks.layers import FeatureUnion
 
 NAMES = ["linear", "linear_raw", "gaussian", "gaussian_raw", "laplace"]
 
@@ -21,7 +21,7 @@ def features(count: int = 40) -> np.ndarray:
     return (rng.normal(size=(count, 3)) * [1, 10, 0.1] + [0, 50, 1]).astype(np.float32)
 
 
-def members(network: networks.Network) -> Members:
+def members(network: networks.Network) -> FeatureUnion:
     return network.get_submodule("features.1")
 
 
@@ -69,7 +69,7 @@ def test_landmarks_are_training_items() -> None:
     assert len({tuple(row) for row in landmarks.tolist()}) == 10
 
 
-@pytest.mark.parametrize(("inputs", "norm"), [(kernel.MANY, 1), (kernel.MANY + 1, 2)])
+@pytest.mark.parametrize(("inputs", "norm"), [(kernel.MAX_L1_FEATURES, 1), (kernel.MAX_L1_FEATURES + 1, 2)])
 def test_of_very_many_features_distances_are_euclidean(inputs: int, norm: int) -> None:
     trunk, _ = kernel.head(inputs, 2, lambda count: torch.randn(min(count, 6), inputs), torch.ones(inputs))
     laplace = trunk.parts["laplace"][1]
@@ -84,7 +84,7 @@ def test_no_more_examples_are_held_than_there_is_room_for(monkeypatch: pytest.Mo
         asked.append(count)
         return torch.randn(count, 4)
 
-    monkeypatch.setattr(kernel, "ROOM", 4 * 7)
+    monkeypatch.setattr(kernel, "MAX_EXAMPLE_NUMBERS", 4 * 7)
     kernel.head(4, 2, examples, torch.ones(4))
     assert asked
     assert max(asked) == 7
@@ -93,7 +93,7 @@ def test_no_more_examples_are_held_than_there_is_room_for(monkeypatch: pytest.Mo
 def test_what_is_loaded_has_the_same_sizes_and_says_the_same() -> None:
     items, x = as_items(features()), torch.from_numpy(features())
     network = networks.build(items, 4, "kernel", {"axes": 9})
-    again = networks.build(absent(items), 4, "kernel", {"axes": 9})
+    again = networks.build(to_absent(items), 4, "kernel", {"axes": 9})
     shapes = {name: tensor.shape for name, tensor in network.state_dict().items()}
     assert {name: tensor.shape for name, tensor in again.state_dict().items()} == shapes
     again.load_state_dict(network.state_dict())

@@ -125,8 +125,8 @@ def test_a_large_batch_is_worked_through_in_parts(monkeypatch: pytest.MonkeyPatc
     rows: list[int] = []
     part_of = net._part
     monkeypatch.setattr(net, "_part", lambda f, g: rows.append(len(f)) or part_of(f, g))
-    monkeypatch.setattr(label_transformer, "PART", 2 * (2 + 3) * 8)
-    monkeypatch.setattr(label_transformer, "KEPT", kept)
+    monkeypatch.setattr(label_transformer, "CHUNK_NUMBERS", 2 * (2 + 3) * 8)
+    monkeypatch.setattr(label_transformer, "CHECKPOINT_NUMBERS", kept)
     torch.testing.assert_close(run(), whole)
     assert rows == ([2, 2, 2, 1] if kept else rows)
     assert len(rows) == (4 if kept else 8)  # not kept: worked out again

@@ -16,7 +16,7 @@ from partly.errors import SettingError
 from partly.items import as_items
 from partly.labels import Labels
 from partly.method import Task
-from partly.networks.network import check_compiler, lowers
+from partly.networks.network import check_compiler, uses_bfloat16
 
 X = np.random.default_rng(0).normal(size=(24, 6)).astype(np.float32)
 Z = np.random.default_rng(1).integers(-1, 2, (24, 3)).astype(np.int8)
@@ -24,11 +24,11 @@ TASK = Task(as_items(X), 3, head="mlp", head_settings={"hidden": 16, "dropout": 
 
 
 def test_precision_by_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [lowers("float32", device) for device in ("cpu", "cuda")] == [False, False]
-    assert [lowers("bfloat16", device) for device in ("cpu", "cuda")] == [True, True]
+    assert [uses_bfloat16("float32", device) for device in ("cpu", "cuda")] == [False, False]
+    assert [uses_bfloat16("bfloat16", device) for device in ("cpu", "cuda")] == [True, True]
     for can in (False, True):
         monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda can=can: can)
-        assert [lowers("auto", device) for device in ("cpu", "cuda")] == [False, can]
+        assert [uses_bfloat16("auto", device) for device in ("cpu", "cuda")] == [False, can]
 
 
 @pytest.mark.parametrize("head", [name for name in networks.heads() if name != "kernel"])
@@ -39,9 +39,9 @@ def test_every_head_learns_in_bfloat16_and_predicts_in_full(head: str) -> None:
         network.eval()
     assert torch.equal(plain(x, z), low(x, z))
     low.train()
-    with networks.predicting(low.features):  # no dropout
+    with networks.eval_mode(low.features):  # no dropout
         torch.manual_seed(0)
-        features, logits = low.both(x, z)
+        features, logits = low.features_and_logits(x, z)
     assert features.dtype == logits.dtype == torch.float32
     logits.square().sum().backward()
     gradients = [p.grad for p in low.parameters() if p.grad is not None]
@@ -70,7 +70,7 @@ def test_only_what_learns_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     network, x = replace(TASK, compile=True).network(), torch.from_numpy(X)
     assert network.state_dict().keys() == TASK.network().state_dict().keys()
     network.train()(x)
-    network.both(x[:5])
+    network.features_and_logits(x[:5])
     network.eval()(x)
     assert calls == [24, 5]
 

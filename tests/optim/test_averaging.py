@@ -28,12 +28,12 @@ def test_the_average_takes_the_place_of_the_weights_and_gives_it_back() -> None:
     average.update()
     weight.data.fill_(4.0)
     average.update()  # (0.5 * 1 + 1 * 4) / 1.5 = 3
-    with suppress(KeyError), average.in_place():
+    with suppress(KeyError), average.swapped_in():
         seen = weight.tolist()
         raise KeyError
     assert seen == [3.0, 3.0]
     assert weight.tolist() == [4.0, 4.0]
-    average.take_over()
+    average.apply()
     assert weight.tolist() == [3.0, 3.0]
 
 

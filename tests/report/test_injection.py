@@ -30,9 +30,9 @@ from partly.cli import doctor, explain, printing
 from partly.comparison import overview, score_tables, study
 from partly.comparison.study import Point, Study
 from partly.comparison.view import Live as view_of_cells
-from partly.diagnosis import run_checks
-from partly.diagnosis.context import CheckContext
-from partly.images import showing
+from partly.doctor import run_checks
+from partly.doctor.context import CheckContext
+from partly.images import progress as showing
 from partly.items import as_items, texts
 from partly.labels import Labels
 from partly.report import page

@@ -13,7 +13,7 @@ import torch
 
 from partly.errors import DataError, SettingError
 from partly.labels import Labels
-from partly.networks.label_vectors import label_vectors
+from partly.networks.label_vectors import embed_names
 from partly.similarity import LabelGraph, cooccurring, graph, mixed, read_classes, read_edges, strongest
 
 NAMES = ("cat", "dog", "sofa")
@@ -122,7 +122,7 @@ def test_names_that_mean_something_alike(monkeypatch: pytest.MonkeyPatch) -> Non
     names = ["cat", "dog", "bus", "train", "dining table"]
     monkeypatch.setattr(graph, "BLOCK", 2 * len(names))
     others, cosines = graph.named_alike(names, 2)
-    vectors = label_vectors("minilm", names, 384).double().numpy()
+    vectors = embed_names(names).double().numpy()
     for label, vector in enumerate(vectors):
         found = {
             float(vector @ other / np.sqrt(vector @ vector) / np.sqrt(other @ other)): place

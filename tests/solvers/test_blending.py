@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partly.solvers.blending import CLEAR, LEAST, TEMPERATURE, blend, careful_blend, gains, shares
+from partly.solvers.blending import (
+    CLEAR_GAIN,
+    MIN_GAIN,
+    TEMPERATURE,
+    blend,
+    blend_or_first,
+    relative_gains,
+    softmax_weights,
+)
 from solvers.by_hand import calibrated, z_scored
 
 
@@ -26,11 +34,11 @@ def losses(held_out: list, weights: np.ndarray, targets: np.ndarray) -> list[flo
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=5))
 def test_shares_are_a_soft_maximum_by_hand(worth: list[float]) -> None:
-    best = max([*worth, LEAST])
+    best = max([*worth, MIN_GAIN])
     expected = [np.exp((gain - best) / (TEMPERATURE * best)) for gain in worth]
     if sum(expected) < 1e-300:  # further below nothing than a number can say
         return
-    found = shares(worth)
+    found = softmax_weights(worth)
     np.testing.assert_allclose(found, np.array(expected) / sum(expected), rtol=1e-6, atol=1e-12)
     assert found.sum() == pytest.approx(1)
 
@@ -38,14 +46,14 @@ def test_shares_are_a_soft_maximum_by_hand(worth: list[float]) -> None:
 @pytest.mark.parametrize("worth", [[-1.0], [-5.0, -9.0], [-100.0, -100.0]])
 def test_shares_sum_to_one_where_nobody_is_worth_anything(worth: list[float]) -> None:
     """Far below the prior, where an exponential is 0 for all."""
-    found = shares(worth)
+    found = softmax_weights(worth)
     assert found.sum() == pytest.approx(1)
     assert found.argmax() == int(np.argmax(worth))
 
 
 def test_shares_favour_the_better_and_share_among_equals() -> None:
-    assert shares([0.3, 0.3]).tolist() == [0.5, 0.5]
-    better, worse, useless = shares([0.4, 0.38, -0.2])
+    assert softmax_weights([0.3, 0.3]).tolist() == [0.5, 0.5]
+    better, worse, useless = softmax_weights([0.4, 0.38, -0.2])
     assert better > worse > 0.2
     assert useless < 1e-6
 
@@ -53,7 +61,7 @@ def test_shares_favour_the_better_and_share_among_equals() -> None:
 def test_the_gain_is_what_is_taken_away_from_the_prior() -> None:
     _, weights, targets = made()
     prior = calibrated(np.zeros_like(targets), weights, targets)[0]
-    found = gains([0.0, prior, prior / 4], weights, targets)
+    found = relative_gains([0.0, prior, prior / 4], weights, targets)
     assert found == pytest.approx([1, 0, 0.75], abs=1e-4)
 
 
@@ -81,7 +89,7 @@ def test_a_blend_that_harms_is_not_taken() -> None:
     """The first is good, the second noise, and yet it is to count almost all."""
     held_out, weights, targets = made((3.0, 0.0))
     each = losses(held_out, weights, targets)
-    found, counts = careful_blend(held_out, [0.05, 0.95], each, weights, targets)
+    found, counts = blend_or_first(held_out, [0.05, 0.95], each, weights, targets)
     assert counts == [1.0, 0.0]
     assert found.loss == pytest.approx(each[0], rel=1e-4)
     assert not found.slopes[1].any()
@@ -90,11 +98,11 @@ def test_a_blend_that_harms_is_not_taken() -> None:
 def test_a_blend_that_is_not_clearly_worse_is_taken() -> None:
     held_out, weights, targets = made((1.5, 1.0))
     each = losses(held_out, weights, targets)
-    found, counts = careful_blend(held_out, [0.6, 0.4], each, weights, targets)
+    found, counts = blend_or_first(held_out, [0.6, 0.4], each, weights, targets)
     assert counts == [0.6, 0.4]
     assert found.slopes[1].any()
-    first, together = gains([each[0], found.loss], weights, targets)
-    assert together > first - CLEAR
+    first, together = relative_gains([each[0], found.loss], weights, targets)
+    assert together > first - CLEAR_GAIN
 
 
 def test_a_learner_that_says_nothing_adds_nothing() -> None:

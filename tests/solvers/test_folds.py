@@ -21,19 +21,19 @@ def problem(
 
 def test_the_folds_are_a_function_of_number_and_seed() -> None:
     for items, count in ((1, 1), (3, 3), (50, 5), (1999, 5), (2000, 3)):
-        fold = folds.fold_of(items, 7)
+        fold = folds.assign_folds(items, 7)
         sizes = np.bincount(fold)
         assert len(sizes) == count
         assert sizes.max() - sizes.min() <= 1
-        assert (fold == folds.fold_of(items, 7)).all()
-    assert (folds.fold_of(50, 7) != folds.fold_of(50, 8)).any()
+        assert (fold == folds.assign_folds(items, 7)).all()
+    assert (folds.assign_folds(50, 7) != folds.assign_folds(50, 8)).any()
 
 
 @pytest.mark.parametrize(("width", "share"), [(6, 0.6), (70, 0.3)], ids=["all labels together", "label by label"])
 def test_against_a_loop_over_folds_and_strengths(width: int, share: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logistic, "TOLERANCE", 1e-8)  # else fits end where folds can no longer tell strengths apart
     x, weights, targets = problem(width=width, share=share)
-    fold = folds.fold_of(len(x), 0)
+    fold = folds.assign_folds(len(x), 0)
     found = folds.solve(x, weights, targets, fold)
     square, worth, held_out = float((x**2).sum() / len(x)), {}, {}
     for size in folds.GRID:
@@ -45,7 +45,7 @@ def test_against_a_loop_over_folds_and_strengths(width: int, share: float, monke
                 scores[j, fold == k] = x[fold == k] @ w
         worth[c], held_out[c] = calibrated(scores, weights, targets)[0], scores
     best = min(worth, key=worth.__getitem__)
-    assert found.strength == pytest.approx(best, rel=1e-4)
+    assert found.c == pytest.approx(best, rel=1e-4)
     assert found.loss == pytest.approx(worth[best], rel=1e-3)
     np.testing.assert_allclose(found.held_out, held_out[best], atol=0.03 * np.abs(held_out[best]).max())
     for j in range(len(targets)):
@@ -58,7 +58,7 @@ def test_nobody_scores_an_entry_that_he_has_seen(width: int, share: float, monke
     """At a given strength the scores of an item are none of its own labels' business, and of its fold's."""
     monkeypatch.setattr(folds, "GRID", (1.0,))
     x, weights, targets = problem(width=width, share=share)
-    fold = folds.fold_of(len(x), 0)
+    fold = folds.assign_folds(len(x), 0)
     own, others = fold == 2, fold != 2
     before = folds.solve(x, weights, targets, fold).held_out
     after = folds.solve(x, weights, np.where(own, 1 - targets, targets), fold).held_out
@@ -69,15 +69,15 @@ def test_nobody_scores_an_entry_that_he_has_seen(width: int, share: float, monke
 
 def test_what_hides_under_an_unknown_entry_changes_no_bit() -> None:
     x, weights, targets = problem()
-    fold = folds.fold_of(len(x), 0)
+    fold = folds.assign_folds(len(x), 0)
     one, other = (folds.solve(x, weights, t, fold) for t in (targets, np.where(weights == 0, 1 - targets, targets)))
     assert (one.w == other.w).all()
     assert (one.held_out == other.held_out).all()
-    assert (one.loss, one.strength) == (other.loss, other.strength)
+    assert (one.loss, one.c) == (other.loss, other.c)
 
 
 def test_noise_asks_for_more_strength() -> None:
-    weak, strong = (folds.solve(*problem(noise=n), folds.fold_of(90, 0)).strength for n in (0.1, 30.0))
+    weak, strong = (folds.solve(*problem(noise=n), folds.assign_folds(90, 0)).c for n in (0.1, 30.0))
     assert weak > strong
 
 
@@ -87,7 +87,7 @@ def test_with_only_yes_each_label_of_the_rest_counts_as_no() -> None:
     x, _, targets = problem(noise=0.1)
     known = targets * (np.random.default_rng(1).random(targets.shape) < 0.5)
     ones = np.ones_like(targets)
-    found = folds.solve(x, ones, known.astype(np.float32), folds.fold_of(len(x), 0))
+    found = folds.solve(x, ones, known.astype(np.float32), folds.assign_folds(len(x), 0))
     constant = calibrated(np.zeros_like(known), ones, known)[0]
     assert found.loss == pytest.approx(calibrated(7 * found.held_out, ones, known)[0], rel=1e-4)
     assert found.loss < 0.9 * constant
@@ -98,7 +98,7 @@ def test_little_is_enough() -> None:
     """One item, one label, nothing known: a defined result."""
     for items, labels in ((1, 1), (2, 3)):
         nothing = np.zeros((labels, items), np.float32)
-        found = folds.solve(np.ones((items, 2), np.float32), nothing, nothing, folds.fold_of(items, 0))
-        for part in (found.w, found.b, found.held_out, found.strength, found.loss):
+        found = folds.solve(np.ones((items, 2), np.float32), nothing, nothing, folds.assign_folds(items, 0))
+        for part in (found.w, found.b, found.held_out, found.c, found.loss):
             assert np.isfinite(part).all()
         assert found.held_out.shape == (labels, items)

@@ -87,7 +87,7 @@ def test_every_item_falls_into_the_leaf_that_scikit_learn_puts_it_into(growers: 
 def test_thresholds_between_two_float32() -> None:
     """A threshold becomes a float32 that is not above it, or an item would change sides."""
     odd = np.array([0.1, 1 / 3, 16777217.0, -0.1, 2.0, 1e-46, -1e-46, -2.0])
-    found = module._at_most(odd)
+    found = module._round_down(odd)
     assert found.dtype == np.float32
     assert (found.astype(np.float64) <= odd).all()
     assert (np.nextafter(found, np.float32(np.inf)).astype(np.float64) > odd).all()

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from partly.solvers.logistic import log_odds, path, path_by_label, rows_of_labels, turned
+from partly.solvers.logistic import (
+    label_rows,
+    log_odds,
+    principal_axes,
+    regularization_path,
+    regularization_path_by_label,
+)
 
 
 def problem(seed: int, items: int = 60, width: int = 7, labels: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -22,8 +28,8 @@ def problem(seed: int, items: int = 60, width: int = 7, labels: int = 4) -> tupl
 
 
 def solved(x: object, weights: np.ndarray, targets: np.ndarray, strengths: list[float]) -> list[tuple]:
-    z = turned(x)
-    return [z.undone(w, b) for w, b in path(z, weights, targets, strengths)]
+    z = principal_axes(x)
+    return [z.to_original(w, b) for w, b in regularization_path(z, weights, targets, strengths)]
 
 
 def objective(x: np.ndarray, a: np.ndarray, t: np.ndarray, c: float, w: np.ndarray, b: float) -> float:
@@ -118,10 +124,10 @@ def test_an_offset_keeps_its_bias() -> None:
     offset = np.random.default_rng(0).normal(size=targets.shape).astype(np.float32) + np.float32(1.5)
     given_ = offset.copy()
     strengths = [0.001, 0.1]
-    z = turned(x)
-    for c, (w, b) in zip(strengths, path(z, weights, targets, strengths, offset), strict=True):
+    z = principal_axes(x)
+    for c, (w, b) in zip(strengths, regularization_path(z, weights, targets, strengths, offset), strict=True):
         assert not b.any()
-        w = z.undone(w, b)[0].astype(float)
+        w = z.to_original(w, b)[0].astype(float)
         for j in range(len(weights)):
             left, first = (
                 weights[j] * (1 / (1 + np.exp(-(f.astype(float) + offset[j]))) - targets[j])
@@ -135,11 +141,11 @@ def test_an_offset_keeps_its_bias() -> None:
 def test_an_offset_that_says_it_all_needs_nothing_more() -> None:
     """From the minimum without an offset, taken as one, there is nowhere to go but towards less regularisation."""
     x, weights, targets = problem(8)
-    z = turned(x)
-    ((w, b),) = path(z, weights, targets, [1000.0])
+    z = principal_axes(x)
+    ((w, b),) = regularization_path(z, weights, targets, [1000.0])
     offset = z.times(w) + b[:, None]
-    ((more, _),) = path(z, weights, targets, [1e-4], offset)
-    ((fresh, _),) = path(z, weights, targets, [1e-4], np.zeros_like(offset))
+    ((more, _),) = regularization_path(z, weights, targets, [1e-4], offset)
+    ((fresh, _),) = regularization_path(z, weights, targets, [1e-4], np.zeros_like(offset))
     assert np.abs(z.times(more)).max() < 0.05 * np.abs(z.times(fresh)).max()
 
 
@@ -154,7 +160,7 @@ def test_label_by_label_is_the_same_minimum(width: int, monkeypatch: pytest.Monk
     seen = np.stack([np.ones(60, bool), np.arange(60) % 3 != 0, np.arange(60) % 3 != 1])
     strengths = [0.001, 0.03]
     together = solved(x, np.concatenate([weights * part for part in seen]), np.tile(targets, (3, 1)), strengths)
-    by_label = path_by_label(rows_of_labels(x, weights), weights, targets, seen, strengths)
+    by_label = regularization_path_by_label(label_rows(x, weights), weights, targets, seen, strengths)
     for (w, b), (one, bias) in zip(together, by_label, strict=True):
         assert one.shape == w.shape == (12, width)
         expected = x @ w.T + b
@@ -164,7 +170,7 @@ def test_label_by_label_is_the_same_minimum(width: int, monkeypatch: pytest.Monk
 def test_a_label_of_which_nothing_is_known_by_itself() -> None:
     x, weights, targets = problem(10)
     weights[1], targets[2] = 0, 1
-    ((w, b),) = path_by_label(rows_of_labels(x, weights), weights, targets, np.ones((1, 60), bool), [0.1])
+    ((w, b),) = regularization_path_by_label(label_rows(x, weights), weights, targets, np.ones((1, 60), bool), [0.1])
     assert not w[1:3].any()
     assert w[0].any()
     assert np.isfinite(b).all()
@@ -175,18 +181,18 @@ def test_a_label_of_which_nothing_is_known_by_itself() -> None:
 
 @pytest.mark.parametrize("shape", [(30, 200), (200, 30), (5, 5), (1, 9)])
 def test_axes_are_a_way_of_looking_and_nothing_else(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Turned into principal axes, or as they are: the same minimum; and the axes rebuild the features."""
+    """PrincipalAxes into principal axes, or as they are: the same minimum; and the axes rebuild the features."""
     monkeypatch.setattr("partly.solvers.logistic.TOLERANCE", 1e-9)
     x, weights, targets = problem(11, items=shape[0], width=shape[1])
     x -= x.mean(axis=0)
-    z = turned(x)
+    z = principal_axes(x)
     assert z.x.shape[1] <= min(shape)
     axes = np.linalg.multi_dot(z.axes) if len(z.axes) > 1 else z.axes[0]
     np.testing.assert_allclose(z.x @ axes.T, x, atol=5e-3 * max(1, np.abs(x).max()))
     np.testing.assert_allclose(z.squares, (z.x.astype(float) ** 2).mean(axis=0), rtol=1e-2, atol=1e-6)
     ((w, b),) = solved(x, weights, targets, [0.01])
-    monkeypatch.setattr("partly.solvers.logistic.TURN_UP_TO", 0)
-    assert turned(x).axes == ()
+    monkeypatch.setattr("partly.solvers.logistic.MAX_ROTATED", 0)
+    assert principal_axes(x).axes == ()
     ((plain, bias),) = solved(x, weights, targets, [0.01])
     expected = x @ plain.T + bias
     np.testing.assert_allclose(x @ w.T + b, expected, atol=0.01 * max(1, np.abs(expected).max()))

@@ -14,7 +14,7 @@ from partly.clock import Clock
 from partly.items import as_items
 from partly.pool import Pool
 from partly.solvers import folds
-from partly.solvers.mlp_with_linear_path import SHARES, Beside
+from partly.solvers.mlp_with_linear_path import SHARES, MlpWithLinearPath
 
 RECIPE = engine.Recipe("bce", "mlp", epochs=3, batch_size=32, head_settings={"hidden": 16})
 
@@ -27,10 +27,10 @@ def data(bent: bool, items: int = 240) -> tuple[np.ndarray, np.ndarray]:
     return x, score + 0.3 * rng.normal(size=score.shape) > 0
 
 
-def fitted(x: np.ndarray, y: np.ndarray, **changes: object) -> Beside:
+def fitted(x: np.ndarray, y: np.ndarray, **changes: object) -> MlpWithLinearPath:
     recipe = engine.Recipe(**{**vars(RECIPE), **changes})
     method = engine.fit(recipe, as_items(x), Labels.from_full(y.astype(int))).method
-    assert isinstance(method, Beside)
+    assert isinstance(method, MlpWithLinearPath)
     return method
 
 
@@ -61,7 +61,7 @@ def test_the_network_never_learns_from_the_fold_that_weighs_it() -> None:
     found = []
     for turned in (False, True):
         method = RECIPE.build(as_items(x), 2, labels)
-        assert isinstance(method, Beside)
+        assert isinstance(method, MlpWithLinearPath)
         pool = Pool(as_items(x), labels, 32)
         method._solve(pool)
         z = torch.from_numpy(labels.rows(slice(None)).copy())
@@ -95,4 +95,4 @@ def test_it_goes_on_and_is_loaded_like_every_run(tmp_path: Path) -> None:
 def test_a_single_item_is_no_fold_to_weigh_by() -> None:
     one = fitted(*(part[:1] for part in data(bent=False)))
     assert torch.isfinite(one(torch.zeros(2, 4))).all()
-    assert len(np.bincount(folds.fold_of(1, 0))) == 1
+    assert len(np.bincount(folds.assign_folds(1, 0))) == 1

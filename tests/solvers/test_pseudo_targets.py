@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from partly.solvers import logistic
-from partly.solvers.pseudo_targets import believed, targets_of
+from partly.solvers.pseudo_targets import combine_targets, estimate_targets
 from solvers.by_hand import calibrated, regression, z_scored
 
 STRENGTH = 0.3
@@ -30,7 +30,7 @@ OUT = np.arange(70) % 5 == 1
 def test_what_is_held_out_is_never_seen(only_yes: bool) -> None:
     """Neither features, nor what is known, nor whether it is known."""
     x, weights, targets = problem(only_yes)
-    expected = believed(x, weights, targets, ROWS, STRENGTH, only_yes, seed=1)
+    expected = estimate_targets(x, weights, targets, ROWS, STRENGTH, only_yes, seed=1)
     assert expected.shape == (3, len(ROWS))
     others = [
         (np.where(OUT[:, None], 99, x), weights, targets),
@@ -39,21 +39,21 @@ def test_what_is_held_out_is_never_seen(only_yes: bool) -> None:
     ]
     for changed in others:
         parts = (part.astype(np.float32) for part in changed)
-        assert (believed(*parts, ROWS, STRENGTH, only_yes, seed=1) == expected).all()
+        assert (estimate_targets(*parts, ROWS, STRENGTH, only_yes, seed=1) == expected).all()
 
 
 def test_what_hides_under_unknown_entries_is_never_seen() -> None:
     x, weights, targets = problem(only_yes=False)
     hidden = np.where(weights == 0, 1 - targets, targets)
-    one, other = (believed(x, weights, t, ROWS, STRENGTH, False, seed=1) for t in (targets, hidden))
+    one, other = (estimate_targets(x, weights, t, ROWS, STRENGTH, False, seed=1) for t in (targets, hidden))
     assert (one == other).all()
 
 
 @pytest.mark.parametrize("only_yes", [False, True])
 def test_known_entries_are_learned_from(only_yes: bool) -> None:
     x, weights, targets = problem(only_yes)
-    one = believed(x, weights, targets, ROWS, STRENGTH, only_yes, seed=1)
-    other = believed(x, weights, np.where(weights > 0, 1 - targets, targets), ROWS, STRENGTH, only_yes, seed=1)
+    one = estimate_targets(x, weights, targets, ROWS, STRENGTH, only_yes, seed=1)
+    other = estimate_targets(x, weights, np.where(weights > 0, 1 - targets, targets), ROWS, STRENGTH, only_yes, seed=1)
     assert np.abs(one - other).mean() > 0.2
 
 
@@ -64,7 +64,7 @@ def test_where_some_no_is_known_it_is_one_fit(monkeypatch: pytest.MonkeyPatch) -
     scores = np.stack([x @ w + b for w, b in (regression(x, weights[j], targets[j], STRENGTH) for j in range(3))])
     _, slope, biases = calibrated(scores, weights, targets)
     expected = 1 / (1 + np.exp(-(slope * z_scored(scores) + biases[:, None])))
-    found = believed(x, weights, targets, np.arange(len(x)), STRENGTH, False, seed=1)
+    found = estimate_targets(x, weights, targets, np.arange(len(x)), STRENGTH, False, seed=1)
     np.testing.assert_allclose(found, expected, atol=0.01)
 
 
@@ -82,7 +82,7 @@ def test_where_only_yes_is_known_each_half_is_scored_by_the_other(monkeypatch: p
             scores[j, half == part] = x[half == part] @ w + b
     _, slope, biases = calibrated(scores, weights, targets)
     expected = 1 / (1 + np.exp(-(slope * z_scored(scores) + biases[:, None])))
-    found = believed(x, weights, targets, everything, STRENGTH, True, seed=1)
+    found = estimate_targets(x, weights, targets, everything, STRENGTH, True, seed=1)
     np.testing.assert_allclose(found, expected, atol=0.01)
 
 
@@ -90,6 +90,6 @@ def test_targets_by_hand() -> None:
     known = np.array([[1, 1, 0, 0]], np.float32)
     targets = np.array([[1, 0, 0, 0]], np.float32)
     p = np.array([[0.2, 0.3, 0.4, 0.6]], np.float32)
-    np.testing.assert_allclose(targets_of(known, targets, p, only_yes=False), [[1, 0, 0.4, 0.6]])
+    np.testing.assert_allclose(combine_targets(known, targets, p, only_yes=False), [[1, 0, 0.4, 0.6]])
     ones = np.ones_like(known)
-    np.testing.assert_allclose(targets_of(ones, targets, p, only_yes=True), [[0.6, 0.15, 0.2, 0.3]])
+    np.testing.assert_allclose(combine_targets(ones, targets, p, only_yes=True), [[0.6, 0.15, 0.2, 0.3]])

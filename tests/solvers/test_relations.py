@@ -8,8 +8,8 @@ from scipy.optimize import minimize
 
 from partly.solvers import logistic, relations
 from partly.solvers.calibration import calibrate
-from partly.solvers.folds import fold_of
-from partly.solvers.relations import APPLIED, FEWEST, PARTS, compete, relate
+from partly.solvers.folds import assign_folds
+from partly.solvers.relations import APPLIED, MIN_LABELS_PER_ITEM, PARTS, compete, relate
 
 Problem = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -39,9 +39,9 @@ def settled(scores: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> 
 
 def test_a_label_that_follows_another_is_found() -> None:
     logits, weights, targets = follows()
-    found = relate(logits, weights, targets, fold_of(logits.shape[1], 0))
+    found = relate(logits, weights, targets, assign_folds(logits.shape[1], 0))
     before = calibrate(logits, weights, targets).loss
-    assert found.strength > 0
+    assert found.c > 0
     assert found.loss < 0.9 * before
     assert found.matrix[0, 1] > 0.3
     assert found.matrix[0, 1] > 5 * np.abs(found.matrix[[0, 1, 2, 2], [2, 2, 0, 1]]).max()
@@ -55,27 +55,27 @@ def test_a_label_that_follows_another_is_found() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_nothing_is_found_between_independent_labels(seed: int) -> None:
     logits, weights, targets = independent(seed, items=1000)
-    found = relate(logits, weights, targets, fold_of(logits.shape[1], 0))
+    found = relate(logits, weights, targets, assign_folds(logits.shape[1], 0))
     before = calibrate(logits, weights, targets).loss
     assert before * 0.99 < found.loss <= before
     apart = found.matrix[~np.eye(4, dtype=bool)]
     assert np.abs(apart).max() < 0.1
-    if not found.strength:
+    if not found.c:
         assert not found.matrix.any()
         assert (found.held_out == logits).all()
 
 
 def test_one_label_has_nobody_to_ask() -> None:
     logits, weights, targets = (part[:1] for part in follows())
-    found = relate(logits, weights, targets, fold_of(logits.shape[1], 0))
-    assert found.strength == 0
+    found = relate(logits, weights, targets, assign_folds(logits.shape[1], 0))
+    assert found.c == 0
     assert found.matrix.tolist() == [[0]]
     assert (found.held_out == logits).all()
 
 
 def test_no_label_varies() -> None:
     logits = np.full((2, 10), 0.5, np.float32)
-    found = relate(logits, np.ones_like(logits), np.zeros_like(logits), fold_of(10, 0))
+    found = relate(logits, np.ones_like(logits), np.zeros_like(logits), assign_folds(10, 0))
     assert np.isfinite(found.matrix).all()
     assert np.isfinite(found.held_out).all()
 
@@ -93,16 +93,16 @@ def by_hand(x: np.ndarray, offset: np.ndarray, weights: np.ndarray, target: np.n
 def test_against_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logistic, "TOLERANCE", 1e-9)
     logits, weights, targets = follows(items=90)
-    fold = fold_of(90, 0)
+    fold = assign_folds(90, 0)
     found = relate(logits, weights, targets, fold)
-    assert found.strength > 0
+    assert found.c > 0
     x = ((logits - logits.mean(axis=1, keepdims=True)) / logits.std(axis=1, keepdims=True)).T.astype(float)
     held_out, matrix = logits.astype(float), np.zeros((3, 3))
     for j in range(3):
         for k in range(5):
-            w = by_hand(x, logits[j], weights[j] * (fold != k), targets[j], found.strength)
+            w = by_hand(x, logits[j], weights[j] * (fold != k), targets[j], found.c)
             held_out[j, fold == k] += APPLIED * x[fold == k] @ w
-        w = by_hand(x, logits[j], weights[j], targets[j], found.strength)
+        w = by_hand(x, logits[j], weights[j], targets[j], found.c)
         matrix[:, j] = APPLIED * w / logits.std(axis=1)
     np.testing.assert_allclose(found.held_out, held_out, atol=0.02)
     np.testing.assert_allclose(found.matrix, matrix, atol=0.01)
@@ -112,31 +112,31 @@ def test_against_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_strength_that_was_tried_is_better(monkeypatch: pytest.MonkeyPatch) -> None:
     logits, weights, targets = follows()
-    fold = fold_of(logits.shape[1], 0)
+    fold = assign_folds(logits.shape[1], 0)
     found = relate(logits, weights, targets, fold)
-    for strength in relations.STRENGTHS[: relations.STRENGTHS.index(found.strength) + 2]:
-        monkeypatch.setattr(relations, "STRENGTHS", (strength,))
+    for strength in relations.C_VALUES[: relations.C_VALUES.index(found.c) + 2]:
+        monkeypatch.setattr(relations, "C_VALUES", (strength,))
         assert relate(logits, weights, targets, fold).loss >= found.loss * (1 - 1e-3)
 
 
 def test_an_item_is_none_of_its_own_labels_business(monkeypatch: pytest.MonkeyPatch) -> None:
     """At a given strength, what is added to an item's logits does not come from its own labels."""
     monkeypatch.setattr(logistic, "TOLERANCE", 1e-9)
-    monkeypatch.setattr(relations, "STRENGTHS", (0.01,))
+    monkeypatch.setattr(relations, "C_VALUES", (0.01,))
     logits, weights, targets = follows()
-    fold = fold_of(logits.shape[1], 0)
+    fold = assign_folds(logits.shape[1], 0)
     own = np.flatnonzero(fold == 1)[:1]
     changed = targets.copy()
     changed[:, own] = 1 - changed[:, own]
     one, other = (relate(logits, weights, t, fold) for t in (targets, changed))
-    assert one.strength == other.strength == 0.01
+    assert one.c == other.c == 0.01
     np.testing.assert_allclose(other.held_out[:, own], one.held_out[:, own], atol=1e-3)
     assert np.abs(other.held_out - one.held_out).max() > 0.005
 
 
 def test_of_many_directions_the_longest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     logits, weights, targets = follows()
-    fold = fold_of(logits.shape[1], 0)
+    fold = assign_folds(logits.shape[1], 0)
     monkeypatch.setattr(relations, "DIRECTIONS", 2)
     found = relate(logits, weights, targets, fold)
     assert found.matrix.shape == (3, 3)
@@ -153,7 +153,7 @@ def test_compete_against_a_loop() -> None:
     for one in PARTS:
         lowered = logits.astype(float)
         for i in range(logits.shape[1]):
-            lowered[:, i] -= one * np.log((1 / (1 + np.exp(-logits[:, i].astype(float)))).sum() + FEWEST)
+            lowered[:, i] -= one * np.log((1 / (1 + np.exp(-logits[:, i].astype(float)))).sum() + MIN_LABELS_PER_ITEM)
         tried[one] = calibrate(lowered.astype(np.float32), weights, targets).loss, lowered
     assert part == min(tried, key=lambda one: tried[one][0]) > 0
     np.testing.assert_allclose(found, tried[part][1], atol=1e-4)

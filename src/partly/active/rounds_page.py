@@ -11,7 +11,7 @@ from partly.active.selection import Questions
 from partly.atomic_io import write_file
 from partly.labels import Labels
 from partly.report import plots
-from partly.report.layout import template
+from partly.report.layout import load_template
 
 BASELINES = {"all yes": "recovered_all_yes", "coin": "recovered_coin"}
 MAX_QUESTIONS_SHOWN = 50
@@ -29,13 +29,13 @@ def write(
 def render(title: str, summary: Sequence[str], arms: Arms, labels: Labels, questions: Questions | None = None) -> str:
     """Return the page as HTML."""
     curves_by_score = make_panels(arms) if all(len(rounds) > 1 for rounds in arms.values()) else {}
-    return template("rounds.html").render(
+    return load_template("rounds.html").render(
         title=title,
         said=summary,
         arms=arms,
         known=labels.summary(),
-        panels={name: plots.over_answers(curves) for name, curves in curves_by_score.items()},
-        looks={name: curve.look for curves in curves_by_score.values() for name, curve in curves.items()},
+        panels={name: plots.draw_over_answers(curves) for name, curves in curves_by_score.items()},
+        styles={name: curve.style for curves in curves_by_score.values() for name, curve in curves.items()},
         questions=[] if questions is None else _list_questions(questions, labels),
         asked=0 if questions is None else len(questions),
     )
@@ -45,7 +45,7 @@ def make_panels(arms: Arms) -> Panels:
     """Return the progression curves of each score; for "recovered" also the two baselines of the first strategy."""
     candidates = (*simulation.PRECISION_METRICS, "recovered")
     names = [name for name in candidates if all(_has_score(rounds, name) for rounds in arms.values())]
-    looks = [plots.look(place, privileged=False) for place in range(len(arms))]
+    looks = [plots.choose_style(place) for place in range(len(arms))]
     panels = {
         name: {title: _curve(rounds, name, look) for (title, rounds), look in zip(arms.items(), looks, strict=True)}
         for name in names
@@ -53,11 +53,11 @@ def make_panels(arms: Arms) -> Panels:
     if "recovered" in panels:
         first = next(iter(arms.values()))
         for place, (title, name) in enumerate(BASELINES.items(), len(arms)):
-            panels["recovered"][title] = _curve(first, name, plots.look(place, privileged=True))
+            panels["recovered"][title] = _curve(first, name, plots.choose_style(place, privileged=True))
     return panels
 
 
-def _curve(rounds: Sequence[Round], name: str, look: plots.Look) -> plots.Curve:
+def _curve(rounds: Sequence[Round], name: str, look: plots.Style) -> plots.Curve:
     return plots.Curve(look, [row["answers"] for row in rounds], [row["scores"][name] for row in rounds])
 
 

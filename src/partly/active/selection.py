@@ -18,11 +18,11 @@ from torch import Tensor
 from partly.active.strategies import Floats, Parts, find
 from partly.clock import Clock
 from partly.errors import PartlyError, SettingError
-from partly.items import Items, as_trained, at_once
+from partly.items import Items, prepare_like, scoring_batch_size
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
 from partly.method import Method
-from partly.networks import predicting
+from partly.networks import eval_mode
 from partly.pool import Pool
 
 BLOCK_ITEMS = 1024  # scored at a time
@@ -88,12 +88,12 @@ def select_questions(
         raise SettingError(f"{count} questions: ask for 1 or more.")
     info = find(strategy)
     complete_settings = info.complete(dict(settings or {}))
-    items = as_trained(items, method.task.items)
-    pool = Pool(items, labels, at_once(items, BLOCK_ITEMS), str(method.device))
+    items = prepare_like(items, method.task.items)
+    pool = Pool(items, labels, scoring_batch_size(items, BLOCK_ITEMS), str(method.device))
     ancestors = [] if hierarchy is None else hierarchy.lines(labels.names)
     key = "score" if rank is None else "value"
     best = Questions(np.empty(0, np.int64), np.empty(0, np.int64), {})
-    with predicting(method):
+    with eval_mode(method):
         scored = info.make(method, pool, clock, **complete_settings)
         for start, block in _blocks(strategy, method, pool, scored, asked, with_probability=rank is not None):
             ranked = _drop_related(block, ancestors) if rank is None else rank(block)

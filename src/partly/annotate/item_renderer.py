@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 
 from partly.errors import DataError, listing
-from partly.items import Items, PictureFiles, texts_of
+from partly.items import ImageFiles, Items, decode_texts
 
 MAX_SIDE_PIXELS = 640
 MAX_ZOOM_SIDE_PIXELS = 2048
@@ -44,7 +44,7 @@ class ItemRenderer:
             return {"kind": "picture", "source": f"/picture/{item}"}
         content = self._take(item)
         if self.items.kind == "texts":
-            return {"kind": "text", "text": texts_of(content)[0][:MAX_TEXT_CHARACTERS]}
+            return {"kind": "text", "text": decode_texts(content)[0][:MAX_TEXT_CHARACTERS]}
         return {"kind": "row", "numbers": self._least_usual(content[0].double())}
 
     def _least_usual(self, values: torch.Tensor) -> list[list[str]]:
@@ -62,7 +62,7 @@ class ItemRenderer:
     def _encode(self, item: int, max_side: int) -> tuple[bytes, str]:
         if self.items.kind != "pictures":
             raise DataError("These items are not images.")
-        if isinstance(self.items, PictureFiles):
+        if isinstance(self.items, ImageFiles):
             pixels = self.items.whole(self._row(item), max_side)
         else:
             pixels = self._take(item)[0].to(torch.uint8).permute(1, 2, 0).numpy()

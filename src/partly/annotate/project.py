@@ -69,7 +69,7 @@ def open_project(
     A missing ledger is created from the labels of the data. If it exists, only the ledger decides what is known.
     """
     options = {name: getattr(config, name) for name in READ_OPTIONS}
-    dataset = data.read(config.data, config.labels, config.hierarchy, config.skip_bad, **options).widened()
+    dataset = data.read(config.data, config.labels, config.hierarchy, config.skip_bad, **options).include_unlabelled()
     ledger = _open_ledger(config.ledger, dataset, config.labels or config.data, author, say)
     tables.prepare(ledger.store)
     hidden = hidden_labels(ledger)

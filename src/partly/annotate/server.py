@@ -86,7 +86,7 @@ def make_context(
     dataset, queue = open_project(project, server.author, say)
     renderer = ItemRenderer(dataset.items)
     if server.show is not None:
-        shown = data.read(server.show, skip_bad=project.skip_bad).widened()
+        shown = data.read(server.show, skip_bad=project.skip_bad).include_unlabelled()
         renderer = renderer_by_id(shown.items, shown.labels.ids, dataset.labels.ids, server.show)
     names = dataset.labels.names
     return AppContext(

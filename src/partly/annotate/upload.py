@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from partly.data.formats.label_studio import read, recognizes
-from partly.data.label_semantics import Meaning
+from partly.data.label_semantics import LabelSemantics
 from partly.errors import DataError, PartlyError
 
 MEMORY_BYTES = 1 << 30  # on top of what the imported modules take
@@ -28,7 +28,7 @@ def read_statements(path: Path) -> dict[str, Any]:
     """
     if not recognizes(path):
         raise DataError("This is not a list of Label Studio tasks. Export them as JSON.")
-    labels = read(path, None, Meaning("unknown", "unknown"))
+    labels = read(path, None, LabelSemantics("unknown", "unknown"))
     row, column, value = labels.entries()
     entries = {"row": row.tolist(), "column": column.tolist(), "value": (value == 1).astype(int).tolist()}
     return {"items": list(labels.ids), "labels": list(labels.names)} | entries

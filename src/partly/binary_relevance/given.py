@@ -15,7 +15,7 @@ from partly.binary_relevance.entries import RULES, Entries, Positions, entries_o
 from partly.errors import DataError, LabelError, SettingError, did_you_mean, listing
 from partly.items import is_items
 from partly.labels import Labels
-from partly.labels.align import table_in_label_order
+from partly.labels.align import align_table_columns
 from partly.labels.names import Names
 from partly.labels.weights import Weights
 
@@ -86,7 +86,7 @@ def matrix(
     """Numbers [N, L] from low to high, columns matched by name, or an error that says where they are not."""
     shape = (count, len(names))
     try:
-        array = np.asarray(table_in_label_order(values, names, what), np.float64)
+        array = np.asarray(align_table_columns(values, names, what), np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"{what}: should be numbers, items x labels ({error}).") from None
     if array.shape != shape:

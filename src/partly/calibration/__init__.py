@@ -1,11 +1,18 @@
-"""From scores to probabilities, and from probabilities to yes or no: per label, by held-out known entries.
+"""Calibrated probabilities and decision thresholds, for each label, from known entries of held-out items.
 
-`judged` says what a label is judged by, `maps` makes probabilities of its scores (Platt, isotonic), `goals` finds from
-which probability on it is called yes, and `calibration_of` puts them together for all labels.
+`samples` collects the held-out scores of each label, `maps` turns scores into probabilities (Platt, isotonic),
+`thresholds` chooses the probability above which a label is predicted, and `fit_calibration` combines them.
 """
 
-from partly.calibration.calibrated import FEWEST, Calibration, LabelCalibration
-from partly.calibration.calibrating import calibration_of, check
+from partly.calibration.fitting import MIN_ENTRIES, Calibration, LabelCalibration, check_options, fit_calibration
 from partly.calibration.maps import IsotonicMap, PlattMap
 
-__all__ = ["FEWEST", "Calibration", "IsotonicMap", "LabelCalibration", "PlattMap", "calibration_of", "check"]
+__all__ = [
+    "MIN_ENTRIES",
+    "Calibration",
+    "IsotonicMap",
+    "LabelCalibration",
+    "PlattMap",
+    "check_options",
+    "fit_calibration",
+]

@@ -1,12 +1,13 @@
-"""Maps that make calibrated logits of the scores of a label, fitted to what it is judged by.
+"""Maps from the scores of a label to calibrated logits.
 
-- `platt`: a line, sigmoid(slope * score + bias), of the most likely slope and bias, with Platt's targets, which are a
-  little inside of 0 and 1. (J. Platt. Probabilistic Outputs for Support Vector Machines. 1999.)
-- `isotonic`: a rising piecewise linear function, by scikit-learn. Its ends stay as far from 0 and 1 as one entry more
-  of each kind would keep them. Scores on one step become equal: the order loses some of its detail.
+- `platt`: sigmoid(slope * score + bias), fitted by maximum likelihood to Platt's targets, which are slightly inside 0
+  and 1. (J. Platt. Probabilistic Outputs for Support Vector Machines. 1999.)
+- `isotonic`: scikit-learn's isotonic regression, clipped as if one more entry of each kind were known. It makes the
+  scores of each step equal, so the ranking becomes coarser.
 
-Where no no is known, a yes is known with a chance c that is given: what is fitted is then c times the probability, the
-chance to be a *known* yes (C. Elkan, K. Noto. Learning Classifiers from Only Positive and Unlabeled Data. KDD 2008).
+Where no no is known, a yes is known with a given probability c. The fitted quantity is then c times the probability of
+yes, the probability of being a *known* yes (C. Elkan, K. Noto. Learning Classifiers from Only Positive and Unlabeled
+Data. KDD 2008).
 """
 
 from __future__ import annotations
@@ -16,9 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import torch
 from scipy.special import expit, logit
+from torch.nn.functional import pad
 
-from partly.calibration.judged import CalibrationSample, Floats
+from partly.calibration.samples import CalibrationSample, Floats
+
+VECTOR_ENTRIES = 64  # a multiple of the vector width of any processor
+SINGLE_THREAD_ENTRIES = 1 << 15  # torch gives no thread fewer
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,7 @@ class PlattMap:
 
 @dataclass(frozen=True)
 class IsotonicMap:
-    """Logits of the probabilities y at the scores x, both rising; between them on a straight line of probability."""
+    """Logits of the probabilities y at the scores x, both ascending, interpolated linearly in probability."""
 
     x: tuple[float, ...]
     y: tuple[float, ...]
@@ -49,59 +56,68 @@ Map = PlattMap | IsotonicMap
 IDENTITY = PlattMap()
 
 
-def platt(of: CalibrationSample) -> PlattMap | None:
-    """None where higher scores do not mean yes, or all can be told apart by no end of slope."""
-    from scipy.optimize import minimize  # a tenth of a second, of which most runs have no use
+def fit_platt(sample: CalibrationSample) -> PlattMap | None:
+    """Fit slope and bias; None where higher scores do not mean yes."""
+    from scipy.optimize import minimize  # slow to import, and most runs do not need it
 
-    middle, scale = _moments(of)
-    s = (np.concatenate([of.yes, of.rest]) - middle) / scale
-    yes, rest = len(of.yes), len(of.rest)
-    wanted = np.repeat([(yes + 1) / (yes + 2), 1 / (rest + 2)], [yes, rest])
-    counts = _counts(of)
+    scores = np.concatenate([sample.yes, sample.rest]).astype(np.float64)
+    center, scale = float(scores.mean()), float(scores.std()) or 1.0
+    s = (np.concatenate([sample.yes, sample.rest]) - center) / scale
+    yes, rest = len(sample.yes), len(sample.rest)
+    targets = np.repeat([(yes + 1) / (yes + 2), 1 / (rest + 2)], [yes, rest])
+    weights = _normalized_weights(sample)
 
     def loss(line: Floats) -> tuple[float, Floats]:
         p = expit(line[0] * s + line[1])
-        q = np.clip(of.chance * p, 1e-15, 1 - 1e-15)  # the chance to be a known yes
-        value = -(counts * (wanted * np.log(q) + (1 - wanted) * np.log1p(-q))).mean()
-        slope = counts * (q - wanted) / (1 - q) * (1 - p)  # by the logit; with chance 1 and no weights it is q - wanted
-        return float(value), np.array([(slope * s).mean(), slope.mean()])
+        q = np.clip(sample.chance * p, 1e-15, 1 - 1e-15)  # probability of being a known yes
+        value = -(weights * (targets * np.log(q) + (1 - targets) * np.log1p(-q))).mean()
+        gradient = weights * (q - targets) / (1 - q) * (1 - p)  # by the logit; q - targets if chance and weights are 1
+        return float(value), np.array([(gradient * s).mean(), gradient.mean()])
 
-    found = minimize(loss, np.array([1.0, 0.0]), jac=True, method="BFGS", options={"gtol": 1e-8})
-    slope, bias = found.x
-    return PlattMap(float(slope / scale), float(bias - slope * middle / scale)) if slope > 0 else None
+    slope, bias = minimize(loss, np.array([1.0, 0.0]), jac=True, method="BFGS", options={"gtol": 1e-8}).x
+    return PlattMap(float(slope / scale), float(bias - slope * center / scale)) if slope > 0 else None
 
 
-def isotonic(of: CalibrationSample) -> IsotonicMap | None:
-    """None where higher scores do not mean yes: then all would become equal."""
-    from sklearn.isotonic import IsotonicRegression  # over a second, of which most runs have no use
+def fit_isotonic(sample: CalibrationSample) -> IsotonicMap | None:
+    """Fit a rising step function; None where higher scores do not mean yes."""
+    from sklearn.isotonic import IsotonicRegression  # slow to import, and most runs do not need it
 
-    scores = np.concatenate([of.yes, of.rest]).astype(np.float64)
-    known = np.repeat([1.0, 0.0], [len(of.yes), len(of.rest)])
-    fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, known, _counts(of))
-    x, y = fitted.X_thresholds_, fitted.y_thresholds_ / of.chance
+    scores = np.concatenate([sample.yes, sample.rest]).astype(np.float64)
+    targets = np.repeat([1.0, 0.0], [len(sample.yes), len(sample.rest)])
+    fitted = IsotonicRegression(out_of_bounds="clip").fit(scores, targets, _normalized_weights(sample))
+    x, y = fitted.X_thresholds_, fitted.y_thresholds_ / sample.chance
     margin = 1 / (len(scores) + 2)
     return IsotonicMap(tuple(x.tolist()), tuple(np.clip(y, margin, 1 - margin).tolist())) if y[-1] > y[0] else None
 
 
-def _counts(of: CalibrationSample) -> Floats:
-    """How much each entry counts, with a mean of 1."""
-    counts = np.repeat([1.0, of.no_weight], [len(of.yes), len(of.rest)])
-    return np.asarray(counts / counts.mean())
+def _normalized_weights(sample: CalibrationSample) -> Floats:
+    """Weight of each entry, with mean 1."""
+    weights = np.repeat([1.0, sample.no_weight], [len(sample.yes), len(sample.rest)])
+    return np.asarray(weights / weights.mean())
 
 
-def _moments(of: CalibrationSample) -> tuple[float, float]:
-    scores = np.concatenate([of.yes, of.rest]).astype(np.float64)
-    return float(scores.mean()), float(scores.std()) or 1.0
+METHODS: dict[str, Callable[[CalibrationSample], Map | None]] = {"platt": fit_platt, "isotonic": fit_isotonic}
 
 
-METHODS: dict[str, Callable[[CalibrationSample], Map | None]] = {"platt": platt, "isotonic": isotonic}
-
-
-def as_plain(map: Map) -> dict[str, Any]:
-    """For JSON."""
+def map_to_dict(map: Map) -> dict[str, Any]:
+    """Return plain data for JSON."""
     return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(map).items()}
 
 
-def from_plain(said: dict[str, Any]) -> Map:
-    """The inverse of `as_plain`."""
-    return PlattMap(**said) if "slope" in said else IsotonicMap(tuple(said["x"]), tuple(said["y"]))
+def map_from_dict(values: dict[str, Any]) -> Map:
+    """Read what `map_to_dict` wrote."""
+    return PlattMap(**values) if "slope" in values else IsotonicMap(tuple(values["x"]), tuple(values["y"]))
+
+
+def sigmoid(logits: npt.NDArray[np.float32], out: npt.NDArray[np.float32] | None = None) -> npt.NDArray[np.float32]:
+    """Compute 1 / (1 + exp(-logits)) so that each entry has the same bits whatever the shape of the array.
+
+    torch is three times as fast as SciPy, but computes the remainder of an array, and of each thread's share of it, in
+    another way. It therefore gets chunks without a remainder that it does not share between threads.
+    """
+    result = np.empty(logits.shape, np.float32) if out is None else out
+    flat_logits, flat_result = (torch.from_numpy(array).view(-1) for array in (np.ascontiguousarray(logits), result))
+    chunks = zip(flat_logits.split(SINGLE_THREAD_ENTRIES), flat_result.split(SINGLE_THREAD_ENTRIES), strict=True)
+    for chunk, place in chunks:
+        place.copy_(pad(chunk, (0, -len(chunk) % VECTOR_ENTRIES)).sigmoid_()[: len(chunk)])
+    return result

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from partly import data, methods, scenarios
 from partly.cli.printing import say
-from partly.data import Dataset, Meaning
+from partly.data import Dataset, LabelSemantics
 from partly.distributed.progress import step
 from partly.errors import DataError
 from partly.labels import Labels
@@ -25,7 +25,7 @@ def open_data(
     hierarchy: Path | None = None,
     skip_bad: bool = False,
     size: int | None = None,
-    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
+    meaning: LabelSemantics = LabelSemantics(),  # noqa: B008 (it is frozen)
 ) -> Dataset:
     """A data set by name, file or folder, with the labels that a file gives it."""
     if labels is None and not data.is_whole(name, meaning.label_columns):
@@ -43,14 +43,14 @@ def open_data(
 def of_use(opened: Dataset, method: str, say: Say) -> tuple[Dataset, str]:
     """What this method is to learn from: with the items of which the labels say nothing at all, where it learns from
     such; and the words about them, which are said too."""
-    count = len(opened.unlisted)
+    count = len(opened.unlabelled_rows)
     if not count:
         return opened, ""
     kept = methods.find(method).about.learns_from_unknown
     left_out = f"{method} learns nothing from such, and they are left out (a row without any value would keep them)"
     note = words(count, f"{method} learns from them too" if kept else left_out)
     say(note)
-    return (opened.widened() if kept else replace(opened, wider=None)), note
+    return (opened.include_unlabelled() if kept else replace(opened, with_unlabelled=None)), note
 
 
 def words(count: int, what: str) -> str:

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from partly.cli.opening import some as named
 from partly.data import Dataset
 from partly.engine import Fitted, activation
-from partly.items import made_of, pictures
-from partly.labels.scored import KnownScores, at_known, in_order
+from partly.items import image_array, source_items
+from partly.labels.scored import KnownScores, enumerate_rows, gather_known
 from partly.model_choice.missingness import EntrySums
 from partly.report import page
-from partly.report.examples import Examples, spread
+from partly.report.examples import Examples, evenly_spaced
 
 Scores = dict[str, dict[str, float]]
 Rows = Iterator[tuple[slice, npt.NDArray[np.float32]]]
@@ -41,18 +41,18 @@ def report(
     pictures it is; examples_by: models that have not seen the held-out items, where `models` have."""
     shown = data[hold if len(hold) else fit]
     evaluated = data.test or shown
-    at = spread(len(shown.items), SHOWN)
+    at = evenly_spaced(len(shown.items), SHOWN)
     some = shown[at]
     runs, predicted = [], list[npt.NDArray[np.float32]]()
     for name, model in models.items():
         passed = list[npt.NDArray[np.float32]]()
         entries = EntrySums(evaluated.labels)
-        blocks = entries.passing(in_order(model.predict_blocks(evaluated.items)))
-        known = at_known(blocks if data.test is not None else _keeping(blocks, at, passed), evaluated.labels)
+        blocks = entries.passing(enumerate_rows(model.predict_blocks(evaluated.items)))
+        known = gather_known(blocks if data.test is not None else _keeping(blocks, at, passed), evaluated.labels)
         runs.append(_view(name, model, known, name == upper, entries))
         shows = model if examples_by is None else examples_by[name]
         predicted.append(shows.predict(some.items) if data.test is not None else np.concatenate(passed))
-    items = made_of(some.items) if drawn is None else pictures(drawn(some.items.take(slice(None)).numpy()))
+    items = source_items(some.items) if drawn is None else image_array(drawn(some.items.take(slice(None)).numpy()))
     found = tuple(partial(activation, model) for model in models.values()) if evidence else ()
     among_all = (hold if len(hold) else fit)[at]  # so that who has no id is named by its place in the data
     given = named(data.labels, among_all)
@@ -71,9 +71,9 @@ def _keeping(blocks: Rows, at: Index, found: list[npt.NDArray[np.float32]]) -> R
 def _view(name: str, model: Fitted, probabilities: KnownScores, saw_all: bool, entries: EntrySums) -> page.RunView:
     privilege = "all labels" if saw_all else "the truth" if model.method.needs_truth else ""
     own = model.thresholds if model.chooses else None
-    told = () if model.calibration is None else model.calibration.told(model.names)
-    return page.view(
-        name, model.description, model.progress, model.reason, probabilities, privilege, own, told, entries
+    notes = () if model.calibration is None else model.calibration.describe(model.names)
+    return page.view_run(
+        name, model.description, model.progress, model.reason, probabilities, privilege, own, notes, entries
     )
 
 
@@ -90,7 +90,7 @@ def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:
         found["at_own_thresholds"] = run.own
     if run.missing is not None and run.missing.biased:
         shares = {"yes_known": run.missing.yes_known, "no_known": run.missing.no_known}
-        test = {"kind": run.missing.kind, "p": run.missing.p_value, "words": run.missing.sentences()}
+        test = {"kind": run.missing.kind, "p": run.missing.p_value, "words": run.missing.describe()}
         found |= {"missing": test | shares, "uncorrected": run.uncorrected}
     return found | {"by_label": by_label}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from partly import methods, scenarios
 from partly.active import LoopConfig
-from partly.data import Meaning
+from partly.data import LabelSemantics
 from partly.data.formats import digits, scenes
 from partly.errors import SettingError, did_you_mean, within
 from partly.registry import parse_settings
@@ -127,9 +127,9 @@ class Experiment:
             raise SettingError("A comparison needs data, methods, scenarios and at least one seed.")
 
     @property
-    def meaning(self) -> Meaning:
+    def meaning(self) -> LabelSemantics:
         """What files leave open."""
-        return Meaning(**{one.name: getattr(self, one.name) for one in fields(Meaning)})
+        return LabelSemantics(**{one.name: getattr(self, one.name) for one in fields(LabelSemantics)})
 
     def each(self) -> list[Experiment]:
         """Its parts as experiments of their own; itself, where it has none."""

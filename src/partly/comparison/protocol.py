@@ -30,8 +30,8 @@ from partly.active import Loop, simulation
 from partly.clock import seed_for
 from partly.comparison import hidden_entries
 from partly.comparison.plan import AUTO, FULL, Cell, cut_of, plan_of
-from partly.data import Dataset, Meaning, held_out
-from partly.data.dataset import grown
+from partly.data import Dataset, LabelSemantics, split_holdout
+from partly.data.dataset import append_unlabelled
 from partly.engine import Fitted, Recipe
 from partly.engine.recipe import FIRST_STAGE
 from partly.engine.training import Validation
@@ -57,7 +57,7 @@ def open_data(
     labels: str | None = None,
     skip_bad: bool = False,
     size: int | None = None,
-    meaning: Meaning = Meaning(),  # noqa: B008 (it is frozen)
+    meaning: LabelSemantics = LabelSemantics(),  # noqa: B008 (it is frozen)
 ) -> Dataset:
     """A data set that has a test part: one that comes with it, or items with a file of labels, of which those that it
     says, else a share, are set aside. 'coco.npz:3000' has so many of the training items, and all of the test part."""
@@ -71,9 +71,10 @@ def open_data(
     whole = data.read(name, of, skip_bad=skip_bad, size=size, **vars(meaning))
     if whole.test is not None:
         return whole
-    train, test = held_out(len(whole.labels), TEST_SHARE, 0, "test")
-    wider = None if whole.wider is None else whole.wider[np.append(train, whole.unlisted)]
-    return replace(whole[train], test=whole[test], wider=wider)
+    train, test = split_holdout(len(whole.labels), TEST_SHARE, 0, "test")
+    every = whole.with_unlabelled
+    with_unlabelled = None if every is None else every[np.append(train, whole.unlabelled_rows)]
+    return replace(whole[train], test=whole[test], with_unlabelled=with_unlabelled)
 
 
 def _cut(whole: Dataset, items: int, name: str) -> Dataset:
@@ -117,7 +118,7 @@ class TestPart:
         scores |= {f"mAP group {number}": float(score) for number, score in enumerate(by_group, 1)}
         if validation is not None:
             logits = fitted.logits(validation.items)
-            thresholds = calibration.calibration_of(logits, validation.labels, goal="f1").thresholds
+            thresholds = calibration.fit_calibration(logits, validation.labels, goal="f1").thresholds
             chosen = metrics.evaluate(probabilities, self._test.labels, thresholds)
             scores |= {f"{name}{AT_CHOSEN}": chosen[name] for name in ("CF1", "OF1")}
         return scores
@@ -167,7 +168,7 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
     # With coarse labels the few items that are wholly known matter most: validation takes others while there are some.
     coarse = scenarios.kind(cell.scenario) == "coarse-only"
     whole = observed.known_per_item() == observed.shape[1] if coarse else None
-    fit, hold = held_out(len(observed), HOLD_OUT, cell.seed, last=whole)
+    fit, hold = split_holdout(len(observed), HOLD_OUT, cell.seed, last=whole)
     chooses = data.labels if cell.validation == "complete" else observed
     validation = Validation(data.items[hold], chooses[hold])
     if cell.known_only:
@@ -175,9 +176,10 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
     # By known yes: where entries are known by chance, every label has about as many known entries as any other.
     items, labels = data.items[fit], observed[fit]
     truth = data.labels[fit]
-    if data.wider is not None and methods.find(cell.method).about.learns_from_unknown:
-        items = data.wider.items[np.append(fit, data.unlisted)]
-        labels, truth = (grown(one, map(data.wider.labels.id_at, data.unlisted.tolist())) for one in (labels, truth))
+    if data.with_unlabelled is not None and methods.find(cell.method).about.learns_from_unknown:
+        items = data.with_unlabelled.items[np.append(fit, data.unlabelled_rows)]
+        ids = [data.with_unlabelled.labels.id_at(row) for row in data.unlabelled_rows.tolist()]
+        labels, truth = (append_unlabelled(part, ids) for part in (labels, truth))
     how: dict[str, Any] = {"validation": validation, "keep_last": True}
     models = _fitted(candidates(cell, items, labels), items, labels, **how)
     best = max(models, key=_validation_score)

@@ -12,12 +12,12 @@ from partly.comparison import results
 from partly.comparison.plan import Cell, Experiment
 from partly.comparison.protocol import ProtocolError, check_no_leak, failed_cell, open_data, run_cell
 from partly.comparison.view import Live
-from partly.data import Dataset, Meaning
+from partly.data import Dataset, LabelSemantics
 from partly.distributed.progress import allowed, step
 from partly.errors import DataError, PartlyError, Stopped, listing
 from partly.executors import Died, Results, placed
 
-How = tuple[str | None, bool, Meaning]  # labels, skip_bad and what files leave open, of an experiment
+How = tuple[str | None, bool, LabelSemantics]  # labels, skip_bad and what files leave open, of an experiment
 
 
 class Incomplete(PartlyError):
@@ -94,7 +94,7 @@ def _refuse_other_data(line: results.Line, key: str, wanted: dict[str, Cell]) ->
 def unlisted(experiment: Experiment) -> int:
     """How many items there are of which a file of labels says nothing at all."""
     how = _how(experiment)
-    return sum(len(_opened(name, how=how, size=experiment.size).unlisted) for name in experiment.data)
+    return sum(len(_opened(name, how=how, size=experiment.size).unlabelled_rows) for name in experiment.data)
 
 
 def _finished(todo: list[Cell], experiment: Experiment, execute: Results) -> Iterator[results.Line]:

@@ -1,6 +1,6 @@
-"""Missing labels, filled in to a precision that is promised: `complete`. docs/completion.md has what it rests on."""
+"""Fill in missing labels with a guaranteed precision: `complete`. docs/completion.md explains the guarantee."""
 
-from partly.completion.completing import by_answers, by_known, complete
-from partly.completion.result import Completion, Found, Terms
+from partly.completion.completer import certify_by_answers, certify_by_known, complete
+from partly.completion.result import Certification, Completion, Terms
 
-__all__ = ["Completion", "Found", "Terms", "by_answers", "by_known", "complete"]
+__all__ = ["Certification", "Completion", "Terms", "certify_by_answers", "certify_by_known", "complete"]

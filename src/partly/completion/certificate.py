@@ -1,8 +1,8 @@
-"""Thresholds from known entries that are known by chance: from which chance on all of yes, or of no, can be filled in.
+"""Thresholds from known entries that are missing at random.
 
-Zones are nested, from strict to lax: all entries whose chance is at least a threshold. A zone passes where it can be
-ruled out, at the given risk, that more entries of it are wrong than the target allows among those to be filled in;
-zones are tried in order until one fails. docs/completion.md says why all filled entries then have the promise.
+Zones are nested, from strict to lax: all entries whose probability reaches a threshold. A zone passes where the known
+entries rule out, at the given risk, more wrong entries among those to be filled in than the target allows. Zones are
+tested in order until one fails. docs/completion.md explains why the guarantee then holds for all filled entries.
 """
 
 from __future__ import annotations
@@ -19,30 +19,35 @@ from partly.completion.entry_scores import Bools, EntryScores, Floats
 
 Counts = npt.NDArray[np.int64]
 
-LEAST = 0.5  # chance below which nothing is filled in
+MIN_CHANCE = 0.5  # nothing less probable is filled in
 GROWTH = 1.15  # of one zone to the next
 
 
 @dataclass(frozen=True, eq=False)
 class Zones:
-    """Zones of one side, strict to lax, counted label by label: [T, L] each, but thresholds [T]. `known`: entries that
-    people spoke of, `errors`: those among them that say the opposite, `feared`: as many as chances make one expect,
-    `size`: all entries, `open`: to be filled in."""
+    """Zones of one side, from strict to lax, counted by label: [T, L] each, except thresholds [T].
+
+    known: observed entries; errors: those among them with the opposite value; expected_errors: number of errors that
+    the probabilities predict; size: all entries; candidates: entries to fill in.
+    """
 
     value: int
     thresholds: Floats
     known: Counts
     errors: Counts
-    feared: Floats
+    expected_errors: Floats
     size: Counts
-    open: Counts
+    candidates: Counts
 
 
 @dataclass(frozen=True)
 class ZoneDecision:
-    """What is filled in as yes (value 1) or as no (-1). threshold: of the chance, None where nothing is; known, errors:
-    entries in the zone by which it was judged; expected: wrong ones among the filled; labels: those that the promise
-    holds for each by itself; asked: questions that were answered; forced: not certified."""
+    """Decision on what to fill in as yes (value 1) or as no (-1).
+
+    threshold: on the probability, None where nothing is filled in; known, errors: entries of the zone that decided;
+    expected: expected number of wrong entries among the filled ones; labels: those for which the guarantee holds
+    separately; asked: number of answered questions; forced: not certified.
+    """
 
     value: int
     threshold: float | None
@@ -63,29 +68,36 @@ class ZoneDecision:
         return "yes" if self.value == 1 else "no"
 
 
-def zones_of(board: EntryScores, value: int) -> Zones:
-    """The zones of a side, by chances and by what is known, whatever it says."""
-    chance, right, wrong = board.of(value)
-    inside = (chance >= LEAST) & board.fills
-    thresholds = _thresholds(np.sort(chance[inside])[::-1])
-    first = np.where(inside, np.searchsorted(-thresholds, -chance), len(thresholds))  # the first zone that has it
+def count_zones(entries: EntryScores, value: int) -> Zones:
+    """Count the zones of a side. Thresholds depend on probabilities alone, not on observed values."""
+    chance, right, wrong = entries.for_value(value)
+    inside = (chance >= MIN_CHANCE) & entries.fillable
+    thresholds = _growing_thresholds(np.sort(chance[inside])[::-1])
+    first_zone = np.where(inside, np.searchsorted(-thresholds, -chance), len(thresholds))
 
-    def counted(where: Bools, weights: Floats | None = None) -> npt.NDArray[Any]:
+    def count(where: Bools, weights: Floats | None = None) -> npt.NDArray[Any]:
         rows, columns = np.nonzero(where & inside)
-        place, width = first[rows, columns], len(board.names)
-        each = None if weights is None else weights[rows, columns]
-        flat = np.bincount(place * width + columns, each, minlength=len(thresholds) * width)
+        width = len(entries.names)
+        entry_weights = None if weights is None else weights[rows, columns]
+        flat = np.bincount(
+            first_zone[rows, columns] * width + columns, entry_weights, minlength=len(thresholds) * width
+        )
         return np.cumsum(flat.reshape(len(thresholds), width), axis=0)
 
     known = right | wrong
-    feared = counted(known, 1 - chance)
     return Zones(
-        value, thresholds, counted(known), counted(wrong), feared, counted(np.ones_like(inside)), counted(board.open)
+        value,
+        thresholds,
+        count(known),
+        count(wrong),
+        count(known, 1 - chance),
+        count(np.ones_like(inside)),
+        count(entries.candidates),
     )
 
 
-def _thresholds(chances: Floats) -> Floats:
-    """Of zones that grow by a constant factor to all of these, which are falling."""
+def _growing_thresholds(chances: Floats) -> Floats:
+    """Thresholds of zones that grow by a constant factor up to all entries. chances: descending."""
     if not len(chances):
         return np.empty(0)
     steps = math.ceil(math.log(len(chances), GROWTH)) if len(chances) > 1 else 0
@@ -93,108 +105,108 @@ def _thresholds(chances: Floats) -> Floats:
     return np.unique(chances[sizes - 1])[::-1]
 
 
-def certify(board: EntryScores, value: int, precision: float, risk: float) -> tuple[ZoneDecision, Zones]:
-    """The laxest zone that passes, with its promise; and the zones."""
-    zones = zones_of(board, value)
-    passed = _passed(board, zones, 1 - precision, risk)
+def certify(entries: EntryScores, value: int, precision: float, risk: float) -> tuple[ZoneDecision, Zones]:
+    """Return the laxest zone that passes, and all zones."""
+    zones = count_zones(entries, value)
+    passed = _find_laxest_zone(entries, zones, 1 - precision, risk)
     if passed < 0:
         return ZoneDecision(value, None), zones
-    return side_at(board, zones, passed, _alone(zones, passed, 1 - precision, risk)), zones
-
-
-def side_at(board: EntryScores, zones: Zones, at: int, alone: Bools | None = None) -> ZoneDecision:
-    """What filling in a zone means, as far as known entries tell."""
-    known, errors, opened = zones.known[at], zones.errors[at], zones.open[at]
-    rate = float(board.weight @ errors) / max(float(board.weight @ known), 1e-300)
-    names = () if alone is None else tuple(board.names[j] for j in np.flatnonzero(alone))
-    return ZoneDecision(
-        zones.value,
-        float(zones.thresholds[at]),
-        int(opened.sum()),
+    separately = _certify_labels(zones, passed, 1 - precision, risk)
+    known, errors, candidates = zones.known[passed], zones.errors[passed], int(zones.candidates[passed].sum())
+    error_rate = float(entries.weight @ errors) / max(float(entries.weight @ known), 1e-300)
+    decision = ZoneDecision(
+        value,
+        float(zones.thresholds[passed]),
+        candidates,
         int(known.sum()),
         int(errors.sum()),
-        rate * int(opened.sum()) if known.any() else math.nan,
-        names,
+        error_rate * candidates if known.any() else math.nan,
+        tuple(entries.names[j] for j in np.flatnonzero(separately)),
     )
+    return decision, zones
 
 
-def _passed(board: EntryScores, zones: Zones, allowed: float, risk: float) -> int:
-    """The laxest zone of all labels together that passes; -1 where not even the first does."""
-    test = _Spread(board, zones, allowed) if board.spread else _Clustered(board, zones, allowed)
+def _find_laxest_zone(entries: EntryScores, zones: Zones, allowed: float, risk: float) -> int:
+    """Index of the laxest zone, of all labels together, that passes; -1 where none does."""
+    test = (EntryTest if entries.is_random_sample else ItemTest)(entries, zones, allowed)
     needed, passed = -math.log(risk), -1
-    # Where to start is decided by chances and by how much is known, not by what is: nothing is spent by looking.
-    likely = [test.evidence(t, feared=True) for t in range(len(zones.thresholds))]
-    for t in range(int(np.argmax(likely)) if likely else 0, len(likely)):
-        if test.evidence(t) < needed:
+    # The first zone to test is chosen by probabilities and by numbers of known entries, not by their values.
+    expected = [test.measure_evidence(t, expected=True) for t in range(len(zones.thresholds))]
+    for t in range(int(np.argmax(expected)) if expected else 0, len(expected)):
+        if test.measure_evidence(t) < needed:
             break
         passed = t
-    return passed if passed >= 0 and zones.open[passed].any() else -1
+    return passed if passed >= 0 and zones.candidates[passed].any() else -1
 
 
-class _Spread:
-    """Entries are known each by itself, and all labels alike: the known ones of a zone are a sample of it."""
+class EntryTest:
+    """Test for entries that are known independently, at the same rate for all labels: a simple random sample."""
 
-    def __init__(self, board: EntryScores, zones: Zones, allowed: float) -> None:
-        self.known, self.errors, self.size, opened = (
-            part.sum(axis=1) for part in (zones.known, zones.errors, zones.size, zones.open)
+    def __init__(self, entries: EntryScores, zones: Zones, allowed: float) -> None:
+        self.known, self.errors, self.size, candidates = (
+            part.sum(axis=1) for part in (zones.known, zones.errors, zones.size, zones.candidates)
         )
-        feared = zones.feared.sum(axis=1)
-        self.feared = np.ceil(feared + np.sqrt(feared))
-        self.wrong = np.floor(allowed * opened) + 1
+        expected = zones.expected_errors.sum(axis=1)
+        self.expected = np.ceil(expected + np.sqrt(expected))
+        self.wrong = np.floor(allowed * candidates) + 1
 
-    def evidence(self, t: int, feared: bool = False) -> float:
-        """- log p of the errors in a zone, or of somewhat more than one would expect there."""
-        found = self.feared[t] if feared else self.errors[t]
-        p = float(wrong_p(found, self.known[t], self.size[t], self.wrong[t]))
+    def measure_evidence(self, t: int, expected: bool = False) -> float:
+        """Return -log p of the errors in a zone, or of slightly more than the expected ones."""
+        errors = self.expected[t] if expected else self.errors[t]
+        p = float(wrong_p(errors, self.known[t], self.size[t], self.wrong[t]))
         return -math.log(max(p, 1e-300))
 
 
-class _Clustered:
-    """Some items, or some labels, are known more than others. Items are then what evidence is counted by, since the
-    entries of an item depend on each other; and an entry counts the more, the more rarely its label is known (Horvitz
-    and Thompson), so that labels weigh as they do among all entries."""
+class ItemTest:
+    """Test for entries that are known at different rates by item or by label.
 
-    def __init__(self, board: EntryScores, zones: Zones, allowed: float) -> None:
-        chance, right, wrong = board.of(zones.value)
-        self.rows, self.columns = np.nonzero((right | wrong) & (chance >= LEAST) & board.fills)
+    Items are the independent units, since the entries of an item depend on each other. An entry is weighted by the
+    inverse of its label's known share (Horvitz and Thompson), so that labels weigh as they do among all entries.
+    """
+
+    def __init__(self, entries: EntryScores, zones: Zones, allowed: float) -> None:
+        chance, right, wrong = entries.for_value(zones.value)
+        self.rows, self.columns = np.nonzero((right | wrong) & (chance >= MIN_CHANCE) & entries.fillable)
         self.chance = chance[self.rows, self.columns]
         self.error = wrong[self.rows, self.columns].astype(np.float64)
-        self.weight = board.weight[self.columns]
-        self.may = np.divide(allowed * zones.open, zones.size, out=np.zeros(zones.size.shape), where=zones.size > 0)
+        self.weight = entries.weight[self.columns]
+        self.allowed = np.divide(
+            allowed * zones.candidates, zones.size, out=np.zeros(zones.size.shape), where=zones.size > 0
+        )
         self.thresholds = zones.thresholds
 
-    def evidence(self, t: int, feared: bool = False) -> float:
-        """Of the errors in a zone, or of those that one would expect there."""
-        use = self.chance >= self.thresholds[t]
-        error = 1 - self.chance[use] if feared else self.error[use]
-        may, weight = self.may[t, self.columns[use]], self.weight[use]
-        items, place = np.unique(self.rows[use], return_inverse=True)
-        losses, most = (np.bincount(place, weight * part, len(items)) for part in (error - may, 1 - may))
-        return log_evidence(losses, most.max(initial=0.0))
+    def measure_evidence(self, t: int, expected: bool = False) -> float:
+        """Return the log evidence of the errors in a zone, or of the expected ones."""
+        inside = self.chance >= self.thresholds[t]
+        error = 1 - self.chance[inside] if expected else self.error[inside]
+        allowed, weight = self.allowed[t, self.columns[inside]], self.weight[inside]
+        items, place = np.unique(self.rows[inside], return_inverse=True)
+        losses, largest = (np.bincount(place, weight * part, len(items)) for part in (error - allowed, 1 - allowed))
+        return log_evidence(losses, largest.max(initial=0.0))
 
 
-def _alone(zones: Zones, at: int, allowed: float, risk: float) -> Bools:
-    """Labels [L] that pass every zone up to this one by their own known entries alone: exact, label by label."""
-    wrong = np.floor(allowed * zones.open) + 1
-    p, best = (wrong_p(errors, zones.known, zones.size, wrong) for errors in (zones.errors, 0 * zones.errors))
-    able = np.logical_or.accumulate(best <= risk, axis=0)  # before, no number of errors would do
-    passes = (p <= risk) | ~able
-    return np.asarray((leading(passes) > at) & able[at] & (zones.open[at] > 0))
+def _certify_labels(zones: Zones, at: int, allowed: float, risk: float) -> Bools:
+    """Labels [L] that pass every zone up to this one by their own known entries: an exact test for each label."""
+    wrong = np.floor(allowed * zones.candidates) + 1
+    p, smallest_p = (wrong_p(errors, zones.known, zones.size, wrong) for errors in (zones.errors, 0 * zones.errors))
+    testable = np.logical_or.accumulate(smallest_p <= risk, axis=0)
+    passes = (p <= risk) | ~testable
+    return np.asarray((leading(passes) > at) & testable[at] & (zones.candidates[at] > 0))
 
 
-def recall_limit(board: EntryScores, zones: Zones, recall: float, risk: float) -> float:
-    """The strictest threshold at which so large a share of the yes is in the zone; -inf where there is none.
+def find_recall_limit(entries: EntryScores, zones: Zones, recall: float, risk: float) -> float:
+    """Return the strictest threshold whose zone contains this share of the yes; -inf where there is none.
 
-    Judged by known yes, zone after zone from the laxest on, since recall falls with the size of a zone.
+    Zones are tested on known yes from the laxest one on, since recall falls with the size of a zone.
     """
-    rows, columns = np.nonzero(board.said == 1)
-    chance = np.where(board.fills[columns], board.chance[rows, columns], 0.0)
-    weight = board.weight[columns]
-    largest = np.bincount(rows, weight * recall, len(board.said)).max(initial=0.0)
+    rows, columns = np.nonzero(entries.observed == 1)
+    chance = np.where(entries.fillable[columns], entries.chance[rows, columns], 0.0)
+    weight = entries.weight[columns]
+    largest = np.bincount(rows, weight * recall, len(entries.observed)).max(initial=0.0)
     limit = -math.inf
     for threshold in zones.thresholds[::-1]:
         missed = (chance < threshold).astype(np.float64)
-        losses = np.bincount(rows, weight * (missed - (1 - recall)), len(board.said))
+        losses = np.bincount(rows, weight * (missed - (1 - recall)), len(entries.observed))
         if log_evidence(losses[np.unique(rows)], largest) < -math.log(risk):
             break
         limit = float(threshold)

@@ -1,5 +1,7 @@
-"""Reading and writing: data sets, labels, features and scores. A format is a file in this folder, and is found by what
-a file holds; `form=` overrules that. What a format leaves open the caller says: `absent=` and `uncertain=` (`meaning`).
+"""Read and write data sets, labels, features and scores.
+
+Every file in `data/formats/` is one format. A format is recognized by the content of a file; `form=` overrides that.
+The caller says what a file leaves open: see `label_semantics`.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ import numpy as np
 
 from partly.atomic_io import PathLike
 from partly.data import formats
-from partly.data.dataset import Dataset, grown, held_out, sized, sound
+from partly.data.dataset import Dataset, append_unlabelled, drop_unreadable, resize_images, split_holdout
 from partly.data.formats import hugging_face, labels_npy, ledger_db, tag_lists, train_test, wide
 from partly.data.headers import holds_values, is_long, is_tag_lists, is_tags
 from partly.data.hierarchy_table import read_hierarchy
-from partly.data.label_semantics import Meaning, meaning_of, only_yes
-from partly.data.matching import arranged, called_alike, positions, refuse_unwritable
-from partly.data.paths import kind_of, plain_file, suffix_of
+from partly.data.label_semantics import LabelSemantics, only_yes
+from partly.data.matching import find_positions, match_ids_loosely, refuse_unwritable, reorder_columns
+from partly.data.paths import check_file, check_suffix, format_suffix
 from partly.data.protocols import DatasetFormat, Format, LabelFormat
 from partly.data.scores import Scores, read_score_blocks, read_scores, write_scores, write_strongest
 from partly.data.splits import read_split
@@ -28,14 +30,13 @@ from partly.data.tables import SUFFIXES, for_spreadsheets, is_table, open_table
 from partly.errors import DataError, SettingError
 from partly.items import Absent
 from partly.labels import Labels
-from partly.labels.names import checked_names
+from partly.labels.names import check_names
 
 __all__ = [
     "Dataset",
-    "Meaning",
+    "LabelSemantics",
     "Scores",
     "for_spreadsheets",
-    "held_out",
     "is_whole",
     "read",
     "read_hierarchy",
@@ -43,6 +44,7 @@ __all__ = [
     "read_labels",
     "read_score_blocks",
     "read_scores",
+    "split_holdout",
     "write",
     "write_labels",
     "write_scores",
@@ -67,7 +69,7 @@ def read(
 ) -> Dataset:
     """A data set: one that lies in a file as a whole (or 'scenes', which is made), a Hugging Face `Dataset`, or items
     in a file with what is known of them in another, `labels`, matched by id; items of which it says nothing at all are
-    in `Dataset.wider`. Of a whole one, `labels` replaces what is known, and what the file says is the truth.
+    in `Dataset.with_unlabelled`. Of a whole one, `labels` replaces what is known, and what the file says is the truth.
     `hierarchy`: a table with the columns child and parent; a ledger has its own. A file of labels alone gives a data
     set that has no items.
 
@@ -119,57 +121,62 @@ def read(
     >>> data.items.shape, data.labels.shape, len(data.test.labels)
     ((64,), (1200, 15), 597)
     """
-    meaning = meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator)
-    if labels is None and meaning.label_columns and not hugging_face.is_object(path) and is_table(Path(path)):
+    semantics = LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator)
+    if labels is None and semantics.label_columns and not hugging_face.is_object(path) and is_table(Path(path)):
         labels = path
-        _labels_form(Path(path), meaning)  # refuses columns that are not there
-    data = _opened(path, labels, meaning)
+        _labels_form(Path(path), semantics)  # refuses columns that are not there
+    data = _opened(path, labels, semantics)
     if labels is not None:
-        data = _labelled(data, path, labels, meaning)
-    data = sound(data, path, skip_bad)
+        data = _labelled(data, path, labels, semantics)
+    data = drop_unreadable(data, path, skip_bad)
     if size is not None:
-        data = sized(data, size)
+        data = resize_images(data, size)
     if hierarchy is None and labels is not None and ledger_db.recognizes(Path(labels)):
         return replace(data, hierarchy=ledger_db.hierarchy(Path(labels)) or data.hierarchy)
     return data if hierarchy is None else replace(data, hierarchy=read_hierarchy(hierarchy))
 
 
-def _opened(path: PathLike | Any, labels: PathLike | None, meaning: Meaning) -> Dataset:
+def _opened(path: PathLike | Any, labels: PathLike | None, semantics: LabelSemantics) -> Dataset:
     """Items, with what is known of them where that lies with them."""
     if hugging_face.is_object(path):
-        return hugging_face.of_object(path, meaning)
+        return hugging_face.of_object(path, semantics)
     whole = formats.of(Path(path), "dataset")
     if whole is not None:
-        data = whole.read(Path(path), meaning)
+        data = whole.read(Path(path), semantics)
         return data if labels is None else replace(data, truth=data.labels)
     found = formats.of(Path(path), "items")
     if found is None and labels is None and formats.of(Path(path), "labels") is not None:
-        known = read_labels(path, **vars(meaning))
+        known = read_labels(path, **vars(semantics))
         return Dataset(Absent("features", (0,), len(known)), known)
     if found is None:
-        plain_file(path, formats.readable("items"))  # says what is wrong with it
+        check_file(path, formats.readable("items"))  # says what is wrong with it
         raise DataError(f"{path}: no format knows what items are in it.")
-    return found.read(Path(path), meaning)
+    return found.read(Path(path), semantics)
 
 
-def _labelled(data: Dataset, path: PathLike, labels: PathLike, meaning: Meaning) -> Dataset:
+def _labelled(data: Dataset, path: PathLike, labels: PathLike, semantics: LabelSemantics) -> Dataset:
     """The items of which the labels speak, with these labels; all others beside them, as `wider`."""
-    known = read_labels(labels, **vars(meaning))
-    note = _by_position(data, known, path, labels, meaning)
+    known = read_labels(labels, **vars(semantics))
+    note = _by_position(data, known, path, labels, semantics)
     if data.truth is not None:
-        known = arranged(known, data.truth.names, str(labels))
-    known = called_alike(known, data.labels.ids)
-    listed = positions(known.ids, data.labels.ids, path, "item")
+        known = reorder_columns(known, data.truth.names, str(labels))
+    known = match_ids_loosely(known, data.labels.ids)
+    listed = find_positions(known.ids, data.labels.ids, path, "item")
     rest = np.setdiff1d(np.arange(len(data.labels)), listed)
-    more = grown(known, map(data.labels.id_at, rest.tolist())) if len(rest) else known
+    more = append_unlabelled(known, map(data.labels.id_at, rest.tolist())) if len(rest) else known
     whole = replace(data[np.concatenate([listed, rest])], labels=more)
     to_test = read_split(Path(labels)) if data.test is None and not ledger_db.recognizes(Path(labels)) else None
     if to_test is not None and not to_test.any():
         to_test = None  # nothing is set aside to test on
     train = np.arange(len(listed)) if to_test is None else np.flatnonzero(~to_test)
     test = data.test if to_test is None else whole[np.flatnonzero(to_test)]
-    wider = whole[np.concatenate([train, np.arange(len(listed), len(whole.labels))])] if len(rest) else None
-    return replace(whole[train], test=test, wider=wider, notes=(*data.notes, *note, *_called_alike(data, known)))
+    with_unlabelled = whole[np.concatenate([train, np.arange(len(listed), len(whole.labels))])] if len(rest) else None
+    return replace(
+        whole[train],
+        test=test,
+        with_unlabelled=with_unlabelled,
+        notes=(*data.notes, *note, *_called_alike(data, known)),
+    )
 
 
 def _called_alike(data: Dataset, known: Labels) -> tuple[str, ...]:
@@ -185,12 +192,14 @@ def _called_alike(data: Dataset, known: Labels) -> tuple[str, ...]:
     )
 
 
-def _by_position(data: Dataset, known: Labels, path: PathLike, labels: PathLike, meaning: Meaning) -> tuple[str, ...]:
+def _by_position(
+    data: Dataset, known: Labels, path: PathLike, labels: PathLike, semantics: LabelSemantics
+) -> tuple[str, ...]:
     """Say that rows are matched by position, where neither items nor labels have ids; refuse what may be wrong."""
     file = Path(labels)
-    form = None if ledger_db.recognizes(file) else _labels_form(file, meaning)
+    form = None if ledger_db.recognizes(file) else _labels_form(file, semantics)
     positional = form is labels_npy.FORMAT or (
-        form in (wide.FORMAT, tag_lists.FORMAT) and view(open_table(file), meaning.id_column).by_position
+        form in (wide.FORMAT, tag_lists.FORMAT) and view(open_table(file), semantics.id_column).by_position
     )
     if not positional or str(path) == str(labels):
         return ()
@@ -207,16 +216,16 @@ def _by_position(data: Dataset, known: Labels, path: PathLike, labels: PathLike,
     return (f"Neither {path} nor {labels} has ids: their {len(known):,} rows are matched by position.",)
 
 
-def read_items(path: PathLike, labels: Sequence[str], skip_bad: bool, meaning: Meaning) -> Dataset:
+def read_items(path: PathLike, labels: Sequence[str], skip_bad: bool, semantics: LabelSemantics) -> Dataset:
     """Items of which no label is asked for: columns of a table that are called like `labels`, or that the caller names,
     are left out, where they are there."""
     if not ledger_db.recognizes(Path(path)) and is_table(Path(path)) and Path(path).is_file():
         header = open_table(Path(path)).header
-        named = matching_columns(header, meaning.label_columns)
-        meaning = replace(meaning, label_columns=(*named, *(name for name in labels if name in header)))
+        named = matching_columns(header, semantics.label_columns)
+        semantics = replace(semantics, label_columns=(*named, *(name for name in labels if name in header)))
     else:
-        meaning = replace(meaning, label_columns=())
-    return sound(_opened(path, None, meaning), path, skip_bad)
+        semantics = replace(semantics, label_columns=())
+    return drop_unreadable(_opened(path, None, semantics), path, skip_bad)
 
 
 def is_whole(path: PathLike, label_columns: Iterable[str] = ()) -> bool:
@@ -270,7 +279,7 @@ def write(data: Dataset | Labels, path: PathLike, *, form: str | None = None, ab
 
 
 def _written_form(data: Dataset, path: Path) -> DatasetFormat:
-    both = kind_of(path) in formats.suffixes("dataset") and kind_of(path) not in formats.suffixes("items")
+    both = format_suffix(path) in formats.suffixes("dataset") and format_suffix(path) not in formats.suffixes("items")
     return formats.by_suffix(path, "dataset" if data.test is not None or both else "items")
 
 
@@ -313,39 +322,39 @@ def read_labels(
     Labels(1 items x 3 labels: 1 yes, 1 no, 33.3% unknown)
     """
     path = Path(path)
-    meaning = meaning_of(absent, uncertain, missing, label_columns, id_column, tag_separator)
-    names = None if names is None else checked_names(names)
+    semantics = LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator)
+    names = None if names is None else check_names(names)
     known = formats.readable("labels", "dataset")
     if form is not None:
         named = formats.by_name(form, "labels", "dataset")
         if named.suffixes and named is not ledger_db.FORMAT:
-            plain_file(path, formats.readable_by(named))
+            check_file(path, formats.readable_by(named))
         one: Format | None = named
     else:
         if not path.is_dir() and not ledger_db.recognizes(path):  # a server's is no file
-            plain_file(path, known)
-        one = _labels_form(path, meaning)
+            check_file(path, known)
+        one = _labels_form(path, semantics)
         if one is None:
-            plain_file(path, known)  # a folder that is none of ours
+            check_file(path, known)  # a folder that is none of ours
             raise DataError(f"{path}: no format knows what labels are in it. {_there()}")
     assert one is not None
     if isinstance(one, LabelFormat):
-        return one.read(path, names, meaning)
-    labels = one.read(path, meaning).labels
-    return labels if names is None else meaning.filled(arranged(labels, names, str(path)), path)
+        return one.read(path, names, semantics)
+    labels = one.read(path, semantics).labels
+    return labels if names is None else semantics.filled(reorder_columns(labels, names, str(path)), path)
 
 
-def _labels_form(path: Path, meaning: Meaning) -> Format | None:
+def _labels_form(path: Path, semantics: LabelSemantics) -> Format | None:
     """The format of a file of labels; that of a table may depend on what the caller says of its columns."""
     if ledger_db.recognizes(path) or not (is_table(path) and path.is_file()):
         return formats.of(path, "labels") or formats.of(path, "dataset")
-    if meaning.label_columns:
-        table = view(open_table(path), meaning.id_column)
-        chosen = matching_columns(table.header, meaning.label_columns, table.place(-1))
+    if semantics.label_columns:
+        table = view(open_table(path), semantics.id_column)
+        chosen = matching_columns(table.header, semantics.label_columns, table.place(-1))
         return tag_lists.FORMAT if len(chosen) == 1 and not holds_values(table, chosen[0]) else wide.FORMAT
-    if meaning.id_column is None:
+    if semantics.id_column is None:
         return formats.of(path, "labels") or formats.of(path, "dataset")
-    table = view(open_table(path), meaning.id_column)
+    table = view(open_table(path), semantics.id_column)
     forms = {"long": is_long(table.header), "tags": is_tags(table), "tag-lists": is_tag_lists(table), "wide": True}
     return formats.by_name(next(name for name, fits in forms.items() if fits), "labels")
 
@@ -377,10 +386,10 @@ def write_labels(labels: Labels, path: PathLike, *, form: str | None = None, abs
     "1","1"
     """
     path = Path(path)
-    Meaning(absent)
+    LabelSemantics(absent)
     one = formats.by_name(form or _label_form(labels, path), "labels")
     if one.suffixes:
-        suffix_of(path, one.suffixes)
+        check_suffix(path, one.suffixes)
     if one.write is None:
         raise _not_written(form, path)
     refuse_unwritable(labels.ids, labels.names, path)
@@ -391,8 +400,8 @@ def write_labels(labels: Labels, path: PathLike, *, form: str | None = None, abs
 
 def _label_form(labels: Labels, path: Path) -> str:
     """By the suffix. `.json` and `.txt` are those of several, and of a folder nothing is known: they must be named."""
-    suffix = suffix_of(path, formats.suffixes("labels")) if path.suffix else ""
-    if kind_of(path) in SUFFIXES:
+    suffix = check_suffix(path, formats.suffixes("labels")) if path.suffix else ""
+    if format_suffix(path) in SUFFIXES:
         return TABLES[labels.sparse]
     there = {name: one for name, one in formats.formats("labels").items() if one.write is not None}
     of = [name for name, one in there.items() if suffix in (one.suffixes or ("",))]

@@ -17,8 +17,18 @@ import pyarrow as pa
 
 from partly.atomic_io import PathLike
 from partly.data.matching import refuse_unwritable
-from partly.data.paths import plain_file, suffix_of
-from partly.data.tables import SUFFIXES, UNSURE, WRONG, Faults, Table, open_table, ternary, text, write_table
+from partly.data.paths import check_file, check_suffix
+from partly.data.tables import (
+    INVALID,
+    SUFFIXES,
+    UNCERTAIN,
+    Faults,
+    Table,
+    open_table,
+    parse_ternary,
+    text_column,
+    write_table,
+)
 from partly.errors import DataError, did_you_mean
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
@@ -48,7 +58,7 @@ def write_questions(
 ) -> None:
     """Questions about these entries, in this order, with an empty column for the answers."""
     path = Path(path)
-    suffix_of(path, SUFFIXES)
+    check_suffix(path, SUFFIXES)
     items, words = [labels.id_at(i) for i in rows.tolist()], [labels.names[j] for j in columns]
     refuse_unwritable(items, words, path)
     table: dict[str, Any] = {"item": pa.array(items, pa.string()), "label": pa.array(words, pa.string())}
@@ -82,7 +92,7 @@ def read_answers(
         faults.refuse("Is this the file of another round? Leave these lines out.")
     _refuse_both(table, said, flat, given.z)
     first = np.unique(flat, return_index=True)[1]  # the same answer twice is one
-    unsure = int((z == UNSURE).sum())
+    unsure = int((z == UNCERTAIN).sum())
     said, given = said[first], Answers(given.rows[first], given.columns[first], given.z[first], unsure)
     _refuse_contradictions(table, said, given, labels, hierarchy)
     return given
@@ -93,11 +103,15 @@ def read_statements(path: PathLike) -> tuple[list[str], list[str], list[int | No
     compare with."""
     item, label, z = _cells(_opened(path))
     said = np.flatnonzero(z).tolist()
-    return [item[i] for i in said], [label[i] for i in said], [None if z[i] == UNSURE else int(z[i] == 1) for i in said]
+    return (
+        [item[i] for i in said],
+        [label[i] for i in said],
+        [None if z[i] == UNCERTAIN else int(z[i] == 1) for i in said],
+    )
 
 
 def _opened(path: PathLike) -> Table:
-    table = open_table(plain_file(path, SUFFIXES))
+    table = open_table(check_file(path, SUFFIXES))
     missing = [name for name in COLUMNS if name not in table.header]
     if missing:
         raise DataError(
@@ -115,11 +129,11 @@ def _cells(table: Table) -> tuple[list[str], list[str], npt.NDArray[np.int8]]:
     wrong = Faults(table, f"answers that are not 1 or yes, 0 or no, {CANNOT_TELL!r} or blank (nobody said)")
     for batch in table.batches(COLUMNS):
         item, label, answer = batch.columns
-        z = ternary(answer, unsure=lambda cell: cell == CANNOT_TELL)
-        bad = np.flatnonzero(z == WRONG)
+        z = parse_ternary(answer, unsure=lambda cell: cell == CANNOT_TELL)
+        bad = np.flatnonzero(z == INVALID)
         wrong.add(bad + len(items), (repr(answer[i].as_py()) for i in bad.tolist()))
-        items += text(item, COLUMNS[0], table.path).to_pylist()
-        labels += text(label, COLUMNS[1], table.path).to_pylist()
+        items += text_column(item, COLUMNS[0], table.path).to_pylist()
+        labels += text_column(label, COLUMNS[1], table.path).to_pylist()
         answers.append(z)
     wrong.refuse("Leave blank what nobody knows.")
     return items, labels, np.concatenate(answers)

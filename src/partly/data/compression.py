@@ -21,7 +21,7 @@ def codec_of(path: Path) -> str | None:
     return PACKED.get(path.suffix.lower()) if bare in TEXT else None
 
 
-def unpacked(path: Path, codec: str | None = None) -> BinaryIO:
+def open_decompressed(path: Path, codec: str | None = None) -> BinaryIO:
     """The bytes of a file as they were before it was packed; refused where they are far more than it holds."""
     codec = codec or codec_of(path)
     if codec is None:
@@ -54,7 +54,7 @@ class _Raw(io.RawIOBase):
 
 
 @contextmanager
-def packing(path: Path) -> Iterator[BinaryIO]:
+def open_compressed(path: Path) -> Iterator[BinaryIO]:
     """A file to write, packed where its name says so; whole, or not at all."""
     codec = codec_of(path)
     with atomic_output(path) as file:

@@ -1,4 +1,4 @@
-"""A data set: items, what is known of them, and where there is one its truth, its test part and its hierarchy."""
+"""The data set: items and observed labels, with a truth, a test part and a hierarchy where there are any."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,8 @@ from partly.items import Items, is_decoded
 from partly.labels import Hierarchy, Labels
 
 Index = npt.NDArray[np.int64]
-MOST_BAD = 1000  # bad files that are told one by one
+MAX_LISTED_FILES = 1000  # unreadable files that an error message lists
+FORMER_NAMES = {"wider": "with_unlabelled", "widened": "include_unlabelled", "unlisted": "unlabelled_rows"}
 
 
 @dataclass(frozen=True)
@@ -28,19 +30,19 @@ class Dataset:
     Parameters
     ----------
     items : Items
-        What is learned from.
+        Images, texts or rows of features.
     labels : Labels
-        What is observed.
+        Observed labels, with the ids of the items; without columns where a source has items alone.
     truth : Labels, optional
-        In a simulation.
+        Complete labels; they exist in simulations and test sets.
     test : Dataset, optional
-        The test part.
+        Test part.
     hierarchy : Hierarchy, optional
-        Of the labels.
-    wider : Dataset, optional
-        The same with the items that no label names.
+        Hierarchy of the labels.
+    with_unlabelled : Dataset, optional
+        The same items, followed by those that the label file does not mention.
     notes : tuple of str
-        How the files were read, where the reader should know.
+        Remarks on how the files were read.
 
     Examples
     --------
@@ -51,12 +53,11 @@ class Dataset:
     """
 
     items: Items
-    labels: Labels  # with the items' ids; no columns where a source has items alone
+    labels: Labels
     truth: Labels | None = None
     test: Dataset | None = None
     hierarchy: Hierarchy | None = None
-    # These items, and after them those of which a file of labels says nothing at all, where there are such.
-    wider: Dataset | None = None
+    with_unlabelled: Dataset | None = None
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -66,72 +67,85 @@ class Dataset:
 
     @cached_property
     def digest(self) -> str:
-        """Of everything that is learned from or tested on."""
-        parts = [one for one in (self, self.test, self.wider) if one is not None]
-        return f"{seed_for(*chain(*((one.items.digest(), one.labels.digest()) for one in parts))):016x}"
+        """Digest of all items and labels, the test part included."""
+        parts = [part for part in (self, self.test, self.with_unlabelled) if part is not None]
+        return f"{seed_for(*chain(*((part.items.digest(), part.labels.digest()) for part in parts))):016x}"
 
     @property
-    def unlisted(self) -> Index:
-        """Where in `wider` the items stand of which nothing at all is said."""
-        return np.arange(len(self.labels), len(self.labels if self.wider is None else self.wider.labels))
+    def unlabelled_rows(self) -> Index:
+        """Positions in `with_unlabelled` of the items that the label file does not mention."""
+        return np.arange(len(self.labels), len((self.with_unlabelled or self).labels))
 
-    def widened(self) -> Dataset:
-        """With the items of which nothing at all is said."""
-        more = self.wider or self
-        return replace(self, items=more.items, labels=more.labels, truth=more.truth, wider=None)
+    def include_unlabelled(self) -> Dataset:
+        """Return the data set with the items that the label file does not mention, all entries unknown."""
+        more = self.with_unlabelled or self
+        return replace(self, items=more.items, labels=more.labels, truth=more.truth, with_unlabelled=None)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in FORMER_NAMES:
+            raise AttributeError(f"Dataset has no attribute {name!r}.")
+        warnings.warn(f"Dataset.{name} is now Dataset.{FORMER_NAMES[name]}.", DeprecationWarning, stacklevel=2)
+        return getattr(self, FORMER_NAMES[name])
 
     def __getitem__(self, index: slice | Index) -> Dataset:
-        """Some of the items, with all that is known of them, and none beside; the test part stays as it is."""
+        """Return some items with their labels, without `with_unlabelled`; the test part stays the same."""
         truth = None if self.truth is None else self.truth[index]
         return Dataset(self.items[index], self.labels[index], truth, self.test, self.hierarchy)
 
 
-def sound(data: Dataset, where: PathLike, skip_bad: bool) -> Dataset:
-    """The same without items that cannot be made (pictures that are none), if that is asked for; else they are refused,
-    all in one message. Bad ones of which no label speaks are left out: nobody has asked for them."""
-    test = None if data.test is None else sound(data.test, where, skip_bad)
-    whole = data.wider or data
-    bad = whole.items.bad() if is_decoded(whole.items) else {}
-    if not bad:
+def drop_unreadable(data: Dataset, where: PathLike, skip_bad: bool) -> Dataset:
+    """Refuse unreadable image files, all in one message, or drop them with `skip_bad`.
+
+    Unreadable files that the label file does not mention are always dropped.
+    """
+    test = None if data.test is None else drop_unreadable(data.test, where, skip_bad)
+    every = data.with_unlabelled or data
+    unreadable = every.items.unreadable() if is_decoded(every.items) else {}
+    if not unreadable:
         return replace(data, test=test)
-    asked = {place: words for place, words in bad.items() if place < len(data.items)}
-    told = f"{where}: bad files: {len(asked)} of {len(data.items)}" + listing(asked.values(), len(asked), MOST_BAD)
-    if asked and not skip_bad:
-        raise DataError(f"{told}\nMend them or take them out; or go on without them: skip_bad=True, --skip-bad.")
-    if len(asked) == len(data.items):
-        raise DataError(f"{told}\nNothing is left to learn from.")
-    if asked:
-        warnings.warn(f"{told}\nThey are left out.", stacklevel=4)
-    left = np.setdiff1d(np.arange(len(whole.items)), list(bad))
-    wider = None if data.wider is None else whole[left]
-    return replace(data[left[left < len(data.items)]], test=test, wider=wider)
+    labelled = {row: reason for row, reason in unreadable.items() if row < len(data.items)}
+    problem = f"{where}: bad files: {len(labelled)} of {len(data.items)}"
+    problem += listing(labelled.values(), len(labelled), MAX_LISTED_FILES)
+    if labelled and not skip_bad:
+        raise DataError(f"{problem}\nRepair or remove them, or skip them: skip_bad=True, --skip-bad.")
+    if len(labelled) == len(data.items):
+        raise DataError(f"{problem}\nNo items are left to learn from.")
+    if labelled:
+        warnings.warn(f"{problem}\nThey are skipped.", stacklevel=4)
+    rows = np.setdiff1d(np.arange(len(every.items)), list(unreadable))
+    with_unlabelled = None if data.with_unlabelled is None else every[rows]
+    return replace(data[rows[rows < len(data.items)]], test=test, with_unlabelled=with_unlabelled)
 
 
-def sized(data: Dataset, size: int) -> Dataset:
-    """The same with its pictures at this size, where they lie in files; those of an array have their size."""
+def resize_images(data: Dataset, size: int) -> Dataset:
+    """Return the data set with its image files decoded at this size."""
     if not is_decoded(data.items):
-        raise SettingError(f"size = {size}: only pictures that lie in files can be shown at any size.")
-    test, wider = (None if one is None else sized(one, size) for one in (data.test, data.wider))
-    return replace(data, items=data.items.sized(size), test=test, wider=wider)
+        raise SettingError(f"size = {size}: only images in files can be resized; those of an array have their size.")
+    test, with_unlabelled = (
+        None if part is None else resize_images(part, size) for part in (data.test, data.with_unlabelled)
+    )
+    return replace(data, items=data.items.resize(size), test=test, with_unlabelled=with_unlabelled)
 
 
-def grown(labels: Labels, ids: Iterable[object]) -> Labels:
-    """These labels, and further items of which nothing is known."""
+def append_unlabelled(labels: Labels, ids: Iterable[object]) -> Labels:
+    """Return the labels with further items, all of whose entries are unknown."""
     row, column, value = labels.entries()
     return Labels.from_codes(row, column, value, labels.names, [*labels.ids, *ids])
 
 
-def unlabelled(ids: Iterable[object]) -> Labels:
-    """Labels of items of which there are ids and nothing else."""
-    nothing = np.empty(0, np.int64)
-    return Labels.from_codes(nothing, nothing, nothing, (), ids)
+def empty_labels(ids: Iterable[object]) -> Labels:
+    """Return labels without columns, for items that have ids only."""
+    none = np.empty(0, np.int64)
+    return Labels.from_codes(none, none, none, (), ids)
 
 
-def held_out(
+def split_holdout(
     items: int, share: float, seed: int, purpose: str = "validation", last: npt.NDArray[np.bool_] | None = None
 ) -> tuple[Index, Index]:
-    """Positions to learn from and positions to hold out, each in order: a function of the seed alone, and of `last`
-    where it is given: items [N] that are held out only when no others are left."""
+    """Split positions into those to learn from and those to hold out, each sorted; a function of the seed.
+
+    last : items [N] that are held out only when no others are left.
+    """
     if not 0 <= share < 1:
         raise SettingError(f"The share to hold out must be at least 0 and below 1; got {share}.")
     order = np.random.default_rng(seed_for(seed, "hold out", purpose)).permutation(items)

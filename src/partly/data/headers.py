@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from partly.data.tables import MEANING, WRONG, Table, first_cell, meant
+from partly.data.tables import CELL_VALUES, INVALID, Table, first_cell, parse_cell
 
 ID = "item"
 LONG = (ID, "label", "value")
@@ -23,7 +23,7 @@ def is_tags(table: Table) -> bool:
     if tuple(table.header) != TAGS:
         return False
     first = first_cell(table, TAGS[1])
-    return first is None or first not in MEANING
+    return first is None or first not in CELL_VALUES
 
 
 def is_tag_lists(table: Table) -> bool:
@@ -36,7 +36,11 @@ def is_tag_lists(table: Table) -> bool:
 def holds_values(table: Table, name: str) -> bool:
     """Whether the first cell of a column is yes, no or unknown, and not the name of a label or a list of them."""
     cell = first_cell(table, name)
-    return cell is None or (not isinstance(cell, list) and meant(cell, WRONG) != WRONG) or str(cell) in ("-1", "-1.0")
+    return (
+        cell is None
+        or (not isinstance(cell, list) and parse_cell(cell, INVALID) != INVALID)
+        or str(cell) in ("-1", "-1.0")
+    )
 
 
 def is_open_images(header: Sequence[str]) -> bool:

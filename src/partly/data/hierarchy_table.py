@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from partly.atomic_io import PathLike
-from partly.data.paths import naming, plain_file
-from partly.data.tables import SUFFIXES, Faults, open_table, text
+from partly.data.paths import check_file, error_prefix
+from partly.data.tables import SUFFIXES, Faults, open_table, text_column
 from partly.errors import DataError
 from partly.labels.hierarchy import Hierarchy
 
@@ -32,7 +32,7 @@ def read_hierarchy(path: PathLike) -> Hierarchy:
     >>> partly.data.read_hierarchy("parents.csv")
     Hierarchy(2 labels: 1 roots, 1 leaves)
     """
-    table = open_table(plain_file(path, SUFFIXES))
+    table = open_table(check_file(path, SUFFIXES))
     if not set(COLUMNS) <= set(table.header):
         raise DataError(
             f"{table.place(-1)}: a hierarchy has the columns child and parent; here are {', '.join(table.header)}."
@@ -41,12 +41,13 @@ def read_hierarchy(path: PathLike) -> Hierarchy:
     twice, row = Faults(table, "labels with two parents"), 0
     for batch in table.batches(COLUMNS):
         words = (
-            text(column, name, table.path).to_pylist() for column, name in zip(batch.columns, COLUMNS, strict=True)
+            text_column(column, name, table.path).to_pylist()
+            for column, name in zip(batch.columns, COLUMNS, strict=True)
         )
         for child, parent in zip(*words, strict=True):
             if parents.setdefault(child, parent) != parent:
                 twice.add([row], [f"{child!r} below {parent!r}, but below {parents[child]!r} before"])
             row += 1
     twice.refuse("Keep one of them.")
-    with naming(table.path):
+    with error_prefix(table.path):
         return Hierarchy(parents)

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from partly.data.formats.wide import refuse_bad_ids
 from partly.data.headers import LONG, OPEN_IMAGES, is_long, is_open_images, is_tags
-from partly.data.paths import plain_file
-from partly.data.tables import READABLE, Table, first_cell, is_table, open_table, text
+from partly.data.paths import check_file
+from partly.data.tables import READABLE, Table, first_cell, is_table, open_table, text_column
 from partly.errors import PartlyError
 
 IDS = ("item", "id", "name")  # columns that hold ids, the first that is there
@@ -83,11 +83,11 @@ def cells_of(
     count = 0
     for batch in table.batches([name] if called in (None, name) else [name, str(called)]):
         table.budget.hold_rows(batch.num_rows)
-        cells = text(batch.column(0), name, table.path).to_pylist()
+        cells = text_column(batch.column(0), name, table.path).to_pylist()
         if called is None:
             yield list(map(str, range(count, count + len(cells)))), cells
         else:
-            yield text(batch.column(batch.num_columns - 1), called, table.path).to_pylist(), cells
+            yield text_column(batch.column(batch.num_columns - 1), called, table.path).to_pylist(), cells
         count += len(cells)
 
 
@@ -95,7 +95,7 @@ def read_column(
     path: Path, name: str, otherwise: str | None = None, id_column: str | None = None
 ) -> tuple[list[str], list[str]]:
     """All of `cells_of`, the ids seen to be there and to differ."""
-    table = open_table(plain_file(path, READABLE))
+    table = open_table(check_file(path, READABLE))
     ids: list[str] = []
     cells: list[str] = []
     for its, found in cells_of(table, name, otherwise, id_column):

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from partly.budget import Budget
-from partly.data.compression import unpacked
+from partly.data.compression import open_decompressed
 from partly.errors import DataError
 
 MOST_BYTES = 1 << 26  # of a line, before which a compressed file cannot be told from one that never ends
@@ -99,7 +99,7 @@ class JsonTable:
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
-        with unpacked(path) as file:
+        with open_decompressed(path) as file:
             for number, line in enumerate(iter(lambda: file.readline(MOST_BYTES), b""), 1):
                 if len(line) == MOST_BYTES:
                     raise DataError(f"{path}:{number}: longer than the {MOST_BYTES} bytes that a line may have.")

@@ -8,7 +8,7 @@ from typing import Any
 
 from partly.data.json_lines import JsonTable
 from partly.data.json_stream import guarded
-from partly.data.paths import kind_of
+from partly.data.paths import format_suffix
 from partly.errors import DataError, PartlyError
 
 SUFFIX = ".json"
@@ -52,7 +52,7 @@ class _Distinct(dict[str, Any]):
 def is_records(path: Path) -> bool:
     """Whether this is a list of objects whose values are plain, or lists of plain values: by its first object. Tasks
     and annotations of other formats hold objects within objects."""
-    if kind_of(path) != SUFFIX or not path.is_file():
+    if format_suffix(path) != SUFFIX or not path.is_file():
         return False
     try:
         first = next(JsonRecords(path).first_objects(), None)

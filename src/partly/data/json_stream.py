@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from partly.budget import Budget
-from partly.data.compression import unpacked
+from partly.data.compression import open_decompressed
 from partly.errors import DataError, PartlyError
 
 DEEPEST = 100  # brackets within brackets: of what is nested deeper, ijson takes time and memory by the square of it
@@ -66,7 +66,7 @@ def guarded(path: Path, level: int = 2) -> Iterator[_Guard]:
     import ijson
 
     try:
-        with unpacked(path) as file:
+        with open_decompressed(path) as file:
             yield _Guard(path, file, level)
     except (ijson.JSONError, OSError, UnicodeError, ValueError, ArithmeticError) as error:
         if isinstance(error, PartlyError):

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.budget import Budget
-from partly.data.matching import refuse_strangers
-from partly.data.paths import naming
-from partly.data.tables import UNSURE
+from partly.data.matching import refuse_unknown_labels
+from partly.data.paths import error_prefix
+from partly.data.tables import UNCERTAIN
 from partly.errors import DataError, SettingError, listing
 from partly.labels import Labels
 
@@ -30,7 +30,7 @@ Codes = Sequence[int] | npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Meaning:
+class LabelSemantics:
     """What the caller says about entries that a file does not mention, and about those it calls uncertain.
 
     Of tables also: missing, further spellings of unknown; label_columns, which columns are labels (names, `label_*`,
@@ -50,6 +50,23 @@ class Meaning:
             if word is not None and word not in words:
                 raise SettingError(f"{name} = {word!r}: may be {' or '.join(map(repr, words))}.")
 
+    @classmethod
+    def from_options(
+        cls,
+        absent: str | None,
+        uncertain: str | None,
+        missing: Iterable[str] | None,
+        label_columns: Iterable[str] | None,
+        id_column: str | None,
+        tag_separator: str | None,
+    ) -> LabelSemantics:
+        """Build from the options of `read`; a single text stands for a list of one."""
+        spellings, columns = (
+            (option,) if isinstance(option, str) else tuple(map(str, option or ()))
+            for option in (missing, label_columns)
+        )
+        return cls(absent, uncertain, spellings, columns, id_column, tag_separator)
+
     def need_absent(self, path: object, why: str) -> None:
         """Refuse to go on where nobody has said what is meant by silence."""
         if self.absent is None:
@@ -58,7 +75,7 @@ class Meaning:
     def settled(self, z: npt.NDArray[np.int8]) -> npt.NDArray[np.int8]:
         """Codes [...] of yes, no, 0 for nothing and UNSURE as yes, no and unknown."""
         return np.where(
-            z == UNSURE,
+            z == UNCERTAIN,
             np.int8(CODES[self.uncertain or "unknown"]),
             np.where((z == 0) & (self.absent == "no"), np.int8(-1), z),
         )
@@ -76,21 +93,6 @@ def hold_entries(shape: tuple[int, int], path: Path | str) -> None:
     Budget(path).hold(ENTRY_BYTES * shape[0] * shape[1])
 
 
-def meaning_of(
-    absent: str | None,
-    uncertain: str | None,
-    missing: Iterable[str] | None,
-    label_columns: Iterable[str] | None,
-    id_column: str | None,
-    tag_separator: str | None,
-) -> Meaning:
-    """What a caller of Python gives; a single text may stand for a list of one."""
-    spellings, columns = (
-        (given,) if isinstance(given, str) else tuple(map(str, given or ())) for given in (missing, label_columns)
-    )
-    return Meaning(absent, uncertain, spellings, columns, id_column, tag_separator)
-
-
 def how_to_say(what: str) -> str:
     words = CHOICES[what]
     meant = {"absent": "entries that it does not mention", "uncertain": "those entries"}[what]
@@ -105,7 +107,7 @@ def labels_of(
     ids: Sequence[str],
     names: Sequence[str],
     *,
-    meaning: Meaning,
+    semantics: LabelSemantics,
     path: Path | str,
     wanted: Sequence[str] | None = None,
     unseen: Sequence[int] = (),
@@ -119,14 +121,14 @@ def labels_of(
     row, column, code = (np.asarray(part) if len(part) else np.empty(0, np.int64) for part in (rows, columns, z))
     if wanted is not None:
         at = {name: j for j, name in enumerate(wanted)}
-        refuse_strangers([name for name in names if name not in at], wanted, lambda _: str(path))
+        refuse_unknown_labels([name for name in names if name not in at], wanted, lambda _: str(path))
         column, names = np.array([at[name] for name in names], np.int64)[column], wanted
-    unsure = code == UNSURE
-    settled = Meaning(uncertain=meaning.uncertain).settled(code.astype(np.int8))  # a 0 is not about an entry
+    unsure = code == UNCERTAIN
+    settled = LabelSemantics(uncertain=semantics.uncertain).settled(code.astype(np.int8))  # a 0 is not about an entry
     known = slice(None) if settled.all() else np.flatnonzero(settled)
-    with naming(Path(path)):
+    with error_prefix(Path(path)):
         said = Labels.from_codes(row[known], column[known], (settled[known] == 1).astype(np.int8), names, ids)
-    if meaning.absent != "no":
+    if semantics.absent != "no":
         return said
     hold_entries(said.shape, path)
     open_to_no = np.ones(said.shape, bool)

@@ -22,7 +22,7 @@ FOLDS: dict[str, Callable[[str], str]] = {
 }
 
 
-def positions(wanted: Sequence[str], there: Sequence[str], file: PathLike, what: str) -> npt.NDArray[np.int64]:
+def find_positions(wanted: Sequence[str], there: Sequence[str], file: PathLike, what: str) -> npt.NDArray[np.int64]:
     """Where each wanted word stands in `there`, which came from `file`; all that are missing in one message."""
     at = {word: i for i, word in enumerate(there)}
     missing = [word for word in wanted if word not in at]
@@ -34,18 +34,18 @@ def positions(wanted: Sequence[str], there: Sequence[str], file: PathLike, what:
     return np.array([at[word] for word in wanted], dtype=np.int64)
 
 
-def arranged(labels: Labels, names: Sequence[str], place: str) -> Labels:
+def reorder_columns(labels: Labels, names: Sequence[str], place: str) -> Labels:
     """The same labels with the columns that `names` asks for; of those that are absent nothing is known."""
     if labels.names == tuple(names):
         return labels
     position = {name: j for j, name in enumerate(names)}
-    refuse_strangers([label for label in labels.names if label not in position], names, lambda _: place)
+    refuse_unknown_labels([label for label in labels.names if label not in position], names, lambda _: place)
     column_of = np.array([position[label] for label in labels.names], np.int64)
     row, column, value = labels.entries()
     return Labels.from_codes(row, column_of[column], value, names, labels.given_ids, len(labels))
 
 
-def called_alike(labels: Labels, there: Sequence[str]) -> Labels:
+def match_ids_loosely(labels: Labels, there: Sequence[str]) -> Labels:
     """Labels under the ids that items have. Open Images and VOC call a picture by its name without the ending, others
     leave out the folder; so where no id is there as it is, and each stands for one item then, that is meant."""
     if not len(labels) or not set(labels.ids).isdisjoint(there):
@@ -59,7 +59,7 @@ def called_alike(labels: Labels, there: Sequence[str]) -> Labels:
     return labels
 
 
-def refuse_strangers(labels: Sequence[str], names: Sequence[str], place: Callable[[str], str]) -> None:
+def refuse_unknown_labels(labels: Sequence[str], names: Sequence[str], place: Callable[[str], str]) -> None:
     """Labels that are not among `names`; `place` is asked for the first few only."""
     told = (
         f"{place(label)}: label {label!r} is not among the {len(names)} names.{_nearest(label, names)}"

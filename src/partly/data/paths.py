@@ -16,16 +16,16 @@ TEXT = (".csv", ".tsv", ".jsonl", ".json", ".arff", ".svm", ".libsvm", ".svmligh
 PACKED = {".gz": "gzip", ".zst": "zstd"}
 
 
-def kind_of(path: Path) -> str:
+def format_suffix(path: Path) -> str:
     """The suffix in lower case, without that of the packing: '.csv' of 'a.CSV.gz'."""
     bare = Path(path.stem).suffix.lower()
     return bare if path.suffix.lower() in PACKED and bare in TEXT else path.suffix.lower()
 
 
-def suffix_of(path: Path, known: Sequence[str]) -> str:
+def check_suffix(path: Path, known: Sequence[str]) -> str:
     """The suffix in lower case, one of `known`."""
     longer = (end for end in known if end.count(".") > 1 and path.name.lower().endswith(end))  # .vec.gz
-    suffix = next(longer, kind_of(path))
+    suffix = next(longer, format_suffix(path))
     if suffix in UNSAFE:
         raise DataError(
             f"{path}: {suffix} files are not read, because reading one can execute code that it brings along. "
@@ -36,10 +36,10 @@ def suffix_of(path: Path, known: Sequence[str]) -> str:
     return suffix
 
 
-def plain_file(path: PathLike, known: Sequence[str]) -> Path:
+def check_file(path: PathLike, known: Sequence[str]) -> Path:
     """A file that exists, has a known suffix, and can be read without waiting for somebody."""
     path = Path(path)
-    suffix_of(path, known)
+    check_suffix(path, known)
     try:
         mode = path.stat().st_mode
         if stat.S_ISREG(mode):
@@ -59,7 +59,7 @@ def refuse_database(path: Path) -> None:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
+def error_prefix(path: Path) -> Iterator[None]:
     """Say which file the labels came from when they are refused."""
     try:
         yield

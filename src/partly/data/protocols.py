@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
 from partly.data.dataset import Dataset
-from partly.data.label_semantics import Meaning
+from partly.data.label_semantics import LabelSemantics
 from partly.labels import Labels
 
 Holds = Literal["labels", "items", "dataset"]
@@ -24,9 +24,9 @@ class Recognize(Protocol):
 
 
 class ReadLabels(Protocol):
-    """Read labels. `names` fixes the labels and their order; `meaning` settles what the file leaves open."""
+    """Read labels. `names` fixes the labels and their order; `semantics` settles what the file leaves open."""
 
-    def __call__(self, path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels: ...
+    def __call__(self, path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels: ...
 
 
 class WriteLabels(Protocol):
@@ -38,7 +38,7 @@ class WriteLabels(Protocol):
 class ReadDataset(Protocol):
     """Read items, with their labels where the file holds both; otherwise the labels have no columns."""
 
-    def __call__(self, path: Path, meaning: Meaning) -> Dataset: ...
+    def __call__(self, path: Path, semantics: LabelSemantics) -> Dataset: ...
 
 
 class WriteDataset(Protocol):

@@ -19,8 +19,8 @@ from partly.atomic_io import PathLike
 from partly.data.formats.feature_table import number_blocks, read_numbers, write_numbers
 from partly.data.formats.wide import label_columns, refuse_bad_ids
 from partly.data.headers import ID
-from partly.data.matching import positions, refuse_unwritable
-from partly.data.paths import plain_file, suffix_of
+from partly.data.matching import find_positions, refuse_unwritable
+from partly.data.paths import check_file, check_suffix
 from partly.data.tables import SUFFIXES, open_table, write_table
 from partly.errors import SettingError
 
@@ -70,7 +70,7 @@ def write_scores(
     "b.jpg",0.4,0.6
     """
     path = Path(path)
-    suffix_of(path, SUFFIXES)
+    check_suffix(path, SUFFIXES)
     write_numbers(path, ids, names, [scores] if isinstance(scores, np.ndarray) else scores)
 
 
@@ -96,7 +96,7 @@ def read_scores(path: PathLike) -> Scores:
     >>> partly.data.read_scores("scores.csv").names
     ('cat', 'dog')
     """
-    table = open_table(plain_file(path, SUFFIXES))
+    table = open_table(check_file(path, SUFFIXES))
     items, ids = read_numbers(table, label_columns(table))
     return Scores(items.take(slice(None)).numpy(), ids, items.names or ())
 
@@ -104,8 +104,8 @@ def read_scores(path: PathLike) -> Scores:
 def read_score_blocks(path: PathLike, ids: Sequence[str], names: Sequence[str]) -> Iterator[tuple[Index, Block]]:
     """Scores of these items and labels, a file's rows after others: where among `ids` they stand [B], and the scores
     [B, len(names)]. What else is in the file is passed over; items that are not in it are refused at its end."""
-    table = open_table(plain_file(path, SUFFIXES))
-    positions(names, label_columns(table), table.path, "label")  # refuses those that are not there
+    table = open_table(check_file(path, SUFFIXES))
+    find_positions(names, label_columns(table), table.path, "label")  # refuses those that are not there
     at, found = {word: i for i, word in enumerate(ids)}, list[str]()
     for some, values in number_blocks(table, names):
         found += some
@@ -113,7 +113,7 @@ def read_score_blocks(path: PathLike, ids: Sequence[str], names: Sequence[str]) 
         here = index >= 0
         yield (index, values.astype(np.float32)) if here.all() else (index[here], values[here].astype(np.float32))
     refuse_bad_ids(table, found)
-    positions(ids, found, table.path, "item")
+    find_positions(ids, found, table.path, "item")
 
 
 def write_strongest(
@@ -157,7 +157,7 @@ def write_strongest(
     2
     """
     path, rest, count = Path(path), iter(ids), 0
-    suffix_of(path, SUFFIXES)
+    check_suffix(path, SUFFIXES)
     if top is not None and top < 1:
         raise SettingError(f"top = {top}: should be 1 or more.")
     refuse_unwritable((), names, path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from partly.data.tables import Faults, Table, first_cell, is_table, open_table, text
+from partly.data.tables import Faults, Table, first_cell, is_table, open_table, text_column
 
 COLUMN = "split"
 PARTS = ("train", "test")
@@ -25,7 +25,7 @@ def read_split(path: Path) -> npt.NDArray[np.bool_] | None:
         return None
     words: list[str] = []
     for batch in table.batches([COLUMN]):
-        words += text(batch.column(0), COLUMN, path).to_pylist()
+        words += text_column(batch.column(0), COLUMN, path).to_pylist()
     bad = [i for i, word in enumerate(words) if word not in PARTS]
     faults = Faults(table, f"cells of {COLUMN!r} that are not {' or '.join(PARTS)}")
     faults.add(bad, (repr(words[i]) for i in bad))

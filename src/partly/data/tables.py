@@ -29,33 +29,44 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from partly.budget import Budget, decode_dictionaries
-from partly.data.compression import codec_of, packing, unpacked
+from partly.data.compression import codec_of, open_compressed, open_decompressed
 from partly.data.excel import ExcelTable
 from partly.data.json_lines import JsonTable
 from partly.data.json_records import JsonRecords, is_records
-from partly.data.paths import kind_of, refuse_database
+from partly.data.paths import format_suffix, refuse_database
 from partly.errors import DataError, listing
 from partly.labels.spellings import WORDS
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab"}
 SUFFIXES = (".csv", ".parquet", ".tsv", ".jsonl")
 READABLE = (*SUFFIXES, ".json", ".xlsx")  # the last two are read, and not written
-TAB = ".tsv"  # a table with tabs in the place of commas
+TSV = ".tsv"  # a table with tabs in the place of commas
 BLOCK_BYTES = 1 << 23  # of a CSV file, held at a time; a row must fit
 BLOCK_CELLS = 1 << 22  # of a Parquet file, held at a time
 GROUP_CELLS = 1 << 24  # of a Parquet row group: every group costs some bytes per column
-MOST = 5  # faults told in full
-WRONG = 2  # an entry that is not spelled in one of these ways
-UNSURE = 3  # one of which it is said that nobody is sure
+MAX_LISTED_FAULTS = 5  # faults told in full
+INVALID = 2  # an entry that is not spelled in one of these ways
+UNCERTAIN = 3  # one of which it is said that nobody is sure
 # Numbers that are equal are one key here: 1.0, True and Decimal(1) are found under 1.
-MEANING: dict[object, int] = {1: 1, 0: -1, "1": 1, "0": -1, "1.0": 1, "0.0": -1, "1,0": 1, "0,0": -1, "": 0, None: 0}
+CELL_VALUES: dict[object, int] = {
+    1: 1,
+    0: -1,
+    "1": 1,
+    "0": -1,
+    "1.0": 1,
+    "0.0": -1,
+    "1,0": 1,
+    "0,0": -1,
+    "": 0,
+    None: 0,
+}
 
 
 class CsvTable:
     """A UTF-8 CSV or TSV file with a header, also packed. All cells are text; a blank one is ''."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.budget, self.separator = path, Budget(path), separator(path)
+        self.path, self.budget, self.separator = path, Budget(path), find_separator(path)
         self.decimal_comma = self.separator == ";"
         first = next(self._records(), None)
         if first is None:
@@ -65,7 +76,7 @@ class CsvTable:
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         if not self._checked():
             return
-        with _arrow_errors(self.path), unpacked(self.path) as file:
+        with _arrow_errors(self.path), open_decompressed(self.path) as file:
             yield from arrow_csv.open_csv(
                 self.path if codec_of(self.path) is None else file,
                 read_options=arrow_csv.ReadOptions(block_size=BLOCK_BYTES),
@@ -143,7 +154,7 @@ class Table(Protocol):
 
 def is_table(path: Path) -> bool:
     """By its name; JSON by its content, since other formats are written in it too."""
-    return kind_of(path) in (*SUFFIXES, ".xlsx") or is_records(path)
+    return format_suffix(path) in (*SUFFIXES, ".xlsx") or is_records(path)
 
 
 def open_table(path: Path) -> Table:
@@ -154,11 +165,11 @@ def open_table(path: Path) -> Table:
         ".json": JsonRecords,
         ".xlsx": ExcelTable,
     }
-    return kinds.get(kind_of(path), CsvTable)(path)
+    return kinds.get(format_suffix(path), CsvTable)(path)
 
 
 def _separator(path: Path) -> str:
-    return "\t" if kind_of(path) == TAB else ","
+    return "\t" if format_suffix(path) == TSV else ","
 
 
 def first_cell(table: Table, name: str) -> Any:
@@ -177,11 +188,11 @@ def write_table(path: Path, schema: Any, batches: Iterator[Any]) -> None:
         ".parquet": partial(pq.ParquetWriter, use_dictionary=words),
         ".jsonl": _JsonWriter,
     }
-    plain = kind_of(path) in writers  # and no spreadsheet opens it as a table of formulas
-    writer = writers.get(kind_of(path), partial(arrow_csv.CSVWriter, write_options=options))
+    plain = format_suffix(path) in writers  # and no spreadsheet opens it as a table of formulas
+    writer = writers.get(format_suffix(path), partial(arrow_csv.CSVWriter, write_options=options))
     cells = Formulas(path)
     written = schema if plain else cells.header(schema)
-    with packing(path) as file, writer(file, written) as table:
+    with open_compressed(path) as file, writer(file, written) as table:
         for batch in batches:
             table.write_batch(batch if plain else cells.batch(batch, written))
     cells.warn()
@@ -252,7 +263,7 @@ class _JsonWriter:
         self._file.write("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in batch.to_pylist()).encode())
 
 
-class Placed(Protocol):
+class RowLocator(Protocol):
     """A table that can say where a row stands."""
 
     path: Path
@@ -264,7 +275,7 @@ class Placed(Protocol):
 class Faults:
     """What cannot be read, of one kind: all are counted, the first few told."""
 
-    table: Placed
+    table: RowLocator
     what: str
     count: int = 0
     first: list[tuple[int, str]] = field(default_factory=list)
@@ -272,7 +283,7 @@ class Faults:
     def add(self, rows: Sequence[int] | npt.NDArray[Any], texts: Iterable[str]) -> None:
         """A text per row. Only the first few are asked for."""
         self.count += len(rows)
-        self.first += islice(zip(map(int, rows), texts, strict=False), MOST - len(self.first))
+        self.first += islice(zip(map(int, rows), texts, strict=False), MAX_LISTED_FAULTS - len(self.first))
 
     def refuse(self, remedy: str) -> None:
         if self.count:
@@ -285,7 +296,7 @@ class Faults:
 # -------------------------------------------------------------------- cells
 
 
-def ternary(
+def parse_ternary(
     column: Any, unsure: Callable[[object], bool] = lambda _: False, missing: Sequence[str] = ()
 ) -> npt.NDArray[np.int8]:
     """+1, -1, 0 as everywhere, UNSURE where the format has such cells, and WRONG where it is none of `SPELLINGS`.
@@ -294,25 +305,27 @@ def ternary(
     try:
         encoded = _plain(column).dictionary_encode()
     except pa.ArrowNotImplementedError:  # lists and the like
-        return np.full(len(column), WRONG, np.int8)
+        return np.full(len(column), INVALID, np.int8)
     cells = encoded.dictionary.to_pylist()
     meaning = [
-        0 if spelled and str(cell).strip().lower() in spelled else meant(cell, UNSURE if unsure(cell) else WRONG)
+        0
+        if spelled and str(cell).strip().lower() in spelled
+        else parse_cell(cell, UNCERTAIN if unsure(cell) else INVALID)
         for cell in cells
     ]
     codes: npt.NDArray[np.int32] = encoded.indices.fill_null(len(meaning)).to_numpy(zero_copy_only=False)
     return np.array([*meaning, 0], np.int8)[codes]
 
 
-def meant(cell: object, otherwise: int) -> int:
+def parse_cell(cell: object, otherwise: int) -> int:
     """+1, -1 or 0, or else what is said for a cell that is none of `SPELLINGS`."""
     if isinstance(cell, str):
         cell = cell.strip()
-        return WORDS.get(cell.lower(), MEANING.get(cell, otherwise))
-    return MEANING.get(cell, otherwise)
+        return WORDS.get(cell.lower(), CELL_VALUES.get(cell, otherwise))
+    return CELL_VALUES.get(cell, otherwise)
 
 
-def text(column: Any, name: str, path: Path) -> Any:
+def text_column(column: Any, name: str, path: Path) -> Any:
     """Ids or names as an Arrow array of strings, '' where there is none."""
     column = _plain(column)
     kind = column.type
@@ -332,10 +345,10 @@ def _plain(column: Any) -> Any:
 # -------------------------------------------------------------------- the strict pass
 
 
-def separator(path: Path) -> str:
+def find_separator(path: Path) -> str:
     """What separates the cells of a file: tabs in a .tsv, else the first comma, semicolon or tab of its first line that
     is in no quotes."""
-    if kind_of(path) == TAB:
+    if format_suffix(path) == TSV:
         return "\t"
     first = next((line for line in _lines(path) if line.strip()), "")
     outside = "".join(first.split('"')[::2])
@@ -345,10 +358,10 @@ def separator(path: Path) -> str:
 def _widths(path: Path, separator: str) -> Counter[int]:
     """How many records have how many cells, in one fast pass; -1 stands for a file that is no clean CSV."""
     try:
-        with unpacked(path) as raw:
+        with open_decompressed(path) as raw:
             if any(b"\0" in chunk for chunk in iter(lambda: raw.read(1 << 20), b"")):
                 return Counter([-1])
-        with io.TextIOWrapper(unpacked(path), encoding="utf-8-sig", newline="\n") as file:
+        with io.TextIOWrapper(open_decompressed(path), encoding="utf-8-sig", newline="\n") as file:
             return Counter(map(len, csv.reader(file, strict=True, delimiter=separator)))
     except (csv.Error, UnicodeDecodeError):
         return Counter([-1])
@@ -371,7 +384,7 @@ def _records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    with _arrow_errors(path), unpacked(path) as file:
+    with _arrow_errors(path), open_decompressed(path) as file:
         for number, line in enumerate(file, 1):
             if b"\0" in line:
                 raise DataError(f"{path}:{number}: holds NUL bytes or is UTF-16. Save the file as UTF-8 text.")

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from partly.data.compression import unpacked
-from partly.data.paths import PACKED, plain_file
+from partly.data.compression import open_decompressed
+from partly.data.paths import PACKED, check_file
 from partly.errors import DataError, SettingError
 
 SUFFIXES = (".txt", ".vec", ".txt.gz", ".vec.gz")
@@ -47,8 +47,8 @@ def nearest(path: Path, word: str) -> list[str]:
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Word and numbers of each line."""
-    plain_file(path, SUFFIXES)
-    raw = unpacked(path, PACKED.get(path.suffix.lower()))
+    check_file(path, SUFFIXES)
+    raw = open_decompressed(path, PACKED.get(path.suffix.lower()))
     try:
         with io.TextIOWrapper(raw, encoding="utf-8", newline="\n") as file:
             for line in file:

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from partly.engine.fitting import Fitted
 from partly.errors import SettingError
-from partly.items import Items, origin_of
-from partly.networks import predicting
+from partly.items import Items
+from partly.networks import eval_mode
 from partly.networks.backbones import Backbone
 
 
@@ -30,7 +30,7 @@ def backbones_of(fitted: Fitted) -> list[Backbone]:
     """Those that make maps of pictures; a method with two networks has two."""
     seen = chain(fitted.method.modules(), fitted.body.modules() if fitted.body is not None else ())
     given = fitted.method.task.items
-    kind = (origin_of(given) or given).kind
+    kind = (given.origin or given).kind
     return [part for part in seen if isinstance(part, Backbone) and part.makes == "map"] if kind == "pictures" else []
 
 
@@ -49,8 +49,8 @@ def activation(fitted: Fitted, items: Items, labels: Sequence[int]) -> npt.NDArr
         raise SettingError("Evidence is found in the maps that a backbone makes of pictures; this model makes none.")
     x = fitted.shown(items).take(slice(None))
     with (
-        predicting(fitted.method),
-        predicting(fitted.body or fitted.method),
+        eval_mode(fitted.method),
+        eval_mode(fitted.body or fitted.method),
         torch.enable_grad(),
         _kept(backbones) as kept,
     ):

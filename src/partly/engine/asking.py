@@ -23,7 +23,7 @@ from partly.engine.training import Validation
 from partly.engine.training_check import MAX_CHECKED_ITEMS, warn_if_all_called_yes, warn_if_nothing_learned
 from partly.engine.warm_start import sources_of, warm_start
 from partly.errors import LabelError, SettingError
-from partly.items import Items, TableRows, conditioned, conditioned_like, encoding_of
+from partly.items import Items, TableRows, condition_like, prepare_for_training
 from partly.labels import Hierarchy, Labels
 from partly.labels.hierarchy import as_hierarchy
 from partly.labels.weights import Weights
@@ -84,7 +84,7 @@ class Asked:
         """Features, encoded where they are rows of a table and that is wanted; see `items.encoding`."""
         if isinstance(x, TableRows) and not self.encode:
             x.refuse()
-        return conditioned(x)
+        return prepare_for_training(x)
 
     @limiting(lambda self, x, labels: size_of(x, labels))
     def complete(self, x: Items, labels: Labels) -> tuple[Items, Labels, Recipe, str]:
@@ -97,7 +97,7 @@ class Asked:
         recipe, reason = complete(self.recipe, x, labels)
         if self.budget is not None:
             recipe = within_budget(recipe, self.budget)
-        calibration.check(self.calibrate, self.thresholds)
+        calibration.check_options(self.calibrate, self.thresholds)
         if self._parts is not None:
             check_folds(self._parts, *labels.shape)
         return recipe.shown(x), labels, recipe, reason
@@ -122,12 +122,12 @@ class Asked:
             start = None
             if start_from is not None:
                 before = load(Path(start_from))
-                if encoding_of(x) != encoding_of(before.method.task.items):
+                if x.encoding != before.method.task.items.encoding:
                     raise SettingError(
                         f"start_from: {start_from} encodes the columns of its table otherwise than these items. "
                         "Encode them before (pandas.get_dummies), in both cases alike, or train anew."
                     )
-                x = conditioned_like(x, before.method.task.items)  # its first layer comes along
+                x = condition_like(x, before.method.task.items)  # its first layer comes along
                 sources = sources_of(labels.names, before.names, heirs, self.hierarchy)
                 start = warm_start(before, recipe, x, labels, sources)
             fitted = fit(recipe, x, labels, validation=validation, start=start, **how)
@@ -136,7 +136,7 @@ class Asked:
         found = None
         if self._calls:
             own = fitted.thresholds if fitted.chooses else None
-            found = calibration.calibration_of(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
+            found = calibration.fit_calibration(fitted.out_of_fold, labels, self.calibrate, self.thresholds, own)
         calibrate(fitted, found)
         fitted.reason, cuts = fitted.method.notes.get("reason", reason), fitted.thresholds
         if launched().first:

@@ -24,12 +24,12 @@ from partly.data.formats.feature_folder import ARRAY, DIGEST, DONE, FITTED, FORM
 from partly.distributed.progress import step
 from partly.errors import CheckpointError, DataError, SettingError, listing
 from partly.executors import Died, Results
+from partly.images.progress import track_progress
 from partly.images.scan import cache_folder
-from partly.images.showing import track_progress
-from partly.items import Items, MadeFeatures, Origin, map_npy, origin_of
+from partly.items import Items, Origin, PrecomputedFeatures, map_npy
 from partly.networks import backbones, takes_maps
 from partly.networks.custom_modules import NONE
-from partly.networks.lazy_features import Featured, body_of, featured, shown_at
+from partly.networks.lazy_features import LazyFeatures, lazy_features, rebuild_body, resize_like_training
 
 SAVE_SECONDS = 10.0
 BATCHES_PER_JOB = 8  # where others make features
@@ -48,7 +48,7 @@ def make_features(
 ) -> tuple[int, int]:
     """Compute what is not there yet, in this process or where `results` has jobs run; how many items and how many
     features there are. `say` is told which backbone makes them."""
-    made = featured(items, _named(items, backbone), settings or {}, device)
+    made = lazy_features(items, _named(items, backbone), settings or {}, device)
     say(words_of(made.origin))
     _make(made, ids, folder, save_seconds, results)
     return len(made), made.width
@@ -85,9 +85,9 @@ def made_once(
     whole: it then makes the same of an item every time. Else return the items: pictures that are augmented, for one, or
     of which a head takes the maps. A module of the caller's own stays in the network. beside: training items that were
     made so, whose backbone makes features of these too."""
-    origin = None if beside is None else origin_of(beside)
+    origin = None if beside is None else beside.origin
     if beside is not None and origin is not None and items.kind != "features":
-        made = Featured(shown_at(items, origin), body_of(origin, device), origin, beside.shape[0])
+        made = LazyFeatures(resize_like_training(items, origin), rebuild_body(origin, device), origin, beside.shape[0])
         return remembered(made)
     asked = defaults.backbone(asked, items)
     backbone, head = asked["backbone"], asked["head"]
@@ -95,24 +95,24 @@ def made_once(
     if not isinstance(backbone, str) or items.kind == "features" or whole or asked["augment"]:
         return items
     settings = backbones.find(backbone).complete(asked["backbone_settings"] or {})
-    return remembered(featured(items, backbone, settings, device)) if settings["freeze"] == "all" else items
+    return remembered(lazy_features(items, backbone, settings, device)) if settings["freeze"] == "all" else items
 
 
-def remembered(made: Featured) -> MadeFeatures:
+def remembered(made: LazyFeatures) -> PrecomputedFeatures:
     """The same features from a folder of the cache, into which they are computed the first time."""
     folder = cache_folder() / "features" / made.digest()[:32]
     folder.parent.mkdir(parents=True, exist_ok=True)
     _make(made, [], folder, SAVE_SECONDS)
-    return MadeFeatures(map_npy(folder / ARRAY), made.origin, made.source)
+    return PrecomputedFeatures(map_npy(folder / ARRAY), made.origin, made.source)
 
 
 def computed_once(items: Items) -> Items:
     """Return these items; features that would be made again for every batch come from the cache instead."""
-    return remembered(items) if isinstance(items, Featured) else items
+    return remembered(items) if isinstance(items, LazyFeatures) else items
 
 
 def _make(
-    made: Featured,
+    made: LazyFeatures,
     ids: Sequence[str],
     folder: Path,
     save_seconds: float,
@@ -136,9 +136,9 @@ def _make(
                 _compute(made, folder, save_seconds, results)
 
 
-def _compute(made: Featured, folder: Path, save_seconds: float, results: Results | None) -> None:
+def _compute(made: LazyFeatures, folder: Path, save_seconds: float, results: Results | None) -> None:
     whole, array = done(folder), _mapped(folder, (len(made), made.width))
-    count = made.at_a_time * (1 if results is None else BATCHES_PER_JOB)
+    count = made.chunk_size * (1 if results is None else BATCHES_PER_JOB)
     parts = [slice(i, min(i + count, len(made))) for i in range(whole, len(made), count)]
     early: dict[int, int] = {}  # of blocks that came before those in front of them: where each begins and ends
     saved = time.monotonic()
@@ -159,7 +159,7 @@ def _compute(made: Featured, folder: Path, save_seconds: float, results: Results
     atomic_io.write_file(folder / DIGEST, words.encode())  # last: where it is, the features are whole
 
 
-def _blocks(made: Featured, parts: list[slice], results: Results | None) -> Iterator[tuple[slice, Tensor]]:
+def _blocks(made: LazyFeatures, parts: list[slice], results: Results | None) -> Iterator[tuple[slice, Tensor]]:
     """The features of each part, made by the same batches wherever they are made; in any order by others."""
     if results is None:
         yield from zip(parts, made.stream(parts), strict=True)

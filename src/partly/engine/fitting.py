@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from partly import atomic_io
 from partly.calibration import Calibration
-from partly.calibration.sigmoid import sigmoid
+from partly.calibration.maps import sigmoid
 from partly.clock import Clock
 from partly.distributed.group import Group, process_group
 from partly.distributed.launched import launched
@@ -47,20 +47,19 @@ from partly.items import (
     Encoding,
     Items,
     Origin,
-    as_trained,
-    conditioned,
-    encoded_like,
-    in_order,
-    origin_of,
-    shown_as,
+    encode_like,
+    prepare_for_training,
+    prepare_like,
+    reorder_features,
+    resize_like,
 )
 from partly.labels import Labels, scored
 from partly.labels.weights import Weights
 from partly.method import Method
 from partly.method.base import FIRST_STAGE
 from partly.networks import Network
-from partly.networks.custom_modules import NotGiven, Part, stands_for
-from partly.networks.lazy_features import Featured, body_of, shown_at
+from partly.networks.custom_modules import MissingModule, Part, rebind
+from partly.networks.lazy_features import LazyFeatures, rebuild_body, resize_like_training
 from partly.pool import Pool
 
 
@@ -86,7 +85,7 @@ class Fitted:
     @property
     def crosses(self) -> bool:
         """Whether the method has scores of training entries by who has not seen them."""
-        return self.method.crosses
+        return self.method.provides_out_of_fold
 
     @property
     def thresholds(self) -> npt.NDArray[np.float32]:
@@ -121,26 +120,26 @@ class Fitted:
     def body(self) -> nn.Module | None:
         """What made the features that the model was trained on, of pictures or texts; None where it was not trained on
         such features."""
-        origin = origin_of(self.method.task.items)
-        return None if origin is None else body_of(origin, str(self.method.device))
+        origin = self.method.task.items.origin
+        return None if origin is None else rebuild_body(origin, str(self.method.device))
 
     def seen(self, items: Items) -> Items:
         """These items as the model was trained on them; refused where they are not of that kind. Where it was trained
         on features that a backbone made, these are made of what the backbone takes."""
-        origin, items = origin_of(self.method.task.items), self.shown(items)
+        origin, items = self.method.task.items.origin, self.shown(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
-            return Featured(items, self.body, origin, self.method.task.items.shape[0])
-        items = encoded_like(items, self.method.task.items)
-        items = in_order(items, self.method.task.items.names)
+            return LazyFeatures(items, self.body, origin, self.method.task.items.shape[0])
+        items = encode_like(items, self.method.task.items)
+        items = reorder_features(items, self.method.task.items.names)
         self._check_items(items)
-        return as_trained(items, self.method.task.items)
+        return prepare_like(items, self.method.task.items)
 
     def shown(self, items: Items) -> Items:
         """Pictures at the size at which the model, or what makes its features, looks at them."""
-        origin = origin_of(self.method.task.items)
+        origin = self.method.task.items.origin
         if origin is not None and items.kind == origin.kind:
-            return shown_at(items, origin)
-        return shown_as(items, self.method.task.items)
+            return resize_like_training(items, origin)
+        return resize_like(items, self.method.task.items)
 
     def _check_items(self, items: Items) -> None:
         here, there = ((one.kind, one.shape) for one in (items, self.method.task.items))
@@ -173,7 +172,7 @@ class Fitted:
         check_scores(len(items), len(self.names), "Scores", way_out)
         scores = np.empty((len(items), len(self.names)), np.float32)
         with limited(size_of(items, scores)):
-            for rows, block in scored.in_order(self.logit_blocks(items, known)):
+            for rows, block in scored.enumerate_rows(self.logit_blocks(items, known)):
                 made(block, out=scores[rows])
         return scores
 
@@ -188,7 +187,7 @@ class Fitted:
         return self._coherent(self.calibration(logits))
 
     def _coherent(self, scores: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        return self.method.coherent(torch.from_numpy(scores)).float().numpy()
+        return self.method.enforce_hierarchy(torch.from_numpy(scores)).float().numpy()
 
     def predict(self, items: Items, known: Labels | None = None) -> npt.NDArray[np.float32]:
         """Probabilities of yes [N, L]."""
@@ -231,10 +230,10 @@ def fit(
     `start`: what `state_of` gives of another run of the same method, to begin from instead of fresh weights and
     beliefs; `keep_entries`: so that this one can be such a start. `keep_last`: so that `Fitted.as_last` can be asked.
     """
-    items = conditioned(recipe.shown(items))
+    items = prepare_for_training(recipe.shown(items))
     recipe.check_validation(validation is not None)
     if validation is not None:
-        validation = Validation(as_trained(validation.items, items), validation.labels)
+        validation = Validation(prepare_like(validation.items, items), validation.labels)
     check_memory(recipe, items, labels, validation, copies=(folder is None) + (start is not None))
     if validation is not None:
         validation.items.statistics  # noqa: B018, refuses what is not finite, in the pass that makes their digest
@@ -268,12 +267,12 @@ def fit(
             atomic_io.write_json(folder / "history.json", progress.history)
         group.wait()  # so that the folder can be read by all
     kept = (None, None) if folder else (_whole(method, training.believed), _whole(method, training.unseen))
-    method.finish()
+    method.strip_training_state()
     return Fitted(recipe, method, progress, description, folder, *kept)
 
 
 def _check_weighs(recipe: Recipe, method: Method, weights: Weights | None) -> None:
-    weighs = method.weighs()
+    weighs = method.sample_weight_support()
     if weights is None or weighs == "entries" or (weighs == "items" and weights.shape[1] == 1):
         return
     why = "chooses or couples entries in its own way, so that a weight of one has no clear meaning. Leave them out"
@@ -287,7 +286,7 @@ def _check_weighs(recipe: Recipe, method: Method, weights: Weights | None) -> No
 def _spread_over(recipe: Recipe, method: Method) -> Group:
     """The processes that are to train this; refused, where they could not share it."""
     group = process_group()
-    if group.count > 1 and not method.spreads:
+    if group.count > 1 and not method.supports_distributed:
         raise SettingError(
             f"{recipe.method} with the head {recipe.head} is solved at once, not trained batch by batch: {group.count} "
             "processes would only repeat each other. Start it without torchrun or accelerate, or take a method and a "
@@ -312,7 +311,7 @@ def load(folder: Path, **given: Part) -> Fitted:
     """The finished model in a run folder; `given`: the caller's own backbone or head, of which it holds the weights."""
     description, tensors, record = finished(folder)
     for part, own in given.items():
-        stands_for(description["recipe"].get(part) or "none", own, part)
+        rebind(description["recipe"].get(part) or "none", own, part)
     progress = training.progress_of(folder, record)
     with _doubted(folder), Ceiling(folder, tensors):
         recipe, data = Recipe(**description["recipe"]), description["data"]
@@ -330,7 +329,7 @@ def load(folder: Path, **given: Part) -> Fitted:
             if given:
                 raise CheckpointError(f"{folder}: the weights do not fit what was given for them. {error}") from None
             raise
-        method.finish()
+        method.strip_training_state()
         method.notes = progress.notes
     lost = training.undefined(method)
     if lost:
@@ -358,7 +357,7 @@ def _doubted(folder: Path) -> Iterator[None]:
     them mean that this is no model."""
     try:
         yield
-    except (CheckpointError, NotGiven):
+    except (CheckpointError, MissingModule):
         raise
     except Exception as error:
         told = str(error) if isinstance(error, PartlyError) else f"{type(error).__name__}: {error}"

@@ -28,10 +28,10 @@ from partly.engine.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
 from partly.engine.recipe import Recipe
 from partly.engine.training import Validation, progress_of
 from partly.errors import CheckpointError, listing
-from partly.items import Items, conditioning_of, encoding_of, origin_of
+from partly.items import Items
 from partly.labels import Labels
 from partly.labels.weights import Weights
-from partly.networks.custom_modules import OWN, source_digest
+from partly.networks.custom_modules import PREFIX, source_digest
 
 SCORES = "scores.json"
 CALIBRATION = "calibration.json"
@@ -78,13 +78,13 @@ def describe(
 
 def _made_of(items: Items) -> dict[str, Any]:
     """What features were made of, where a backbone made them."""
-    origin = origin_of(items)
+    origin = items.origin
     return {} if origin is None else {"made_of": origin.plain()}
 
 
 def _prepared(items: Items) -> dict[str, Any]:
     """How columns of a table become numbers, and numbers come into the range of float32, where they have to."""
-    conditioning, encoding = conditioning_of(items), encoding_of(items)
+    conditioning, encoding = (items.conditioning or None), items.encoding
     found: dict[str, Any] = {} if conditioning is None else {"conditioning": conditioning.to_json()}
     return found | ({} if encoding is None else {"encoding": encoding.to_json()})
 
@@ -92,7 +92,7 @@ def _prepared(items: Items) -> dict[str, Any]:
 def _to_be_given(recipe: Recipe) -> dict[str, Any]:
     """Which parts of the network are the caller's own, so that somebody who finds the folder knows what is missing."""
     own = {part: getattr(recipe, part) for part in ("backbone", "head")}
-    own = {part: name for part, name in own.items() if name is not None and name.startswith(OWN)}
+    own = {part: name for part, name in own.items() if name is not None and name.startswith(PREFIX)}
     words = "only the weights of {} are here; give it again to load: Classifier.load(folder, {}=...)"
     return {"to_be_given": {part: words.format(name, part) for part, name in own.items()}} if own else {}
 
@@ -101,7 +101,7 @@ def _sources(recipe: Recipe) -> dict[str, Any]:
     """SHA-256 of the source of what is not part of the package: it decides the run as the settings do."""
     found = {f"method {recipe.method}": methods.find(recipe.method).source_sha256}
     own = (recipe.backbone, recipe.head)
-    found |= {name: source_digest(name) for name in own if name is not None and name.startswith(OWN)}
+    found |= {name: source_digest(name) for name in own if name is not None and name.startswith(PREFIX)}
     found = {name: digest for name, digest in found.items() if digest}
     return {"sources": found} if found else {}
 
@@ -271,7 +271,7 @@ def read_measured(folder: Path) -> dict[str, Any] | None:
 def write_calibration(folder: Path, calibration: Calibration | None) -> None:
     """Keep how probabilities and calls are made of scores; None: they are as the method makes them."""
     if calibration is not None:
-        atomic_io.write_checksummed(folder / CALIBRATION, calibration.plain())
+        atomic_io.write_checksummed(folder / CALIBRATION, calibration.to_dict())
     else:
         atomic_io.remove_file(folder / CALIBRATION)
 
@@ -279,7 +279,7 @@ def write_calibration(folder: Path, calibration: Calibration | None) -> None:
 def read_calibration(folder: Path) -> Calibration | None:
     """What `write_calibration` kept; None where nothing was calibrated."""
     path = folder / CALIBRATION
-    return Calibration.read(atomic_io.read_checksummed(path)) if path.exists() else None
+    return Calibration.from_dict(atomic_io.read_checksummed(path)) if path.exists() else None
 
 
 def finished(folder: Path) -> tuple[dict[str, Any], checkpoint.Tensors, dict[str, Any]]:

@@ -24,7 +24,7 @@ from partly import items as things
 from partly.engine.feature_cache import computed_once
 from partly.engine.fitting import Fitted
 from partly.errors import SettingError, within
-from partly.items import Items, SparseRows, as_matrix, encoding_of, texts_of
+from partly.items import Items, SparseRows, as_matrix, decode_texts
 from partly.labels import Labels
 from partly.pool import Pool
 
@@ -94,7 +94,7 @@ def _features(
 
 def _words(fitted: Fitted, items: Items, item: int, label: int, logit: float, most: int) -> list[dict[str, Any]]:
     """The words without which the logit would change most, each left out wherever it stands."""
-    (text,) = texts_of(items.take(slice(item, item + 1)))
+    (text,) = decode_texts(items.take(slice(item, item + 1)))
     words = list(dict.fromkeys(WORD.findall(text.casefold())))[:MOST_WORDS]
     others = [re.sub(rf"\b{re.escape(word)}\b", " ", text, flags=re.IGNORECASE) for word in words]
     kept = [(word, other) for word, other in zip(words, others, strict=True) if other.strip()]
@@ -107,7 +107,7 @@ def _words(fitted: Fitted, items: Items, item: int, label: int, logit: float, mo
 
 def _as_seen(x: Tensor, items: Items) -> Items:
     """Rows of features as items that need no further conditioning."""
-    return replace(things.features(x.numpy(), "X", items.names).conditioned_as(None), encoding=encoding_of(items))
+    return replace(things.features(x.numpy(), "X", items.names).condition_as(None), encoding=items.encoding)
 
 
 def _usual(items: Items) -> Tensor:

@@ -11,16 +11,17 @@ from typing import Any
 
 from partly import defaults, methods, networks
 from partly.clock import Clock
+from partly.data.label_vectors import read_label_vectors
 from partly.engine import presets
 from partly.errors import SettingError, within
 from partly.images.augmentation import NO_AUGMENTATION, Augmentation
-from partly.items import Items, SparseRows, is_decoded, origin_of
+from partly.items import Items, SparseRows, is_decoded
 from partly.labels import Hierarchy, Labels
 from partly.labels.hierarchy import as_hierarchy
 from partly.method import Method, Task
 from partly.networks import Precision, backbones
-from partly.networks.network import check_compiler, check_learning
-from partly.networks.warm_linear import LINEAR
+from partly.networks.linear import LINEAR_HEADS
+from partly.networks.network import check_compiler, check_training_options
 from partly.optim import optimisers, schedules
 from partly.registry import Info
 
@@ -90,7 +91,7 @@ class Recipe:
         if self.penalty is not None:
             within(0, sys.float_info.max, penalty=self.penalty)
             object.__setattr__(self, "penalty", float(self.penalty))
-        check_learning(self.precision, self.compile)
+        check_training_options(self.precision, self.compile)
         if self.hierarchy is not None:
             object.__setattr__(self, "hierarchy", dict(as_hierarchy(self.hierarchy).parents))
 
@@ -114,9 +115,9 @@ class Recipe:
     def shown(self, items: Items) -> Items:
         """These items as this recipe learns from them: at the size that its backbone wants, changed at random wherever
         there is a draw. Only pictures that lie in files can be; others are left as they are."""
-        items = networks.fitting(items, self.backbone, self.backbone_settings)
+        items = networks.resize_to_backbone(items, self.backbone, self.backbone_settings)
         if is_decoded(items):
-            return items.augmented(None if self.augment is None else Augmentation(**self.augment))
+            return items.augment(None if self.augment is None else Augmentation(**self.augment))
         if self.augment is not None:
             raise SettingError(f"augment = {self.augment!r}: only pictures that lie in files can be augmented.")
         return items
@@ -162,7 +163,8 @@ class Recipe:
             precision=self.precision,
             compile=self.compile,
             penalty=self.penalty,
-            above=() if self.hierarchy is None or names is None else Hierarchy(self.hierarchy).above(names),
+            read_vectors=read_label_vectors,
+            parent_index=() if self.hierarchy is None or names is None else Hierarchy(self.hierarchy).above(names),
         )
 
 
@@ -171,13 +173,15 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
     asked = defaults.backbone(asked, items)
     asked = {name: value for name, value in asked.items() if value is not None or name not in OPEN}
     decay = asked.get("weight_decay")  # before a preset fills it in
-    origin = origin_of(items)
+    origin = items.origin
     if origin is not None and asked.get("backbone") in (None, origin.backbone):  # it has done its work
         asked = {name: value for name, value in asked.items() if name not in FIRST_STAGE}
     told = ""
     if "recipe" in asked:
         asked, told = presets.find(asked["recipe"]).filled(asked, items.kind, is_decoded(items))
-    asked |= {part: networks.custom_modules.named(asked[part], part) for part in ("backbone", "head") if part in asked}
+    asked |= {
+        part: networks.custom_modules.register(asked[part], part) for part in ("backbone", "head") if part in asked
+    }
     wanted, optimizer, backbone = asked.get("head", "auto"), asked.get("optimizer", "adamw"), asked.get("backbone")
     method, head, reason = defaults.choose(asked["method"], wanted, items, labels, optimizer, backbone)
     if items.kind == "features" and backbone is not None:
@@ -188,7 +192,7 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
         asked["augment"] = _augmentation(asked.get("augment", True))
     recipe = Recipe(**{"backbone": backbones.UNTRAINED[items.kind], **asked, "method": method, "head": head})
     pretrained = bool(recipe.backbone_settings.get("pretrained"))
-    linear = head in LINEAR and bool(labels.counts()[1].any())
+    linear = head in LINEAR_HEADS and bool(labels.counts()[1].any())
     derived = default_recipe(items, labels.shape[1], recipe.optimizer, asked.get("batch_size"), pretrained, linear)
     kind = methods.find(method).kind_for(recipe.task(items, labels.shape[1]))
     if decay is not None and kind.own_penalty is not None:
@@ -196,7 +200,7 @@ def complete(asked: Mapping[str, Any], items: Items, labels: Labels) -> tuple[Re
             f"weight_decay = {decay!r}: {method} takes no steps that it could weaken. Its penalty is a setting of its "
             f"own: settings={{{kind.own_penalty!r}: ...}}, --setting {kind.own_penalty}=..."
         )
-    derived |= {} if kind.own_epochs is None else {"epochs": kind.own_epochs}
+    derived |= {} if kind.default_epochs is None else {"epochs": kind.default_epochs}
     derived |= {"penalty": decay} if kind.solves else {}
     recipe = replace(recipe, **{name: value for name, value in derived.items() if name not in asked})
     return recipe, ", ".join(filter(None, (told, reason)))
@@ -214,7 +218,7 @@ def _augmentation(asked: Any) -> dict[str, float]:
 
 
 def _check_backbone_of_features(method: str, backbone: str) -> None:
-    if not backbone.startswith(networks.custom_modules.OWN):
+    if not backbone.startswith(networks.custom_modules.PREFIX):
         raise SettingError(f"backbone = {backbone!r}: features need none. Leave it out.")
     if "pictures" not in methods.find(method).kind.kinds:
         raise SettingError(f"backbone = {backbone!r}: {method} learns from features as they are. Leave it out.")

@@ -14,7 +14,7 @@ from partly.errors import PartlyError
 from partly.items import Kind
 from partly.items.conditioning import is_conditioning
 from partly.items.encoding import is_encoding
-from partly.labels.names import checked_names
+from partly.labels.names import check_names
 
 MOST = 1 << 31  # of anything that is counted
 DIMENSIONS = {"features": 2, "pictures": 4, "texts": 2}  # of all items together
@@ -32,7 +32,7 @@ def _names(value: Any) -> bool:
     if not isinstance(value, list) or not value or not all(isinstance(name, str) for name in value):
         return False
     try:
-        return bool(checked_names(value))
+        return bool(check_names(value))
     except PartlyError:
         return False
 

@@ -21,17 +21,17 @@ import torch
 from torch import Tensor
 
 from partly import metrics
-from partly.calibration.sigmoid import sigmoid
+from partly.calibration.maps import sigmoid
 from partly.clock import Clock
 from partly.distributed.group import ALONE, Group
 from partly.engine import checkpoint
 from partly.engine.checkpoint import FolderGuard
 from partly.errors import CheckpointError, DataError, Diverged, PartlyError, Stopped, listing
-from partly.items import Items, at_once, streamed
+from partly.items import Items, scoring_batch_size, stream_batches
 from partly.labels import Labels, scored
 from partly.losses.door import trusted
 from partly.method import Method
-from partly.networks import predicting
+from partly.networks import eval_mode
 from partly.pool import Pool
 from partly.registry import is_installed
 
@@ -82,7 +82,7 @@ class Validation:
             only = self.labels if self.labels.sparse else Labels.from_positives(sp.csr_array(self.labels.ternary()))
             yes = _at_known(predicted(rows) if blocks is None else blocks, only, group)
             every = predicted(rows) if blocks is None else blocks
-            name, ap = "mAP_unknown_as_no", scored.precision_against_rest(every, yes, group.total_of)
+            name, ap = "mAP_unknown_as_no", scored.average_precision_against_rest(every, yes, group.total_of)
         defined = ap[~np.isnan(ap)]
         return name, float(defined.mean()) if len(defined) else None
 
@@ -138,7 +138,7 @@ def train(
                     raise Stopped(words, stop() or signal.SIGINT)
             _close_epoch(method, clock, progress, validation, group)
         if not progress.finished:
-            method.become_average()
+            method.apply_average()
             if progress.best is not None:
                 if keep_last and progress.best_epoch != clock.epochs:
                     progress.last = {key: tensor.clone() for key, tensor in method.state_dict().items()}
@@ -183,7 +183,7 @@ def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator
     for start in range(0, count, step):
         part = of(slice(start, min(start + step, count)))
         if part is not None:
-            yield method.coherent(part).cpu().numpy()
+            yield method.enforce_hierarchy(part).cpu().numpy()
 
 
 def predict(
@@ -203,7 +203,7 @@ def logits(
 def _whole(made: Callable[..., Any], method: Method, items: Items, *how: Any) -> npt.NDArray[np.float32]:
     """What is made of the logits, [N, L], block after block while they are in the cache."""
     scores = np.empty((len(items), method.task.labels), np.float32)
-    for rows, block in scored.in_order(logit_blocks(method, items, *how)):
+    for rows, block in scored.enumerate_rows(logit_blocks(method, items, *how)):
         made(block, out=scores[rows])
     return scores
 
@@ -219,11 +219,14 @@ def logit_blocks(
     method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
 ) -> Iterator[npt.NDArray[np.float32]]:
     """`logits`, batch after batch [B, L]."""
-    device, batch_size = method.device, at_once(items, batch_size or _scored_at_once(items, method.task.labels))
+    device, batch_size = (
+        method.device,
+        scoring_batch_size(items, batch_size or _scored_at_once(items, method.task.labels)),
+    )
     parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
-    for rows, x in zip(parts, streamed(items, parts), strict=True):
+    for rows, x in zip(parts, stream_batches(items, parts), strict=True):
         z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
-        with predicting(method), torch.inference_mode():  # not over the yield: who asks may do other things in between
+        with eval_mode(method), torch.inference_mode():  # not over the yield: who asks may do other things in between
             found: npt.NDArray[np.float32] = method.logits(x.to(device), *z).float().cpu().numpy()
         wanted = (rows.stop - rows.start, method.task.labels)
         if found.shape != wanted:
@@ -287,15 +290,15 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
     line: dict[str, Any] = {"epoch": clock.epoch + 1}
     line |= {name: total / max(clock.step, 1) for name, total in progress.sums.items()}
     if validation is not None:
-        with method.averaged():
+        with method.use_average():
             name, score = validation.score(lambda rows: predict_blocks(method, validation.items[rows]), group)
         line[f"validation_{name}"] = score
         progress.scores.append(score)
         better = score is not None and (progress.best_score is None or score > progress.best_score)
         # Where no epoch is settled (the run is too short) the last one is kept.
-        if better and (method.settled(clock) or (progress.best is None and clock.epoch + 1 == clock.epochs)):
+        if better and (method.may_be_best(clock) or (progress.best is None and clock.epoch + 1 == clock.epochs)):
             progress.best_score, progress.best_epoch = score, clock.epoch + 1
-            with method.averaged():
+            with method.use_average():
                 progress.best = {key: tensor.clone() for key, tensor in method.state_dict().items()}
     progress.history.append(line)
     progress.sums = {}
@@ -311,11 +314,11 @@ def undefined(method: Method) -> list[str]:
 
 
 def _at_known(parts: Iterable[npt.NDArray[Any]], labels: Labels, group: Group) -> Any:
-    """`scored.at_known`, each process having worked out its rows."""
+    """`scored.gather_known`, each process having worked out its rows."""
     if group.count == 1:
-        return scored.at_known(scored.in_order(parts), labels)
+        return scored.gather_known(scored.enumerate_rows(parts), labels)
     rows, z = group.rows(len(labels)), labels.ternary()
-    own = scored.at_known(scored.in_order(parts), labels[rows])
+    own = scored.gather_known(scored.enumerate_rows(parts), labels[rows])
     if not labels.sparse:
         whole = np.zeros(labels.shape, own.dtype)
         whole[rows] = own

@@ -33,7 +33,7 @@ def warm_start(
             f"{before.folder}: a model starts from one of its own kind; these differ" + listing(differ, len(differ))
         )
     method = recipe.build(items, labels.shape[1], labels)
-    if not method.spreads:
+    if not method.supports_distributed:
         raise SettingError(
             f"start_from: {recipe.method} with the head {recipe.head} is solved, and where it starts makes no "
             "difference. Leave it out, or train by steps: head_settings={'solve': False}, --head-setting solve=false."

@@ -26,10 +26,10 @@ from partly.errors import DataError, LabelError, SettingError, did_you_mean
 from partly.estimators.sklearn_compat import NO_PARTIAL_FIT, classes_of, multi_label
 from partly.items import Items
 from partly.labels import Hierarchy, Labels
-from partly.labels.align import paired
-from partly.labels.frames import checked_kind, framed
-from partly.labels.scored import at_known, in_order
-from partly.labels.weights import checked_weights
+from partly.labels.align import align_labels
+from partly.labels.frames import check_output_kind, to_output
+from partly.labels.scored import enumerate_rows, gather_known
+from partly.labels.weights import check_weights
 from partly.model_choice.missingness import EntrySums
 from partly.networks.custom_modules import Part
 
@@ -107,7 +107,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     -----
     Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
     `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `calibration_` (or
-    None; `calibration_.told(label_names_)` says how it was found), `label_names_`, `classes_`;
+    None; `calibration_.describe(label_names_)` says how it was found), `label_names_`, `classes_`;
     with "auto" also `portfolio_` (what was tried, what it is worth, how much it counts) and `criterion_`.
 
     Examples
@@ -216,14 +216,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         with allowed(self.progress), step("Training"):
             x, labels, recipe = self.prepare(X, Y)
-            weights = checked_weights(sample_weight, labels)
+            weights = check_weights(sample_weight, labels)
             held_out = None if validation is None else self._held_out(validation, labels.names, x)
             return self.take(self._asked().train(x, labels, recipe, self.reason_, held_out, weights, start_from, heirs))
 
     def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, engine.Recipe]:
         """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
         x = self._items(X, reset=True)
-        x, labels, recipe, self.reason_ = self._asked().complete(x, paired(len(x), Y, beside=X))
+        x, labels, recipe, self.reason_ = self._asked().complete(x, align_labels(len(x), Y, beside=X))
         self._remember(x)
         return x, labels, recipe
 
@@ -312,7 +312,9 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Items to be scored, and what is known of them; both checked."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
-        return x, None if known is None else self._asked().deduced(paired(len(x), known, self.label_names_, "known", X))
+        return x, None if known is None else self._asked().deduced(
+            align_labels(len(x), known, self.label_names_, "known", X)
+        )
 
     def features(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the features [N, D] that the model learned from: of pictures and texts, those that its backbone makes.
@@ -341,7 +343,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         `decision_function`."""
         x, said = self._asked_of(X, known)
         calls, cuts = np.empty((len(x), len(self.label_names_)), np.int64), logit(self.thresholds_)
-        for rows, block in in_order(self.fitted_.logit_blocks(x, said)):
+        for rows, block in enumerate_rows(self.fitted_.logit_blocks(x, said)):
             calls[rows] = block >= cuts
         return self._shown(calls, X)
 
@@ -349,12 +351,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """transform="pandas": `predict`, `predict_proba` and `decision_function` give tables with a column per label,
         under X's index where it has one; "default": arrays. By scikit-learn's own rule this is about `transform`,
         which a classifier has not, so its global setting and that of a pipeline do not reach it: set it here."""
-        self._sklearn_output_config = {"transform": checked_kind(transform or "default")}  # clones keep it
+        self._sklearn_output_config = {"transform": check_output_kind(transform or "default")}  # clones keep it
         return self
 
     def _shown(self, values: Any, X: Any) -> Any:
         kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
-        return framed(values, kind, self.label_names_, X)
+        return to_output(values, kind, self.label_names_, X)
 
     @property
     def partial_fit(self) -> Any:
@@ -366,7 +368,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         matter most, the nearest items of which the label is known (Y, as in `fit`), and the method's own reasons."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
-        known = paired(len(x), Y, self.label_names_)
+        known = align_labels(len(x), Y, self.label_names_)
         if label not in self.label_names_:
             raise LabelError(f"There is no label {label!r}.{did_you_mean(label, self.label_names_)}")
         return engine.reasons(self.fitted_, x, known, item, self.label_names_.index(label), most)
@@ -384,12 +386,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self, "fitted_")
         x, fitted = self._items(X, reset=False), self.fitted_
-        labels = self._asked().deduced(paired(len(x), Y, self.label_names_, beside=X))
+        labels = self._asked().deduced(align_labels(len(x), Y, self.label_names_, beside=X))
         entries = EntrySums(labels)
-        known = at_known(entries.passing(in_order(fitted.predict_blocks(x))), labels)
-        notes = () if fitted.calibration is None else fitted.calibration.told(fitted.names)
+        known = gather_known(entries.passing(enumerate_rows(fitted.predict_blocks(x))), labels)
+        notes = () if fitted.calibration is None else fitted.calibration.describe(fitted.names)
         own = fitted.thresholds if fitted.chooses else None
-        view = page.view(
+        view = page.view_run(
             self.method_, fitted.description, fitted.progress, self.reason_, known, "", own, notes, entries
         )
         note = f"Labels and scores are those of the {len(x):,} items given to report()."
@@ -415,7 +417,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         penalty = parameters.pop("penalty")
         if fitted.method.solves:
             parameters["weight_decay"] = penalty
-        origin = items.origin_of(fitted.method.task.items)
+        origin = fitted.method.task.items.origin
         if origin is not None:
             parameters |= {"backbone": origin.backbone, "backbone_settings": origin.settings}
         if (
@@ -430,10 +432,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.take(fitted)
 
     def _remember(self, x: Items) -> None:
-        names, shape = items.columns_in(x)
+        names, shape = items.input_columns(x)
         self._item_kind, self._item_shape, self.n_features_in_ = x.kind, shape, math.prod(shape)
-        self._origin = items.origin_of(x)
-        self._encoded = isinstance(x, items.TableRows) or items.encoding_of(x) is not None
+        self._origin = x.origin
+        self._encoded = isinstance(x, items.TableRows) or x.encoding is not None
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -442,18 +444,18 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
         x = self._asked().first_stage(self._items(validation[0], reset=False), beside)
-        labels = paired(len(x), validation[1], names, "validation", validation[0])
+        labels = align_labels(len(x), validation[1], names, "validation", validation[0])
         return Validation(x, self._asked().deduced(labels))
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
-        X = items.untied(X)
+        X = items.to_numpy(X)
         if items.is_items(X):
-            x: Items = X if reset else items.in_order(X, self._feature_names())
+            x: Items = X if reset else items.reorder_features(X, self._feature_names())
             if not reset and items.is_decoded(X) and self._item_kind == "pictures":
-                x = X.sized(self._item_shape[-1])
-        elif items.are_pictures(X):
-            x = items.pictures(np.asarray(X))
+                x = X.resize(self._item_shape[-1])
+        elif items.are_images(X):
+            x = items.image_array(np.asarray(X))
         elif items.are_texts(X):
             x = items.texts(list(X))
         else:
@@ -464,7 +466,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._remember(x)
         elif self._origin is not None and x.kind == self._origin.kind:
             pass  # features are made of them when they are asked for
-        elif (x.kind, items.columns_in(x)[1]) != (self._item_kind, self._item_shape):
+        elif (x.kind, items.input_columns(x)[1]) != (self._item_kind, self._item_shape):
             raise DataError(
                 f"X holds {x.kind} of {list(x.shape)}; the model was trained on {self._item_kind} "
                 f"of {list(self._item_shape)}."
@@ -478,12 +480,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         X = items.as_frame(X)
         try:
-            X = X if reset else items.table_in_order(X, self._feature_names())
+            X = X if reset else items.reorder_table(X, self._feature_names())
             if items.is_mixed(X) or (not reset and self._encoded and items.is_frame(X)):
                 return self._table(items.frame_rows(X), reset)
             array = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr")
         except ValueError as error:
-            raise error if isinstance(error, DataError) else DataError(items.words_in(X) or str(error)) from None
+            raise (
+                error if isinstance(error, DataError) else DataError(items.describe_text_columns(X) or str(error))
+            ) from None
         names = self._feature_names()
         if sp.issparse(array):
             return items.sparse_features(array, "X", names)
@@ -543,14 +547,14 @@ def calibrate(
     (2,)
     """
     check_is_fitted(model, "fitted_")
-    calibration.check(method, thresholds)
+    calibration.check_options(method, thresholds)
     if method is None and thresholds is None:
         raise SettingError("calibrate: give a method ('platt', 'isotonic'), thresholds ('f1', ...), or both.")
     fitted = copy.copy(model.fitted_)
     fitted.calibration = None  # found on the method's own logits, whatever was there before
     made: Classifier = copy.copy(model).set_params(calibrate=method, thresholds=thresholds)
     scores = made.take(fitted)._logits(X, None)
-    known = made._asked().deduced(paired(len(scores), labels, model.label_names_, "labels", X))
+    known = made._asked().deduced(align_labels(len(scores), labels, model.label_names_, "labels", X))
     own = fitted.thresholds if fitted.chooses else None
-    fitted.calibration = calibration.calibration_of(scores, known, method, thresholds, own)
+    fitted.calibration = calibration.fit_calibration(scores, known, method, thresholds, own)
     return made.take(fitted)

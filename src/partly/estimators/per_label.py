@@ -26,9 +26,9 @@ from partly.errors import CheckpointError, DataError, PartlyError, SettingError,
 from partly.estimators.classifier import Classifier
 from partly.estimators.sklearn_compat import NO_PARTIAL_FIT, classes_of, multi_label
 from partly.labels import Labels
-from partly.labels.align import paired
-from partly.labels.frames import checked_kind, framed
-from partly.labels.weights import checked_weights
+from partly.labels.align import align_labels
+from partly.labels.frames import check_output_kind, to_output
+from partly.labels.weights import check_weights
 
 Floats = npt.NDArray[np.float64]
 
@@ -143,8 +143,8 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_parameters(self.estimator, self.unknown, self.weight_unknown, self.bags, self.seed)
         x = self._items(X, reset=True, numbers=scores is not None)
-        labels = paired(count_of(x), Y, beside=X)
-        sample = checked_weights(sample_weight, labels)
+        labels = align_labels(count_of(x), Y, beside=X)
+        sample = check_weights(sample_weight, labels)
         told = Told.checked(self.weight_unknown, pseudo_labels, scores, len(labels), labels.names, sample)
         told.refuse_hopeless(labels, self.unknown)
         folder = None if self.run_dir is None else Path(self.run_dir)
@@ -240,12 +240,12 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def set_output(self, *, transform: str | None = None) -> Self:
         """transform="pandas": predictions are tables with a column per label; see `Classifier.set_output`."""
-        self._sklearn_output_config = {"transform": checked_kind(transform or "default")}  # clones keep it
+        self._sklearn_output_config = {"transform": check_output_kind(transform or "default")}  # clones keep it
         return self
 
     def _shown(self, values: Any, X: Any) -> Any:
         kind = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
-        return framed(values, kind, self.label_names_, X)
+        return to_output(values, kind, self.label_names_, X)
 
     @property
     def partial_fit(self) -> Any:
@@ -320,8 +320,8 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "Give a pandas frame, and an estimator that reads it: a pipeline of OneHotEncoder and SimpleImputer."
             )
         if items.is_items(X):
-            return self._matrix(items.in_order(X, None if names is None else tuple(names)), reset)
-        X = items.table_in_order(X, names)
+            return self._matrix(items.reorder_features(X, None if names is None else tuple(names)), reset)
+        X = items.reorder_table(X, names)
         try:
             if numbers or numbers_wanted(X):
                 how = {"dtype": "numeric", "ensure_all_finite": False, "accept_sparse": "csr"}

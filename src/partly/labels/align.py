@@ -16,7 +16,9 @@ from partly.labels.names import Names
 TRAINING, SCORED = "labels of training", "scores"  # what columns are matched with
 
 
-def paired(count: int, y: Any, names: tuple[str, ...] | None = None, what: str = "Y", beside: Any = None) -> Labels:
+def align_labels(
+    count: int, y: Any, names: tuple[str, ...] | None = None, what: str = "Y", beside: Any = None
+) -> Labels:
     """Labels of so many items; `names`: those of training, where these are for something else (`what`); `beside`: the
     items as they were given, whose index may say which is which."""
     if y is None:
@@ -29,29 +31,29 @@ def paired(count: int, y: Any, names: tuple[str, ...] | None = None, what: str =
     if not labels.shape[1]:
         raise LabelError("There are no labels to learn (0 columns).")
     if names is not None:
-        labels = in_label_order(labels, names, what)
-    return matched(labels, beside, what, indexed=has_index(y))
+        labels = align_columns(labels, names, what)
+    return match_by_id(labels, beside, what, indexed=has_index(y))
 
 
-def in_label_order(labels: Labels, names: Names, what: str = "Y", of: str = TRAINING) -> Labels:
+def align_columns(labels: Labels, names: Names, what: str = "Y", of: str = TRAINING) -> Labels:
     """Return the labels with their columns in the order of `names`, matched by name.
 
     Names that were not given are positions, and match any names of that number. Labels that are missing or not among
     `names` are refused.
     """
-    order = column_order(labels.names, names, what, of)
+    order = match_columns(labels.names, names, what, of)
     return labels if order is None else labels.mapped(lambda z, _: z[:, order], names)
 
 
-def table_in_label_order(table: Any, names: Names, what: str, of: str = TRAINING) -> Any:
+def align_table_columns(table: Any, names: Names, what: str, of: str = TRAINING) -> Any:
     """Return a pandas table of values per label with its columns in the order of `names`; anything else as it is."""
     if not hasattr(table, "iloc") or getattr(table, "ndim", 0) != 2 or table.shape[1] != len(names):
         return table
-    order = column_order(tuple(map(str, table.columns)), names, what, of)
+    order = match_columns(tuple(map(str, table.columns)), names, what, of)
     return table if order is None else table.iloc[:, order]
 
 
-def column_order(own: Names, names: Names, what: str, of: str) -> npt.NDArray[np.int64] | None:
+def match_columns(own: Names, names: Names, what: str, of: str) -> npt.NDArray[np.int64] | None:
     """Return the positions in `own` of each of `names`; None where the order is the same or position counts."""
     if own == names:
         return None
@@ -72,7 +74,7 @@ def column_order(own: Names, names: Names, what: str, of: str) -> npt.NDArray[np
     raise LabelError(f"{what} does not match the {of} by name:{told}\nGive the same labels; their order is free.")
 
 
-def matched(labels: Labels, beside: Any, what: str = "Y", indexed: bool = False) -> Labels:
+def match_by_id(labels: Labels, beside: Any, what: str = "Y", indexed: bool = False) -> Labels:
     """These labels in the order of the items that they are given beside, by id where both have ids; else position
     counts. indexed: the labels came as a table whose index, where they have no ids, is a plain range."""
     if not has_index(beside) or len(beside) != len(labels) or (labels.given_ids is None and not indexed):

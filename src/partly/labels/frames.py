@@ -10,14 +10,14 @@ from partly.errors import SettingError
 KINDS = ("default", "pandas")
 
 
-def checked_kind(kind: Any) -> str:
+def check_output_kind(kind: Any) -> str:
     """What `set_output` is asked for."""
     if kind not in KINDS:
         raise SettingError(f"set_output(transform={kind!r}): predictions are arrays, 'default', or tables, 'pandas'.")
     return str(kind)
 
 
-def framed(values: Any, kind: str, names: Sequence[str], X: Any) -> Any:
+def to_output(values: Any, kind: str, names: Sequence[str], X: Any) -> Any:
     """Values [N, L] of the items X as they are, or as a table."""
     if kind == "default":
         return values

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from partly.errors import LabelError, listing
 from partly.labels.labels import Labels
 from partly.labels.matrix import Ternary, blocks
-from partly.labels.names import Names, checked_names, fold
+from partly.labels.names import Names, check_names, fold
 
 EXAMPLE = "Give child -> parent, one parent each: Hierarchy({'cat': 'animal', 'dog': 'animal'})."
 
@@ -51,7 +51,7 @@ class Hierarchy:
         bad = [f"{c!r}: {p!r}" for c, p in pairs if not (isinstance(c, str) and isinstance(p, str))]
         if bad:
             raise LabelError("A hierarchy names labels by text, not by these" + listing(bad, len(bad)) + f"\n{EXAMPLE}")
-        checked_names(dict.fromkeys(name for pair in pairs for name in pair))
+        check_names(dict.fromkeys(name for pair in pairs for name in pair))
         cycles = list(_cycles(dict(pairs)))
         if cycles:
             raise LabelError(

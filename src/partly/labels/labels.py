@@ -16,8 +16,8 @@ import scipy.sparse as sp
 
 from partly.errors import LabelError
 from partly.labels import parsing, tag_rows
-from partly.labels.matrix import Matrix, Ternary, blocks, changed, dense, frozen, mapped, positions
-from partly.labels.names import Names, checked_ids, checked_names, coded
+from partly.labels.matrix import Matrix, Ternary, blocks, dense_rows, freeze, map_blocks, replace_entries, resolve_index
+from partly.labels.names import Names, check_ids, check_names, encode_words
 from partly.labels.parsing import CONSTRUCTORS
 
 if TYPE_CHECKING:
@@ -212,8 +212,8 @@ class Labels:
         for what, given in (("items", items), ("labels", labels)):
             if not isinstance(given, Iterable) or isinstance(given, str | bytes):
                 raise LabelError(f"Labels.from_entries: {what} must be a list, one for each entry; got {given!r:.60}.")
-        item_ids, rows = coded(items, None if ids is None else checked_ids(ids), "item")
-        label_names, columns = coded(labels, None if names is None else checked_names(names), "label")
+        item_ids, rows = encode_words(items, None if ids is None else check_ids(ids), "item")
+        label_names, columns = encode_words(labels, None if names is None else check_names(names), "label")
         return cls.from_codes(rows, columns, values, label_names, item_ids)
 
     @classmethod
@@ -265,10 +265,10 @@ class Labels:
                 "absent='unknown' (nobody may have looked) or absent='no' (the tags are complete)."
             )
         items, tags, unseen, count = tag_rows.read_tags(rows, separator, where)
-        words = checked_names(dict.fromkeys(tags) if names is None else names)
+        words = check_names(dict.fromkeys(tags) if names is None else names)
         columns = np.array(tag_rows.positions_of(tags, words, items, where), np.int64)
         item_ids = parsing.index_of(rows) if ids is None else ids
-        item_ids = None if item_ids is None else checked_ids(item_ids, count)
+        item_ids = None if item_ids is None else check_ids(item_ids, count)
         said = cls.from_codes(np.array(items, np.int64), columns, np.ones(len(tags), np.int8), words, item_ids, count)
         if absent == "unknown":
             return said
@@ -288,7 +288,7 @@ class Labels:
         items: int | None = None,
     ) -> Labels:
         """Long form whose items and labels are already numbers; `items`: how many there are, without ids."""
-        names, ids = checked_names(names), None if ids is None else checked_ids(ids)
+        names, ids = check_names(names), None if ids is None else check_ids(ids)
         shape = (int(items or 0) if ids is None else len(ids), len(names))
         return cls._of(parsing.read_entries(rows, columns, values, shape, names, ids), names, ids)
 
@@ -302,7 +302,7 @@ class Labels:
     @classmethod
     def _made(cls, z: Matrix, names: Names, ids: Names | None) -> Labels:
         self = object.__new__(cls)
-        object.__setattr__(self, "_z", frozen(z))
+        object.__setattr__(self, "_z", freeze(z))
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "_ids", ids)
         return self
@@ -352,7 +352,7 @@ class Labels:
 
     def rows(self, index: Index) -> Ternary:
         """Some items, dense: [len(index), L]."""
-        return dense(self._z, positions(index, len(self)))
+        return dense_rows(self._z, resolve_index(index, len(self)))
 
     def to_nan(self) -> npt.NDArray[np.float32]:
         """1 yes, 0 no, NaN unknown; always dense."""
@@ -444,18 +444,18 @@ class Labels:
 
     def __getitem__(self, index: Index) -> Labels:
         """Some items: a slice, positions or a boolean mask."""
-        chosen = positions(index, len(self))
-        ids = None if self._ids is None else checked_ids(self._ids[i] for i in np.arange(len(self))[chosen])
+        chosen = resolve_index(index, len(self))
+        ids = None if self._ids is None else check_ids(self._ids[i] for i in np.arange(len(self))[chosen])
         return Labels._of(self._z[chosen].copy(), self.names, ids)
 
     def mapped(self, rule: Callable[[Ternary, slice], Ternary], names: Names | None = None) -> Labels:
         """Labels of the same items by rule(z [B, L], rows) -> [B, len(names)], on block after block of them."""
         names = self.names if names is None else names
-        return Labels._made(mapped(self._z, rule, len(names)), names, self._ids)
+        return Labels._made(map_blocks(self._z, rule, len(names)), names, self._ids)
 
     def with_ids(self, ids: Words) -> Labels:
         """The same labels under other ids."""
-        return Labels._of(self._z, self.names, checked_ids(ids, len(self)))
+        return Labels._of(self._z, self.names, check_ids(ids, len(self)))
 
     def id_at(self, item: int) -> str:
         """The id of one item: that of a million others need not be made for it."""
@@ -486,7 +486,7 @@ class Labels:
                [ 0,  1]], dtype=int8)
         """
         where = parsing.read_changes(rows, columns, z, self.shape)
-        return Labels._made(changed(self._z, *where), self.names, self._ids)
+        return Labels._made(replace_entries(self._z, *where), self.names, self._ids)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Labels):

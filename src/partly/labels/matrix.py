@@ -18,7 +18,7 @@ BLOCK = 1 << 22  # entries that are made dense at a time
 DENSE_BYTES = 1 << 24  # up to this size a dense matrix is simply faster
 
 
-def frozen(z: Matrix) -> Matrix:
+def freeze(z: Matrix) -> Matrix:
     """The same, read-only; CSR with sorted indices of four bytes."""
     sparse = sp.issparse(z)
     if sparse:
@@ -30,13 +30,13 @@ def frozen(z: Matrix) -> Matrix:
     return z
 
 
-def dense(z: Matrix, index: slice | npt.NDArray[np.int64]) -> Ternary:
+def dense_rows(z: Matrix, index: slice | npt.NDArray[np.int64]) -> Ternary:
     """Some rows, [len(index), L]."""
     part: Any = z[index]
     return np.asarray(part if isinstance(part, np.ndarray) else part.toarray(), dtype=np.int8)
 
 
-def positions(index: Any, count: int) -> slice | npt.NDArray[np.int64]:
+def resolve_index(index: Any, count: int) -> slice | npt.NDArray[np.int64]:
     """Which of `count` rows an index means: a slice, positions or a boolean mask."""
     if isinstance(index, tuple) and len(index) == 2 and index[1] is Ellipsis:
         index = index[0]  # scikit-learn picks the items of a fold by y[positions, ...]
@@ -60,9 +60,9 @@ def blocks(shape: tuple[int, int]) -> Iterator[slice]:
         yield slice(start, min(start + step, shape[0]))
 
 
-def mapped(z: Matrix, rule: Callable[[Ternary, slice], Ternary], width: int) -> Matrix:
+def map_blocks(z: Matrix, rule: Callable[[Ternary, slice], Ternary], width: int) -> Matrix:
     """rule(z [B, L], rows) -> [B, width] on block after block; what is sparse stays sparse."""
-    parts = ((block, rule(dense(z, block), block)) for block in blocks(z.shape))
+    parts = ((block, rule(dense_rows(z, block), block)) for block in blocks(z.shape))
     if sp.issparse(z):
         return sp.vstack([sp.csr_array(part) for _, part in parts], format="csr")
     result = np.empty((z.shape[0], width), np.int8)
@@ -71,7 +71,7 @@ def mapped(z: Matrix, rule: Callable[[Ternary, slice], Ternary], width: int) -> 
     return result
 
 
-def changed(z: Matrix, rows: Codes, columns: Codes, values: Ternary) -> Matrix:
+def replace_entries(z: Matrix, rows: Codes, columns: Codes, values: Ternary) -> Matrix:
     """z with other values at some entries, each named once. Of a sparse one, only the rows that change are made
     dense."""
     if not sp.issparse(z):
@@ -85,7 +85,7 @@ def _changed(z: Any, rows: Codes, columns: Codes, values: Ternary) -> Any:
     items, at = np.unique(rows, return_inverse=True)
     parts: list[Any] = []
     for block in blocks((len(items), z.shape[1])):
-        new = dense(z, items[block])
+        new = dense_rows(z, items[block])
         here = (at >= block.start) & (at < block.stop)
         new[at[here] - block.start, columns[here]] = values[here]
         parts.append(sp.csr_array(new))
@@ -111,7 +111,7 @@ def _with_rows(z: Any, items: Codes, new: Any) -> Any:
     return sp.csr_array((data, indices, pointers), shape=z.shape)
 
 
-def scattered(values: Any, data: Ternary, absent: int) -> Matrix:
+def scatter(values: Any, data: Ternary, absent: int) -> Matrix:
     """`data` in the places of the CSR array `values`, and `absent` in all others."""
     z = sp.csr_array((data, values.indices, values.indptr), shape=values.shape, copy=True)
     if absent == 0:
@@ -122,7 +122,9 @@ def scattered(values: Any, data: Ternary, absent: int) -> Matrix:
     return result
 
 
-def gathered(z: Ternary, rows: Codes, columns: Codes, shape: tuple[int, int]) -> tuple[Matrix, tuple[Codes, Codes]]:
+def gather_entries(
+    z: Ternary, rows: Codes, columns: Codes, shape: tuple[int, int]
+) -> tuple[Matrix, tuple[Codes, Codes]]:
     """(matrix of the entries z [K], (rows, columns) of those that are listed both as yes and as no)."""
     said = _summed(z, rows, columns, shape)
     clash = np.empty(0, np.int64)

@@ -15,7 +15,7 @@ from partly.errors import LabelError, did_you_mean, listing
 Names = tuple[str, ...]
 
 
-def checked_names(names: Iterable[object], count: int | None = None) -> Names:
+def check_names(names: Iterable[object], count: int | None = None) -> Names:
     """The names of labels (`count`, where that is fixed), as texts."""
     result = _texts(names, count, "label", "name")
     folded = [fold(name) for name in result]
@@ -29,7 +29,7 @@ def checked_names(names: Iterable[object], count: int | None = None) -> Names:
     return result
 
 
-def checked_ids(ids: Iterable[object], count: int | None = None) -> Names:
+def check_ids(ids: Iterable[object], count: int | None = None) -> Names:
     """The ids of items (`count`, where that is fixed), as texts."""
     result = _texts(ids, count, "item", "id")
     if len(set(result)) < len(result):
@@ -51,7 +51,7 @@ def is_missing(value: object) -> bool:
     return value is None or bool(nan) or type(value).__name__ in ("NAType", "NaTType")
 
 
-def coded(words: Iterable[object], order: Names | None, what: str) -> tuple[Names, npt.NDArray[np.int64]]:
+def encode_words(words: Iterable[object], order: Names | None, what: str) -> tuple[Names, npt.NDArray[np.int64]]:
     """The words' positions in `order`, or in the order of first appearance: (that order, [len(words)])."""
     texts, codes = _encoded(words)
     known = tuple(dict.fromkeys(text for text in texts if text is not None)) if order is None else order

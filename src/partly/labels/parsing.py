@@ -15,9 +15,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from partly.errors import LabelError, listing
-from partly.labels.matrix import Codes, Matrix, Ternary, gathered, scattered
-from partly.labels.names import Names, checked_ids, checked_names, is_missing
-from partly.labels.spellings import SPELLINGS, meaning_of
+from partly.labels.matrix import Codes, Matrix, Ternary, gather_entries, scatter
+from partly.labels.names import Names, check_ids, check_names, is_missing
+from partly.labels.spellings import SPELLINGS, parse_spelling
 
 Meaning = Mapping[int, int]  # the caller's number -> +1 yes, -1 no, 0 unknown
 
@@ -44,8 +44,8 @@ def read(
     if spellings:
         values = _without(values, list(spellings), where)
     names, ids = own_names if names is None else names, own_ids if ids is None else ids
-    names = checked_names(range(shape[1]) if names is None else names, shape[1])
-    ids = None if ids is None else checked_ids(ids, shape[0])
+    names = check_names(range(shape[1]) if names is None else names, shape[1])
+    ids = None if ids is None else check_ids(ids, shape[0])
     z, wrong = _understood(values, shape, meaning, missing, where, names)
     if len(wrong) == 0:
         return z, names, ids
@@ -101,7 +101,7 @@ def _understood(
         data, bad = ternary(values.data, meaning, missing)
         at = np.flatnonzero(bad)
         rows = np.searchsorted(values.indptr, at, side="right") - 1
-        return scattered(values, data, meaning[0]), np.column_stack([rows, values.indices[at]])
+        return scatter(values, data, meaning[0]), np.column_stack([rows, values.indices[at]])
     if not isinstance(values, list):
         z, bad = ternary(values, meaning, missing)
         return z, np.argwhere(bad)
@@ -143,7 +143,7 @@ def read_entries(
             + listing(places, len(wrong))
             + "\nLeave out the entries that nobody checked: what is not listed is unknown."
         )
-    said, clash = gathered(z, rows, columns, shape)
+    said, clash = gather_entries(z, rows, columns, shape)
     if len(clash[0]):
         raise LabelError(
             f"Labels.from_entries: {len(clash[0])} entries are said to be both yes and no"
@@ -324,7 +324,7 @@ def _number(value: Any, number_of: Mapping[int, float]) -> float:
         word = value.strip()
         if word in ("1", "1.0", "0", "0.0", "-1", "-1.0"):
             return float(word)
-        meant = meaning_of(word)
+        meant = parse_spelling(word)
         return np.inf if meant is None else float(number_of.get(meant, np.inf))
     real = isinstance(value, numbers.Real | np.bool_)
     return float(value) if real and -1 <= value <= 1 else np.inf

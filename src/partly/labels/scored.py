@@ -13,7 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from partly.errors import DataError, listing
-from partly.labels.align import SCORED, has_index, in_label_order, matched
+from partly.labels.align import SCORED, align_columns, has_index, match_by_id
 from partly.labels.labels import Labels, as_labels
 from partly.labels.matrix import Matrix, Ternary, blocks
 
@@ -24,16 +24,16 @@ DIVERGED = "A network that diverged gives NaN: look at its loss and at its input
 # -------------------------------------------------------------------- the door
 
 
-def checked(scores: Any, labels: Any, known_only: bool = False) -> tuple[KnownScores, Labels]:
+def check_scores(scores: Any, labels: Any, known_only: bool = False) -> tuple[KnownScores, Labels]:
     """Return scores as an array, and labels in the order of their rows and, where both have names, of their columns.
 
     known_only: the caller looks at known entries alone, so blocks of rows and the result of `at_known` will do.
     """
-    labels = matched(as_labels(labels, "labels"), scores, "labels", has_index(labels))
+    labels = match_by_id(as_labels(labels, "labels"), scores, "labels", has_index(labels))
     if has_index(scores) and hasattr(scores, "columns"):
-        labels = in_label_order(labels, tuple(map(str, scores.columns)), "labels", SCORED)
+        labels = align_columns(labels, tuple(map(str, scores.columns)), "labels", SCORED)
     if known_only and isinstance(scores, Iterator):
-        scores = at_known(in_order(scores), labels)
+        scores = gather_known(enumerate_rows(scores), labels)
     scores = scores if known_only and is_sparse(scores) else as_array(scores)
     if scores.shape != labels.shape:
         raise DataError(
@@ -94,7 +94,7 @@ def _places(scores: KnownScores, bad: npt.NDArray[np.bool_]) -> npt.NDArray[np.i
 # -------------------------------------------------------------------- some rows at a time
 
 
-def in_order(parts: Iterable[Any]) -> Iterator[tuple[slice, Any]]:
+def enumerate_rows(parts: Iterable[Any]) -> Iterator[tuple[slice, Any]]:
     """Blocks of rows that come one after the other, each with the rows that they are."""
     start = 0
     for part in parts:
@@ -102,7 +102,7 @@ def in_order(parts: Iterable[Any]) -> Iterator[tuple[slice, Any]]:
         start += len(part)
 
 
-def at_known(parts: Iterable[tuple[slice | npt.NDArray[np.int64], Any]], labels: Labels) -> KnownScores:
+def gather_known(parts: Iterable[tuple[slice | npt.NDArray[np.int64], Any]], labels: Labels) -> KnownScores:
     """The scores that anybody will ask for, of blocks of rows [B, L] with the rows that they are, each of them once: of
     sparse labels a CSR array of the scores of known entries, of others all of them. No more than a block is held of
     the rest."""
@@ -139,7 +139,7 @@ def at_known(parts: Iterable[tuple[slice | npt.NDArray[np.int64], Any]], labels:
 # -------------------------------------------------------------------- one label at a time
 
 
-def columns(scores: KnownScores, z: Matrix) -> Iterator[tuple[Scores, Scores]]:
+def iter_yes_no(scores: KnownScores, z: Matrix) -> Iterator[tuple[Scores, Scores]]:
     """Label by label: the scores of its known yes, and those of its known no."""
     pairs = _sparse_columns(scores, z) if sp.issparse(z) else _dense_columns(scores, z)
     for s, said in pairs:
@@ -166,7 +166,7 @@ def _sparse_columns(scores: KnownScores, z: Matrix) -> Iterator[tuple[Scores, Te
         yield s, z.data[start:stop]
 
 
-def against_rest(scores: Scores, labels: Labels) -> Iterator[tuple[Scores, Scores]]:
+def iter_yes_rest(scores: Scores, labels: Labels) -> Iterator[tuple[Scores, Scores]]:
     """Label by label: the scores of its known yes, and those of all other items, unknown or no."""
     rows, columns, said = labels.entries()
     rows, columns = rows[said == 1], columns[said == 1]
@@ -179,7 +179,7 @@ def against_rest(scores: Scores, labels: Labels) -> Iterator[tuple[Scores, Score
             yield s[yes], s[~yes]
 
 
-def precision_against_rest(
+def average_precision_against_rest(
     parts: Iterable[Any],
     yes: KnownScores,
     total: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]] = lambda n: n,

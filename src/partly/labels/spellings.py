@@ -13,7 +13,7 @@ WORDS: Mapping[str, int] = MappingProxyType(
 SPELLINGS = "1, yes, y or true; 0, no, n or false; or blank, NA or ? (unknown)"
 
 
-def meaning_of(word: str, missing: Iterable[str] = ()) -> int | None:
+def parse_spelling(word: str, missing: Iterable[str] = ()) -> int | None:
     """Return +1, -1 or 0 for a word, or None where it is ambiguous. `missing`: further spellings of unknown."""
     folded = word.strip().lower()
     return 0 if folded in {spelling.strip().lower() for spelling in missing} else WORDS.get(folded)

@@ -8,19 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.errors import DataError, listing
-from partly.labels.align import table_in_label_order
+from partly.labels.align import align_table_columns
 from partly.labels.labels import Labels
 
 Weights = npt.NDArray[np.float32]
 
 
-def checked_weights(given: Any, labels: Labels) -> Weights | None:
+def check_weights(given: Any, labels: Labels) -> Weights | None:
     """Weights of items [N, 1] or of entries [N, L], 0 or more, divided by the mean of those above 0: only their ratios
     count, and 0 is as if it were not there. None where none are given."""
     if given is None:
         return None
     try:
-        array = np.asarray(table_in_label_order(given, labels.names, "sample_weight"), np.float64)
+        array = np.asarray(align_table_columns(given, labels.names, "sample_weight"), np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(f"sample_weight: should be numbers ({error}).") from None
     count, width = labels.shape

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from partly.errors import DataError, LabelError, PartlyError, SettingError, listing
-from partly.labels.names import checked_names
+from partly.labels.names import check_names
 from partly.ledger.resolve import RANKS
 from partly.ledger.vocabulary import Change, Label, Vocabulary, apply
 
@@ -104,7 +104,7 @@ def vocabulary_of(batches: Iterable[Batch]) -> Vocabulary:
         except (PartlyError, IndexError) as error:
             raise LabelError(f"batch {batch.number}: {error}") from None
         vocabulary = Vocabulary(MappingProxyType(labels), batch.number)
-    checked_names(vocabulary.names)
+    check_names(vocabulary.names)
     return vocabulary
 
 

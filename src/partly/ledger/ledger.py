@@ -14,7 +14,7 @@ import numpy.typing as npt
 from partly.atomic_io import PathLike
 from partly.errors import LabelError, SettingError
 from partly.labels import Hierarchy, Labels
-from partly.labels.names import checked_names, coded
+from partly.labels.names import check_names, encode_words
 from partly.ledger import reader, writer
 from partly.ledger.history import At, Batch, History, StatementRef, batches_up_to, check_source, check_text, replay
 from partly.ledger.location import Place, check_policy, place_of
@@ -83,7 +83,7 @@ class Ledger:
         author: str = "partly",
     ) -> Self:
         """Create a ledger with these labels, if any."""
-        names = checked_names(names)
+        names = check_names(names)
         with cls.create_atomically(url) as ledger:
             if names or hierarchy is not None:
                 ledger.add(names, hierarchy, author=author)
@@ -131,8 +131,8 @@ class Ledger:
         `add_labels`: add unknown label names to the vocabulary first, instead of refusing them. `skip_repeated`: if the
         last batch of the same source states exactly the same, append nothing and return its number.
         """
-        item_names, item = coded(items, None, "item")
-        label_names, label = coded(labels, None, "label")
+        item_names, item = encode_words(items, None, "item")
+        label_names, label = encode_words(labels, None, "label")
         z = parse_values(values)
         if not len(item) == len(label) == len(z):
             raise LabelError(f"{len(item)} items, {len(label)} labels and {len(z)} values: give as many of each.")
@@ -343,12 +343,12 @@ class Ledger:
         author: str = "partly",
     ) -> int:
         """Add labels, unknown everywhere: below `parent`, or as in a hierarchy."""
-        names = checked_names(names)
+        names = check_names(names)
         return self._change(lambda current, free: current.additions(names, free, hierarchy, parent), author)
 
     def split(self, label: str, into: Iterable[object], *, author: str = "partly") -> int:
         """Split a label into parts below it. Where it is no the parts are no; elsewhere they are unknown."""
-        names = checked_names(into)
+        names = check_names(into)
 
         def changes(current: Vocabulary, free: int) -> list[Change]:
             if not names:
@@ -363,7 +363,7 @@ class Ledger:
         labels = list(labels)
 
         def changes(current: Vocabulary, free: int) -> list[Change]:
-            refuse_taken_names(current, checked_names([name]), but=labels)
+            refuse_taken_names(current, check_names([name]), but=labels)
             return [current.merge(current.numbers(labels), free, name)]
 
         return self._change(changes, author)
@@ -372,7 +372,7 @@ class Ledger:
         """Rename a label; its statements stay."""
 
         def changes(current: Vocabulary, free: int) -> list[Change]:
-            refuse_taken_names(current, checked_names([name]), but=[label])
+            refuse_taken_names(current, check_names([name]), but=[label])
             (number,) = current.numbers([label])
             return [Change("rename", (number,), ((number, name),))]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.errors import LabelError, listing
-from partly.labels.names import checked_names, is_missing
+from partly.labels.names import check_names, is_missing
 
 EntryArrays = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]]  # rows, columns and z
 
@@ -66,7 +66,7 @@ def _map_names(names: Sequence[str], mapping: Mapping[str, str]) -> tuple[tuple[
             f"The mapping names labels that are not there, of {len(names)}" + listing(unknown, len(unknown))
         )
     targets = [mapping.get(name, name) for name in names]
-    new = checked_names(dict.fromkeys(targets))
+    new = check_names(dict.fromkeys(targets))
     return new, np.array([new.index(name) for name in targets], np.int64)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from partly.errors import LabelError, did_you_mean, listing
 from partly.labels import Hierarchy
-from partly.labels.names import checked_names, fold
+from partly.labels.names import check_names, fold
 
 KINDS = ("add", "split", "merge", "rename", "retire")
 
@@ -138,7 +138,7 @@ class Vocabulary:
         labels = dict(self.labels)
         for change in changes:
             apply(labels, change)
-        checked_names(Vocabulary(MappingProxyType(labels)).names)
+        check_names(Vocabulary(MappingProxyType(labels)).names)
 
     def additions(
         self, names: Sequence[str], free: int, hierarchy: Hierarchy | None, parent: str | None

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from partly.clock import Clock
 from partly.distributed.group import process_group
 from partly.errors import PartlyError, SettingError
-from partly.items import Items, Kind, absent, origin_of, standardised
+from partly.items import Items, Kind, standardize, to_absent
 from partly.method.entry_state import EntryState
 from partly.method.task import Task
+from partly.moved import RenamedAttribute, adopt_former_names
 from partly.networks import Network
 from partly.optim import optimisers
 from partly.optim.averaging import Average
@@ -34,14 +35,35 @@ class Method(nn.Module):
     entry_bytes: ClassVar[int] = 0  # kept per entry (N x L) outside `entry_state`, as methods for 0.2 declare it
     belief_bytes: ClassVar[int] = 0  # of one belief that is not read from `entry_state`
     working_bytes: ClassVar[int] = 0  # memory per entry that is needed now and then: to relabel, for one
-    own_epochs: ClassVar[int | None] = None  # epochs in which there is something to learn, where nobody asks for more
-    crosses: ClassVar[bool] = False  # whether it has scores of training entries by who has not seen them: `out_of_fold`
+    default_epochs: ClassVar[int | None] = (
+        None  # epochs in which there is something to learn, where nobody asks for more
+    )
+    provides_out_of_fold: ClassVar[bool] = (
+        False  # whether it has scores of training entries by who has not seen them: `out_of_fold`
+    )
     solves: ClassVar[bool] = False  # whether weight_decay, where given, is the penalty of what is solved
     own_penalty: ClassVar[str | None] = None  # a setting of its own in the place of weight_decay
-    grown: ClassVar[tuple[str, ...]] = ()  # parts of the model whose size follows that of the data, up to some bound
-    spreads: ClassVar[bool] = True  # whether it goes through batches, whose items several processes can share
+    variable_size_modules: ClassVar[
+        tuple[str, ...]
+    ] = ()  # parts of the model whose size follows that of the data, up to some bound
+    supports_distributed: ClassVar[bool] = (
+        True  # whether it goes through batches, whose items several processes can share
+    )
     kinds: ClassVar[tuple[Kind, ...]] = ("features", "pictures", "texts")  # of items that it can learn from
+    settled = RenamedAttribute("may_be_best")
+    weighs = RenamedAttribute("sample_weight_support")
+    spreads = RenamedAttribute("supports_distributed")
+    crosses = RenamedAttribute("provides_out_of_fold")
+    grown = RenamedAttribute("variable_size_modules")
+    own_epochs = RenamedAttribute("default_epochs")
+    coherent = RenamedAttribute("enforce_hierarchy")
+    finish = RenamedAttribute("strip_training_state")
+    standardised = RenamedAttribute("standardized_features")
     network: Network  # what `forward` asks, where a method does not say otherwise
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        adopt_former_names(cls, Method)
 
     def __init__(self, task: Task, settings: Mapping[str, Any] | None = None) -> None:
         """Register the per-entry state; `settings` are those on which it depends, if there are any."""
@@ -53,8 +75,8 @@ class Method(nn.Module):
         self.task = task
         # Worth telling of how it was trained: plain, saved beside the state, and no part of it.
         self.notes: dict[str, Any] = {}
-        self._kept: list[str] = []
-        self._gathering = False  # whether gradients of a batch wait for those of the next
+        self._entry_state_names: list[str] = []
+        self._accumulating = False  # whether gradients of a batch wait for those of the next
         self._average: Average | None = None
         for state in self.entry_state_for(task, settings or {}):
             self.register_entry_state(state)
@@ -68,9 +90,9 @@ class Method(nn.Module):
     def memory(cls, task: Task, settings: Mapping[str, Any]) -> tuple[int, int]:
         """Return the bytes for entries with these settings (all of them): kept throughout, and needed temporarily.
         State per item is not counted."""
-        kept = sum(state.dtype.itemsize for state in cls.entry_state_for(task, settings) if state.per_label)
+        bytes_per_entry = sum(state.dtype.itemsize for state in cls.entry_state_for(task, settings) if state.per_label)
         entries = len(task.items) * task.labels
-        return (kept + cls.entry_bytes) * entries, cls.working_memory(task, settings)
+        return (bytes_per_entry + cls.entry_bytes) * entries, cls.working_memory(task, settings)
 
     @classmethod
     def working_memory(cls, task: Task, settings: Mapping[str, Any]) -> int:
@@ -89,7 +111,7 @@ class Method(nn.Module):
         count = 0 if self.task.observed is None else len(self.task.items)
         shape = (count, self.task.labels) if state.per_label else (count,)
         self.register_buffer(state.name, torch.full(shape, state.fill, dtype=state.dtype), persistent=False)
-        self._kept.append(state.name)
+        self._entry_state_names.append(state.name)
 
     def keep(self, name: str, fill: float = 0.0, dtype: torch.dtype = torch.float32, per_label: bool = True) -> None:
         """Register per-entry state whose memory `entry_bytes` declares. Deprecated: declare `entry_state`."""
@@ -117,7 +139,7 @@ class Method(nn.Module):
         for batch in pool.batches(clock):
             yield self.update(batch, clock)
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         """Whether the epoch that has just ended may be chosen as the best. A method with phases says no until the one
         that it is named for has begun: before, it is another method, which may well be better for a while. Asked when
         the steps of an epoch are over, and the clock is still in it. Settings, clock and state decide."""
@@ -128,7 +150,7 @@ class Method(nn.Module):
         begun. From settings and clock alone; the method's page shows it."""
         return {}
 
-    def weighs(self) -> str:
+    def sample_weight_support(self) -> str:
         """Whose losses it weighs, where they count differently: "entries", "items", or "" where it cannot."""
         return ""
 
@@ -141,13 +163,13 @@ class Method(nn.Module):
 
     def logits(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         """Those of `forward` as they leave the model: of a hierarchy, no label above its parent."""
-        return self.coherent(self(x) if z is None else self(x, z))
+        return self.enforce_hierarchy(self(x) if z is None else self(x, z))
 
-    def coherent(self, scores: Tensor) -> Tensor:
+    def enforce_hierarchy(self, scores: Tensor) -> Tensor:
         """Scores [B, L] of which no label's is above its parent's: the least of it and of all above it. Only from top
         to bottom: a coarse label is often known where a fine one is not, so its own score is what is best known."""
         for _ in range(self.task.depth):
-            scores = torch.minimum(scores, scores[:, list(self.task.above)])
+            scores = torch.minimum(scores, scores[:, list(self.task.parent_index)])
         return scores
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
@@ -172,26 +194,26 @@ class Method(nn.Module):
         assert self.task.observed is not None  # who only predicts has no beliefs
         return torch.tensor(self.task.observed.rows(rows), device=self.device)
 
-    def standardised(self, items: Items, block: int, first: nn.Module | None = None) -> Any:
+    def standardized_features(self, items: Items, block: int, first: nn.Module | None = None) -> Any:
         """Features of these items as the network's first layer makes them (or another such layer, where there is no
         network), [N, D], all in memory, read so many at a time; sparse ones stay sparse: for a solver."""
         first = first or self.network.get_submodule("features.0")
-        return standardised(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu(), block)
+        return standardize(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu(), block)
 
     def step(self, loss: Tensor, clock: Clock, *optimisers: torch.optim.Optimizer) -> None:
         """The one place where gradients become changes. Where several batches make a step, they are gathered until the
         last of them, and the loss is that of all their items."""
         groups = [group for optimiser in optimisers for group in optimiser.param_groups]
-        for parameter in (p for group in groups for p in group["params"]) if not self._gathering else ():
+        for parameter in (p for group in groups for p in group["params"]) if not self._accumulating else ():
             parameter.grad = None  # what `zero_grad` does, which tells torch's profiler too
         batches = self.task.accumulate
         (loss if batches == 1 else loss * clock.share_in_group(batches)).backward()
         if batches > 1:
-            self._gathering = not clock.ends_group(batches)
-            if self._gathering:
+            self._accumulating = not clock.ends_group(batches)
+            if self._accumulating:
                 return
         process_group().average(p.grad for group in groups for p in group["params"])
-        rate = self.task.rate(clock)
+        rate = self.task.learning_rate(clock)
         for group in groups:
             group["lr"] = rate * group["factor"]
         for optimiser in optimisers:
@@ -205,18 +227,18 @@ class Method(nn.Module):
         return self._average
 
     @contextmanager
-    def averaged(self) -> Iterator[None]:
+    def use_average(self) -> Iterator[None]:
         """While it lasts, the weights are their average, where one is kept: that is what is judged."""
         if self._average is None:
             yield
         else:
-            with self._average.in_place():
+            with self._average.swapped_in():
                 yield
 
-    def become_average(self) -> None:
+    def apply_average(self) -> None:
         """For good, the weights are their average, where one is kept."""
         if self._average is not None:
-            self._average.take_over()
+            self._average.apply()
 
     @staticmethod
     def allocate(optimiser: torch.optim.Optimizer) -> None:
@@ -243,19 +265,19 @@ class Method(nn.Module):
 
     def first_stage(self) -> dict[str, Tensor]:
         """What a backbone has measured on the training items to make features of them: saved with the model."""
-        origin = origin_of(self.task.items)
+        origin = self.task.items.origin
         return {} if origin is None else {f"{FIRST_STAGE}{name}": value for name, value in origin.fitted.items()}
 
     def entries(self) -> dict[str, Tensor]:
         """What is kept for the training entries."""
-        return {f"entries.{name}": self.get_buffer(name) for name in self._kept}
+        return {f"entries.{name}": self.get_buffer(name) for name in self._entry_state_names}
 
     def state(self) -> dict[str, Tensor]:
         """All that training needs to go on, as one flat dictionary of tensors."""
         tensors = self.weights() | self.entries()
         for name, optimiser in self.optimisers().items():
             tensors |= {f"optimiser.{name}.{key}": value for key, value in optimisers.state_of(optimiser).items()}
-        if self._gathering:
+        if self._accumulating:
             waiting = ((name, parameter.grad) for name, parameter in self.named_parameters())
             tensors |= {f"gradient.{name}": gradient for name, gradient in waiting if gradient is not None}
         if self._average is not None:
@@ -280,18 +302,18 @@ class Method(nn.Module):
         for name, optimiser in self.optimisers().items():
             optimisers.load_state(optimiser, tensors, f"optimiser.{name}.")
         for key in (key for key in tensors if key.startswith("gradient.")):
-            parameter, self._gathering = self.get_parameter(key.removeprefix("gradient.")), True
+            parameter, self._accumulating = self.get_parameter(key.removeprefix("gradient.")), True
             parameter.grad = optimisers.laid_out_as(parameter, tensors[key]).to(parameter.device)
         if self.task.average is not None and "average.steps" in tensors:
             self._averaging(self.task.average).load(tensors, "average.")
 
-    def finish(self) -> None:
+    def strip_training_state(self) -> None:
         """Become a model that only predicts: let go of what was there to train."""
-        for name in self._kept:
+        for name in self._entry_state_names:
             setattr(self, name, self.get_buffer(name)[:0].clone())
         for name in self.optimisers():
             delattr(self, name)
         self.zero_grad(set_to_none=True)
-        self._gathering, self._average = False, None
-        self.task = replace(self.task, observed=None, items=absent(self.task.items))
+        self._accumulating, self._average = False, None
+        self.task = replace(self.task, observed=None, items=to_absent(self.task.items))
         self.eval()  # for good

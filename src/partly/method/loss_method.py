@@ -40,7 +40,9 @@ class LossMethod(Method):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x, batch.z)
         logits.retain_grad()
-        loss = batch.weighed(self.loss(logits, batch.z, *((clock,) if self.timed else ()), **self.settings)).mean()
+        loss = batch.apply_weights(
+            self.loss(logits, batch.z, *((clock,) if self.timed else ()), **self.settings)
+        ).mean()
         penalty = self.penalty()
         loss = loss if penalty is None else loss + penalty
         self.step(loss, clock, self.optimiser)
@@ -57,23 +59,23 @@ class LossMethod(Method):
         code = getattr(inspect.unwrap(self.loss), "__code__", None)
         place = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
         name = self.loss.__module__.rpartition(".")[2].replace("_", "-")
-        found = f"The loss of {name}{place} is {value}" if not math.isfinite(value) else ""
-        found = found or f"The gradient of the loss of {name}{place} is not finite"
+        problem = f"The loss of {name}{place} is {value}" if not math.isfinite(value) else ""
+        problem = problem or f"The gradient of the loss of {name}{place} is not finite"
         raise Diverged(
-            f"{found} in epoch {clock.epoch + 1}, step {clock.step + 1}, though the logits are finite, from "
+            f"{problem} in epoch {clock.epoch + 1}, step {clock.step + 1}, though the logits are finite, from "
             f"{logits.min():.3g} to {logits.max():.3g}. Look at its formula for a logarithm or a division of 0; "
             "torch.where does not keep NaN out of gradients. If the logits are far from 0, lower lr."
         )
 
-    def weighs(self) -> str:
+    def sample_weight_support(self) -> str:
         """By what the loss gives of one item, at the beginning and at the end: a value for each entry, or one for the
         item."""
-        given = (torch.zeros(1, self.task.labels), torch.ones(1, self.task.labels, dtype=torch.int8))
+        example = (torch.zeros(1, self.task.labels), torch.ones(1, self.task.labels, dtype=torch.int8))
         clocks = [(Clock(0, epochs=1, epoch=epoch),) if self.timed else () for epoch in (0, 1)]
-        fewest = min(self.loss(*given, *clock, **self.settings).ndim for clock in clocks)
+        fewest = min(self.loss(*example, *clock, **self.settings).ndim for clock in clocks)
         return {2: "entries", 1: "items"}.get(fewest, "")
 
-    def settled(self, clock: Clock) -> bool:
+    def may_be_best(self, clock: Clock) -> bool:
         return self.phase is None or self.phase(clock, **self.settings)
 
     def penalty(self) -> Tensor | None:

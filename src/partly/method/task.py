@@ -16,9 +16,11 @@ from partly.errors import SettingError
 from partly.items import Items
 from partly.labels import Labels
 from partly.model_choice.priors import among_known
+from partly.moved import RenamedAttribute
 from partly.networks import Network, Precision
-from partly.networks.backbones import rate_of
-from partly.networks.warm_linear import LINEAR
+from partly.networks.backbones import learning_rate_factor
+from partly.networks.label_vectors import ReadVectors
+from partly.networks.linear import LINEAR_HEADS, WARM_LINEAR
 from partly.optim import optimisers, schedules
 
 LITTLE = 0.1  # of the random weights of a linear head, where a method has several networks
@@ -44,17 +46,21 @@ class Task:
     schedule_settings: dict[str, Any] = field(default_factory=dict)
     accumulate: int = 1  # batches that make one step of the optimisers
     average: float | None = None  # how much the weights of a step count in the average, as a share of those after it
+    read_vectors: ReadVectors | None = None  # reader of files with vectors of labels
     precision: Precision = "auto"  # of networks, while they learn
     compile: bool = False  # networks, while they learn
     penalty: float | None = None  # of what is solved; None: chosen by folds over the items
-    above: tuple[int, ...] = ()  # of each label the position of its parent, or its own; empty: there is no hierarchy
+    parent_index: tuple[int, ...] = ()  # of each label, its own where it has no parent; empty without a hierarchy
+
+    above = RenamedAttribute("parent_index")
+    rate = RenamedAttribute("learning_rate")
 
     @property
     def depth(self) -> int:
         """Steps from the lowest label of the hierarchy to its top; 0 where there is none."""
-        depth, place = 0, tuple(range(len(self.above)))
-        while any(self.above[label] != label for label in place):
-            depth, place = depth + 1, tuple(self.above[label] for label in place)
+        depth, place = 0, tuple(range(len(self.parent_index)))
+        while any(self.parent_index[label] != label for label in place):
+            depth, place = depth + 1, tuple(self.parent_index[label] for label in place)
         return depth
 
     def network(self, role: str = "network", logits: bool = True, at_random: bool = True) -> Network:
@@ -66,13 +72,15 @@ class Task:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.seed, "weights", role))
             body = (self.head, self.head_settings, self.backbone, self.backbone_settings)
-            made = networks.build(self.items, self.labels, *body, observed=self.observed)
+            made = networks.build(
+                self.items, self.labels, *body, observed=self.observed, read_vectors=self.read_vectors
+            )
         if not any(parameter.requires_grad for parameter in made.parameters()):
             raise SettingError(f"Nothing is left to train: {self.backbone_settings} freezes all that there is.")
-        if logits and self.head in LINEAR and isinstance(made.head, nn.Linear):
+        if logits and self.head in LINEAR_HEADS and isinstance(made.head, nn.Linear):
             self._start(made.head, role == "network", at_random)
-            made.warm = self.head == "warm-linear"
-        return made.learning(self.precision, self.compile)
+            made.warm = self.head == WARM_LINEAR
+        return made.configure_training(self.precision, self.compile)
 
     @torch.no_grad()
     def _start(self, head: nn.Linear, first: bool, at_random: bool) -> None:
@@ -95,11 +103,11 @@ class Task:
         that. What is frozen has no gradient, and stays as it is."""
         rates: dict[float, list[nn.Parameter]] = {}
         for parameter in parameters:
-            rates.setdefault(factor * rate_of(parameter), []).append(parameter)
+            rates.setdefault(factor * learning_rate_factor(parameter), []).append(parameter)
         groups = [{"params": same, "factor": rate} for rate, same in rates.items()]
         return optimisers.make(self.optimizer, groups, self.lr, self.weight_decay)
 
-    def rate(self, clock: Clock) -> float:
+    def learning_rate(self, clock: Clock) -> float:
         """The learning rate now, as the schedule has it."""
         schedule = schedules.find(self.schedule).make
         return float(schedule(clock.grouped(self.accumulate), self.lr, **self.schedule_settings))

@@ -14,15 +14,16 @@ from __future__ import annotations
 import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from partly import registry
 from partly.errors import SettingError
 from partly.method import LossMethod, Method, Task
-from partly.solvers import solved, warm_start
-from partly.solvers.mlp_with_linear_path import Beside
-from partly.solvers.solved import Solved
+from partly.networks.linear import WARM_LINEAR
+from partly.solvers import solved_readout, warm_start
+from partly.solvers.mlp_with_linear_path import MlpWithLinearPath
+from partly.solvers.solved_readout import SolvedReadout
 
 __path__ += [folder for folder in os.environ.get("PARTLY_METHODS", "").split(os.pathsep) if folder]
 
@@ -36,33 +37,33 @@ class MethodInfo(registry.Info):
 
     def kind_for(self, task: Task) -> type[Method]:
         """What it is for such a task: where it can be solved, a solver."""
-        return self._solver(task) if self._solved(task) else self.kind
+        return self._solver(task) if self._is_solved(task) else self.kind
 
     def build(self, task: Task, settings: dict[str, Any]) -> Method:
         """The method, untrained, with all of its settings."""
         if isinstance(self.make, type):
             method: Method = self.make(task, **settings)
-        elif self.about.terms is not None and self._solved(task):
+        elif self.about.terms is not None and self._is_solved(task):
             method = self._solver(task)(task, self.about.terms, settings)
         else:
             method = LossMethod(task, self.make, settings, self.about.may_be_best)
-        if task.head == warm_start.HEAD and not self._solved(task):
-            warm_start.start(method, task)
+        if task.head == WARM_LINEAR and not self._is_solved(task):
+            warm_start.start_heads(method, task)
         return method
 
     def memory(self, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
         """Bytes for entries: kept throughout, and needed beside that now and then; known before anything is made."""
-        if self._solved(task):
-            return solved.memory(task)
+        if self._is_solved(task):
+            return solved_readout.memory(task)
         kept, working = self.kind.memory(task, settings)
-        return kept, max(working, solved.memory(task)[1] if task.head == warm_start.HEAD else 0)
+        return kept, max(working, solved_readout.memory(task)[1] if task.head == WARM_LINEAR else 0)
 
     @staticmethod
-    def _solver(task: Task) -> type[Solved] | type[Beside]:
-        return Beside if task.head == solved.BESIDE else Solved
+    def _solver(task: Task) -> type[SolvedReadout] | type[MlpWithLinearPath]:
+        return MlpWithLinearPath if task.head == solved_readout.MLP_HEAD else SolvedReadout
 
-    def _solved(self, task: Task) -> bool:
-        return self.about.terms is not None and solved.solves(task)
+    def _is_solved(self, task: Task) -> bool:
+        return self.about.terms is not None and solved_readout.can_solve(task)
 
 
 def discover() -> dict[str, MethodInfo]:
@@ -77,8 +78,7 @@ def find(name: str) -> MethodInfo:
 
 def read(module: types.ModuleType) -> MethodInfo:
     """The method in a file that lies anywhere."""
-    info = registry.read(module, "method", _maker, MethodInfo)
-    assert info is not None  # `_maker` refuses a file without one
+    (info,) = registry.read(module, "method", _maker, MethodInfo).values()
     return info
 
 
@@ -87,7 +87,10 @@ def methods() -> dict[str, dict[str, Any]]:
     return {name: info.words() for name, info in discover().items()}
 
 
-def _maker(module: types.ModuleType) -> Callable[..., Any]:
+def _maker(module: types.ModuleType) -> Callable[..., Any] | Mapping[str, Callable[..., Any]]:
+    if hasattr(module, "PROVIDES"):
+        provides: Mapping[str, Callable[..., Any]] = module.PROVIDES
+        return provides
     own: list[Any] = [
         value
         for value in vars(module).values()

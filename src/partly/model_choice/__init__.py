@@ -43,7 +43,7 @@ def score(name: str, scores: Any, labels: Any, **settings: Any) -> float:
     True
     """
     info = criteria.find(name)
-    scores, labels = scored.checked(scores, labels)
+    scores, labels = scored.check_scores(scores, labels)
     value: float = info.make(scores, labels, **info.complete(settings))
     return value
 

@@ -69,7 +69,7 @@ def auc(scores: Scores, labels: Labels) -> float:
     Paper: J. A. Hanley, B. J. McNeil. The Meaning and Use of the Area under a Receiver Operating Characteristic (ROC)
     Curve. Radiology 1982.
     """
-    values = [scored.auc(yes, no) for yes, no in scored.columns(scores, labels.ternary())]
+    values = [scored.auc(yes, no) for yes, no in scored.iter_yes_no(scores, labels.ternary())]
     return scored.mean(np.array(values))
 
 
@@ -87,7 +87,7 @@ def auc_unknown_as_no(scores: Scores, labels: Labels) -> float:
     Paper: A. K. Menon, B. van Rooyen, C. S. Ong, R. C. Williamson. Learning from Corrupted Binary Labels via
     Class-Probability Estimation. ICML 2015.
     """
-    return scored.mean(np.array([scored.auc(yes, rest) for yes, rest in scored.against_rest(scores, labels)]))
+    return scored.mean(np.array([scored.auc(yes, rest) for yes, rest in scored.iter_yes_rest(scores, labels)]))
 
 
 @criterion()
@@ -103,7 +103,7 @@ def auc_unknown_as_no_weighted(scores: Scores, labels: Labels) -> float:
     Paper: A. K. Menon, B. van Rooyen, C. S. Ong, R. C. Williamson. Learning from Corrupted Binary Labels via
     Class-Probability Estimation. ICML 2015, for one label.
     """
-    pairs = [(scored.auc(yes, rest), len(yes)) for yes, rest in scored.against_rest(scores, labels)]
+    pairs = [(scored.auc(yes, rest), len(yes)) for yes, rest in scored.iter_yes_rest(scores, labels)]
     defined = np.array([pair for pair in pairs if not math.isnan(pair[0])]).reshape(-1, 2)
     return float(np.average(defined[:, 0], weights=defined[:, 1])) if len(defined) else math.nan
 
@@ -118,7 +118,7 @@ def average_precision(scores: Scores, labels: Labels) -> float:
 
     As `partly.metrics.average_precision`, a mean over labels. NaN where no label has a known yes and a known no.
     """
-    values = [scored.average_precision(yes, no) for yes, no in scored.columns(scores, labels.ternary())]
+    values = [scored.average_precision(yes, no) for yes, no in scored.iter_yes_no(scores, labels.ternary())]
     return scored.mean(np.array(values))
 
 
@@ -132,7 +132,7 @@ def average_precision_unknown_as_no(scores: Scores, labels: Labels) -> float:
 
     NaN where no yes is known. Only the order of a label's scores matters.
     """
-    values = [scored.average_precision(yes, rest) for yes, rest in scored.against_rest(scores, labels)]
+    values = [scored.average_precision(yes, rest) for yes, rest in scored.iter_yes_rest(scores, labels)]
     return scored.mean(np.array(values))
 
 
@@ -156,7 +156,7 @@ def average_precision_corrected(scores: Scores, labels: Labels, *, prior: str | 
         raise SettingError(
             f"average-precision-corrected: prior holds {shares.size} shares for {labels.shape[1]} labels."
         )
-    pairs = zip(scored.against_rest(scores, labels), shares, strict=True)
+    pairs = zip(scored.iter_yes_rest(scores, labels), shares, strict=True)
     return scored.mean(np.array([_corrected(yes, rest, share) for (yes, rest), share in pairs]))
 
 
@@ -219,7 +219,7 @@ def log_rank(scores: Scores, labels: Labels) -> float:
 
     Rank 1 is the highest score; equal scores share the mean of their ranks. NaN where no yes is known.
     """
-    logs = [np.log(_ranks(yes, rest) / labels.shape[0]) for yes, rest in scored.against_rest(scores, labels)]
+    logs = [np.log(_ranks(yes, rest) / labels.shape[0]) for yes, rest in scored.iter_yes_rest(scores, labels)]
     values = np.concatenate(logs) if logs else np.empty(0)
     return -float(values.mean()) if len(values) else math.nan
 

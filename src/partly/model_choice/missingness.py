@@ -76,7 +76,7 @@ class Missingness:
         """Whether they cannot be corrected either."""
         return self.kind in ("uncertain", "unexplained")
 
-    def sentences(self) -> list[str]:
+    def describe(self) -> list[str]:
         """Say what was found and what was done about it."""
         if not self.biased:
             return []

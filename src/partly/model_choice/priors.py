@@ -80,7 +80,7 @@ def estimate(scores: Any, labels: Any, method: str = "auto") -> Floats:
     >>> partly.priors.estimate(scores, known).round(1)
     array([0.2, 0.4])
     """
-    scores, labels = scored.checked(scores, labels)
+    scores, labels = scored.check_scores(scores, labels)
     yes, no = labels.counts()
     floor = yes / max(len(labels), 1)
     if method == "auto":
@@ -151,7 +151,7 @@ def _elkan_noto(scores: scored.Scores, labels: Labels) -> Floats:
 
 
 def _tice(scores: scored.Scores, labels: Labels) -> Floats:
-    return np.array([_of_tops(yes, rest) for yes, rest in scored.against_rest(scores, labels)], np.float64)
+    return np.array([_of_tops(yes, rest) for yes, rest in scored.iter_yes_rest(scores, labels)], np.float64)
 
 
 def _of_tops(yes: scored.Scores, rest: scored.Scores) -> float:
@@ -169,7 +169,7 @@ def _of_tops(yes: scored.Scores, rest: scored.Scores) -> float:
 
 
 def _best_bin(scores: scored.Scores, labels: Labels) -> Floats:
-    return np.array([_of_best_bin(yes, rest) for yes, rest in scored.against_rest(scores, labels)], np.float64)
+    return np.array([_of_best_bin(yes, rest) for yes, rest in scored.iter_yes_rest(scores, labels)], np.float64)
 
 
 def _of_best_bin(yes: scored.Scores, rest: scored.Scores) -> float:

@@ -28,14 +28,14 @@ from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from partly.errors import SettingError, within
-from partly.networks.in_parts import in_parts
-from partly.networks.network import placed
+from partly.networks.layers import apply_in_chunks
+from partly.networks.network import as_maps
 from partly.registry import About
 
 ABOUT = About(takes_maps=True)
-GIVEN = 0.75  # at most this share of what is known is given in training, on average
-PART = 2**20  # numbers in the tokens of the items that are worked on at a time
-KEPT = 2**22  # numbers in the tokens of a batch: with more, they are worked out again for the gradient
+MAX_GIVEN_SHARE = 0.75  # at most this share of what is known is given in training, on average
+CHUNK_NUMBERS = 2**20  # numbers in the tokens of the items that are worked on at a time
+CHECKPOINT_NUMBERS = 2**22  # numbers in the tokens of a batch: with more, they are worked out again for the gradient
 
 
 class CTran(nn.Module):
@@ -54,30 +54,32 @@ class CTran(nn.Module):
         self.yes, self.no = (nn.Parameter(torch.zeros(width)) for _ in range(2))  # the same for all labels
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
-        given = shown(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
+        labels = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
         tokens = features[0, 0].numel() + len(self.embedding)
-        logits = in_parts(self._part, tokens * self.embedding.shape[1], PART, KEPT, features, given)
-        return torch.where(given == 0, logits, logits.detach()) if self.training else logits
+        logits = apply_in_chunks(
+            self._part, tokens * self.embedding.shape[1], CHUNK_NUMBERS, CHECKPOINT_NUMBERS, features, labels
+        )
+        return torch.where(labels == 0, logits, logits.detach()) if self.training else logits
 
     def _part(self, features: Tensor, given: Tensor) -> Tensor:
-        seen = self.project(placed(features).flatten(2).transpose(1, 2))
-        told = self.embedding + states(given, self.yes, self.no)
-        hidden = self.layers(torch.cat([seen, told], dim=1))[:, seen.shape[1] :]
+        image_tokens = self.project(as_maps(features).flatten(2).transpose(1, 2))
+        label_tokens = self.embedding + state_embeddings(given, self.yes, self.no)
+        hidden = self.layers(torch.cat([image_tokens, label_tokens], dim=1))[:, image_tokens.shape[1] :]
         scores: Tensor = (hidden * self.readout).sum(dim=2) + self.bias
         return scores
 
 
-def shown(z: Tensor | None, nothing: Tensor, training: bool) -> Tensor:
+def mask_labels(z: Tensor | None, nothing: Tensor, training: bool) -> Tensor:
     """What is given of z [B, L]: all of it, or in training a random part; `nothing` [B, L] where nobody knows
     anything."""
-    given = nothing.to(torch.int8) if z is None else z
+    labels = nothing.to(torch.int8) if z is None else z
     if not training:
-        return given
-    chance = GIVEN * torch.rand(len(given), 1, device=given.device)
-    return given.masked_fill(torch.rand(given.shape, device=given.device) >= chance, 0)
+        return labels
+    chance = MAX_GIVEN_SHARE * torch.rand(len(labels), 1, device=labels.device)
+    return labels.masked_fill(torch.rand(labels.shape, device=labels.device) >= chance, 0)
 
 
-def states(given: Tensor, yes: Tensor, no: Tensor) -> Tensor:
+def state_embeddings(given: Tensor, yes: Tensor, no: Tensor) -> Tensor:
     """What tells each label's token what is given of it, [B, L, width], from vectors for yes and no; unknown adds
     nothing."""
     state = given.unsqueeze(2)

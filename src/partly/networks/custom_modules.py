@@ -19,48 +19,48 @@ from torch import Tensor, nn
 from partly.errors import SettingError
 from partly.registry import is_installed
 
-OWN = "own:"
+PREFIX = "own:"
 NONE = "none"  # the head of a backbone that is a whole network
 Part = nn.Module | Callable[..., nn.Module]
 
-_GIVEN: WeakValueDictionary[str, Any] = WeakValueDictionary()
+_REGISTERED: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
 
-def named(part: Any, what: str) -> str:
+def register(part: Any, what: str) -> str:
     """The name of this part in a recipe. That of a module changes with its weights, since these decide the run."""
     if isinstance(part, str):
         return part
     if not callable(part):
         raise SettingError(f"{what} = {part!r} must be a name, a torch module, or a function or class that makes one.")
-    name = f"{OWN}{_kind(part)}"
+    name = f"{PREFIX}{_kind(part)}"
     if isinstance(part, nn.Module):
         sha = hashlib.sha256(repr(part).encode())
         for key, tensor in part.state_dict().items():
             sha.update(key.encode() + tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
         name += f":{sha.hexdigest()[:12]}"
-    _GIVEN[name] = part
+    _REGISTERED[name] = part
     return name
 
 
-def stands_for(name: str, part: Part, what: str) -> None:
+def rebind(name: str, part: Part, what: str) -> None:
     """Give a part again, for the one that has this name in a saved recipe: it must be of the same class."""
-    if not name.startswith(OWN):
+    if not name.startswith(PREFIX):
         raise SettingError(f"{what}: the saved model has the {what} {name!r}, which needs nothing given. Leave it out.")
     wanted = name.split(":")[1]
     if _kind(part) != wanted:
         raise SettingError(f"{what}: the saved model was made with {wanted}, and this is {_kind(part)}.")
-    _GIVEN[name] = part
+    _REGISTERED[name] = part
 
 
-class NotGiven(SettingError):
+class MissingModule(SettingError):
     """A model cannot be loaded without a part that its caller has."""
 
 
-def made(name: str, what: str, *sizes: Any) -> nn.Module:
+def instantiate(name: str, what: str, *sizes: Any) -> nn.Module:
     """A copy of the module of this name, or what its maker makes of these sizes: nobody trains the caller's own."""
-    part = _GIVEN.get(name)
+    part = _REGISTERED.get(name)
     if part is None:
-        raise NotGiven(
+        raise MissingModule(
             f"{what} = {name!r} is a part of the caller's own, of which only the weights are saved. Give it again: "
             f"Classifier.load(folder, {what}=...), an object of the class {name.split(':')[1]} or what makes one."
         )
@@ -72,13 +72,13 @@ def made(name: str, what: str, *sizes: Any) -> nn.Module:
     return module
 
 
-def own_head(name: str, inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
+def custom_head(name: str, inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
     """The caller's own head as `networks.build` wants it: an empty trunk, and the head proper."""
-    last = made(name, "head", inputs, labels)
-    found = tried(last, torch.zeros(2, inputs), f"head: features [2, {inputs}]")
-    if found.shape != (2, labels):
+    last = instantiate(name, "head", inputs, labels)
+    logits = probe(last, torch.zeros(2, inputs), f"head: features [2, {inputs}]")
+    if logits.shape != (2, labels):
         raise SettingError(
-            f"head: of features [2, {inputs}] it makes {list(found.shape)}; logits [2, {labels}] are needed."
+            f"head: of features [2, {inputs}] it makes {list(logits.shape)}; logits [2, {labels}] are needed."
         )
     return nn.Identity(), last
 
@@ -93,25 +93,25 @@ def no_head(inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
 
 
 @torch.no_grad()
-def tried(module: nn.Module, x: Tensor, place: str) -> Tensor:
+def probe(module: nn.Module, x: Tensor, place: str) -> Tensor:
     """What a module makes of x, as it predicts; what goes wrong is said with the place."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()  # for a while
     try:
-        found = module(x)
+        output = module(x)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise SettingError(f"{place}: {type(module).__name__} fails on them ({error}).") from None
     finally:
         for part, mode in modes:
             part.training = mode
-    if not isinstance(found, Tensor):
-        raise SettingError(f"{place}: {type(module).__name__} makes {type(found).__name__} of them, not a tensor.")
-    return found
+    if not isinstance(output, Tensor):
+        raise SettingError(f"{place}: {type(module).__name__} makes {type(output).__name__} of them, not a tensor.")
+    return output
 
 
 def source_digest(name: str) -> str:
     """SHA-256 of the source of the class or function behind this name; empty where it is installed or has no file."""
-    part = _GIVEN.get(name)
+    part = _REGISTERED.get(name)
     try:
         kind: Any = _class(part)
         installed = is_installed(inspect.getfile(kind))

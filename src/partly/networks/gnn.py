@@ -12,12 +12,14 @@ from torch.nn import functional as F
 
 from partly.errors import within
 from partly.networks import mlp
-from partly.networks.in_parts import in_parts
+from partly.networks.layers import apply_in_chunks
 
 LITERAL = 512  # labels up to which a label's state has a coordinate for each label, as in the paper
 STATE = LITERAL * LITERAL  # numbers per item: above that many labels, states are so much smaller
-PART = 2**19  # numbers in the states of the items that are worked on at a time: what fits into a cache is faster
-KEPT = 2**23  # numbers in the states of a batch: with more, they are worked out again for the gradient
+CHUNK_NUMBERS = (
+    2**19
+)  # numbers in the states of the items that are worked on at a time: what fits into a cache is faster
+CHECKPOINT_NUMBERS = 2**23  # numbers in the states of a batch: with more, they are worked out again for the gradient
 
 
 class LabelGNN(nn.Module):
@@ -63,15 +65,17 @@ class LabelGNN(nn.Module):
             self.readout = nn.Parameter(self.embedding.detach().clone())
 
     def forward(self, logits: Tensor) -> Tensor:
-        return in_parts(self._scores, self.labels * self.update.hidden_size, PART, KEPT, logits)
+        return apply_in_chunks(
+            self._scores, self.labels * self.update.hidden_size, CHUNK_NUMBERS, CHECKPOINT_NUMBERS, logits
+        )
 
     def _scores(self, logits: Tensor) -> Tensor:
         first = torch.diag_embed(logits) if self.embedding is None else logits.unsqueeze(2) * self.embedding
         state = first.flatten(0, 1)  # [B L, hidden]
         for _ in range(self.steps):
-            said = F.relu(self.message(state)).unflatten(0, logits.shape)
+            messages = F.relu(self.message(state)).unflatten(0, logits.shape)
             # The mean over the others is the sum over all less the own: linear in L. A single label hears nothing.
-            heard = (said.sum(dim=1, keepdim=True) - said) / max(1, self.labels - 1)
+            heard = (messages.sum(dim=1, keepdim=True) - messages) / max(1, self.labels - 1)
             state = self.update(heard.flatten(0, 1), state)
         both = first + state.unflatten(0, logits.shape)
         scores: Tensor = both.diagonal(dim1=1, dim2=2) if self.readout is None else (both * self.readout).sum(dim=2)

@@ -1,11 +1,17 @@
-"""Linear and kernel features side by side: the features themselves, and how near an item is to some training items, by
-a Gaussian kernel, and by a Laplace kernel on normal scores.
+"""Linear and kernel features: the features themselves, and their similarity to landmark items under two kernels.
 
-The linear and the Gaussian ones come twice: standardised, and with the scales that the features came with, which say
-something where they are principal axes or counts.
+A Gaussian kernel compares standardized features, a Laplace kernel compares their normal scores. The linear and the
+Gaussian features come twice: standardized, and at the scale of the input, which matters for principal components and
+counts.
 
-Under a loss that is a weighted cross-entropy of each entry (`bce`, `assume-negative`, ...) each kind is solved by
-itself, and counts by what it is worth on held-out entries; `solve` = false trains all of them together, step by step.
+Under a loss that is a weighted cross-entropy of each entry (`bce`, `assume-negative`, ...), each kind is solved
+separately and weighted by its held-out loss. `solve` = false trains all kinds together, step by step.
+
+The kernel features are Nystroem features: the similarities to the landmarks, which are random training items, along
+their principal axes. They are fixed, so the loss of the linear layer on top is convex.
+
+Reference
+    C. K. I. Williams, M. Seeger. Using the Nystroem Method to Speed Up Kernel Machines. NIPS 2000.
 """
 
 from __future__ import annotations
@@ -13,14 +19,143 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+import scipy.linalg
+import torch
 from torch import Tensor, nn
 
 from partly.errors import within
-from partly.networks.feature_union import Members
-from partly.networks.kernels import AXES, LANDMARKS, SAMPLE, Clipped, NormalScores, Nystroem, Rescaled
+from partly.networks.layers import FeatureUnion, apply_in_chunks
 
-ROOM = 1 << 26  # numbers in the examples that are held at a time
-MANY = 400  # features: of more, sums of absolute differences take too long, and Euclidean distances are taken instead
+MAX_EXAMPLE_NUMBERS = 1 << 26  # held at a time
+MAX_L1_FEATURES = 400  # above it the Laplace kernel uses Euclidean distances, which are faster
+LANDMARKS = 1500
+AXES = 600
+QUANTILES = 200
+SAMPLE = 10_000  # items by which quantiles are measured
+CLIP = 8.0  # of standardised features: one extreme value shall not be far from everything
+NORMAL_CLIP, NORMAL_RANGE = 3.0, 4.0  # of normal scores, before and after they are standardised
+MIN_AXIS = 1e-6  # of the largest axis: shorter ones are left out
+DISTANCE_CHUNK = 256  # items of which distances are worked out at a time
+
+
+class Clip(nn.Module):
+    """Standardised features, no value further than `CLIP` from the mean."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.clamp(-CLIP, CLIP)
+
+
+class Rescale(nn.Module):
+    """Standardised features with the scales [D] that they came with, but for one common factor."""
+
+    factor: Tensor
+
+    def __init__(self, scales: Tensor) -> None:
+        super().__init__()
+        common = (scales.double() ** 2).mean().sqrt().clamp(min=1e-30)
+        self.register_buffer("factor", (scales.double() / common).float())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.factor
+
+
+class NormalScores(nn.Module):
+    """Each feature by its place among the training items, spread as a normal variable is: what a monotone change of a
+    feature cannot alter. Values that many items share stand in the middle of their places."""
+
+    marks: Tensor  # [D, Q], quantiles of each feature
+    mean: Tensor
+    inverse_scale: Tensor
+
+    def __init__(self, x: Tensor) -> None:
+        super().__init__()
+        count = min(QUANTILES, len(x))
+        places = np.linspace(0, 1, count)
+        marks = torch.from_numpy(np.quantile(x.numpy(), places, axis=0, method="nearest").astype(np.float32).T.copy())
+        self.register_buffer("marks", marks)
+        self.register_buffer("mean", torch.zeros(x.shape[1]))
+        self.register_buffer("inverse_scale", torch.ones(x.shape[1]))
+        scores = self._scores(x)
+        scale = scores.std(dim=0, correction=0)
+        self.mean.copy_(scores.mean(dim=0))
+        self.inverse_scale.copy_(torch.where(scale > 1e-6, 1.0 / scale, 0.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return ((self._scores(x) - self.mean) * self.inverse_scale).clamp(-NORMAL_RANGE, NORMAL_RANGE)
+
+    def _scores(self, x: Tensor) -> Tensor:
+        values = x.T.contiguous()
+        low, high = (self._place(values, right) for right in (False, True))
+        place = ((low + high) / 2).clamp(1e-6, 1 - 1e-6)
+        scores: Tensor = torch.special.ndtri(place).clamp(-NORMAL_CLIP, NORMAL_CLIP).T
+        return scores
+
+    def _place(self, values: Tensor, right: bool) -> Tensor:
+        """Between which marks each value [D, B] lies, as a share of all of them; equal marks count as passed where
+        `right`."""
+        count = self.marks.shape[1]
+        if count == 1:
+            return torch.full_like(values, 0.5)
+        after = torch.searchsorted(self.marks, values, right=right).clamp(1, count - 1)
+        low, high = self.marks.gather(1, after - 1), self.marks.gather(1, after)
+        share = ((values - low) / (high - low).clamp(min=1e-30)).clamp(0, 1)
+        if right:  # the largest value, however many items share it, has passed every mark
+            share = torch.where(values >= high, 1.0, share)
+        return (after - 1 + share) / (count - 1)
+
+
+class Nystroem(nn.Module):
+    """Features of a kernel exp(-distance / median distance) with landmarks [M, D].
+
+    `power`: the distance is |x - y|^2 (2, the Gaussian kernel), |x - y| (1); `norm` 1 takes the sum of absolute
+    differences instead. As many axes as asked for; those that the landmarks do not have are 0.
+    """
+
+    landmarks: Tensor
+    width: Tensor
+    axes: Tensor  # [M, R]
+    mean: Tensor  # [R]
+
+    def __init__(self, landmarks: Tensor, axes: int, power: int = 2, norm: int = 2) -> None:
+        super().__init__()
+        self.power, self.norm = power, norm
+        count = len(landmarks)
+        self.register_buffer("landmarks", landmarks.contiguous())
+        self.register_buffer("width", torch.ones(()))
+        self.register_buffer("axes", torch.zeros(count, min(axes, count)))
+        self.register_buffer("mean", torch.zeros(min(axes, count)))
+        if landmarks.any():
+            self._fit()
+
+    def _fit(self) -> None:
+        distance = self._distance(self.landmarks)
+        apart = distance[tuple(np.triu_indices(len(distance), 1))]
+        if len(apart) and apart.median() > 0:
+            self.width.copy_(apart.median())
+        near = torch.exp(-distance / self.width).numpy()
+        values, vectors = scipy.linalg.eigh(near, driver="evd", check_finite=False)
+        axes = np.flatnonzero(values > MIN_AXIS * values[-1])[::-1][: self.axes.shape[1]]
+        self.axes[:, : len(axes)] = torch.from_numpy((vectors[:, axes] / np.sqrt(values[axes])).astype(np.float32))
+        features = torch.from_numpy(near) @ self.axes
+        self.mean.copy_(features.mean(dim=0))
+        scale = ((features - self.mean) ** 2).sum(dim=1).mean().clamp(min=1e-12)
+        factor = (len(axes) / scale).sqrt()  # so that a feature has mean square 1 on average
+        self.axes.mul_(factor)
+        self.mean.mul_(factor)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return apply_in_chunks(self._near, 1, DISTANCE_CHUNK, math.inf, x) @ self.axes - self.mean
+
+    def _near(self, x: Tensor) -> Tensor:
+        return torch.exp(-self._distance(x) / self.width)
+
+    def _distance(self, x: Tensor) -> Tensor:
+        if self.norm == 1:
+            return torch.cdist(x, self.landmarks, p=1.0)
+        squares = (x * x).sum(dim=1)[:, None] + (self.landmarks * self.landmarks).sum(dim=1) - 2 * x @ self.landmarks.T
+        squares = squares.clamp(min=0)
+        return squares if self.power == 2 else squares.sqrt()
 
 
 def head(
@@ -34,16 +169,18 @@ def head(
     solve: bool = True,
 ) -> tuple[nn.Module, nn.Module]:
     within(1, math.inf, landmarks=landmarks, axes=axes)
-    room = max(1, ROOM // inputs)
+    room = max(1, MAX_EXAMPLE_NUMBERS // inputs)
     some, normal = examples(min(landmarks, room)), NormalScores(examples(min(SAMPLE, room)))
-    raw, clipped = Rescaled(scales), Clipped()
+    raw, clipped = Rescale(scales), Clip()
     parts = {
         "linear": nn.Identity(),
         "linear_raw": raw,
         "gaussian": nn.Sequential(clipped, Nystroem(clipped(some), axes)),
         "gaussian_raw": nn.Sequential(raw, clipped, Nystroem(clipped(raw(some)), axes)),
-        "laplace": nn.Sequential(normal, Nystroem(normal(some), axes, power=1, norm=1 if inputs <= MANY else 2)),
+        "laplace": nn.Sequential(
+            normal, Nystroem(normal(some), axes, power=1, norm=1 if inputs <= MAX_L1_FEATURES else 2)
+        ),
     }
     widths = {name: inputs if name.startswith("linear") else min(axes, len(some)) for name in parts}
-    members = Members(parts, widths)
+    members = FeatureUnion(parts, widths)
     return members, nn.Linear(members.width, labels)

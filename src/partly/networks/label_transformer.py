@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from partly.errors import within
 from partly.networks import mlp
-from partly.networks.c_tran import KEPT, PART, encoder, shown, states
-from partly.networks.in_parts import in_parts
+from partly.networks.c_tran import CHECKPOINT_NUMBERS, CHUNK_NUMBERS, encoder, mask_labels, state_embeddings
+from partly.networks.layers import apply_in_chunks
 
 
 class LabelTransformer(nn.Module):
@@ -45,16 +45,16 @@ class LabelTransformer(nn.Module):
         self.layers = encoder(width, layers, heads, dropout)
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
-        given = shown(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
-        numbers = (self.tokens + given.shape[1]) * self.embedding.shape[1]
-        logits = in_parts(self._part, numbers, PART, KEPT, features, given)
-        return torch.where(given == 0, logits, logits.detach()) if self.training else logits
+        labels = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
+        numbers = (self.tokens + labels.shape[1]) * self.embedding.shape[1]
+        logits = apply_in_chunks(self._part, numbers, CHUNK_NUMBERS, CHECKPOINT_NUMBERS, features, labels)
+        return torch.where(labels == 0, logits, logits.detach()) if self.training else logits
 
     def _part(self, features: Tensor, given: Tensor) -> Tensor:
-        seen = self.project(features).unflatten(1, (self.tokens, -1))
-        told = states(given, self.yes, self.no)
-        hidden = self.layers(torch.cat([seen, self.embedding + told], dim=1))[:, self.tokens :]
-        hidden = hidden + told.sum(dim=1, keepdim=True)
+        item_tokens = self.project(features).unflatten(1, (self.tokens, -1))
+        states = state_embeddings(given, self.yes, self.no)
+        hidden = self.layers(torch.cat([item_tokens, self.embedding + states], dim=1))[:, self.tokens :]
+        hidden = hidden + states.sum(dim=1, keepdim=True)
         scores: Tensor = self.direct(features) + (hidden * self.readout).sum(dim=2)
         return scores
 

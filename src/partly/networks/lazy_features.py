@@ -14,14 +14,14 @@ from torch import Tensor, nn
 
 from partly.clock import Draw, seed_for
 from partly.errors import CheckpointError, DataError
-from partly.items import Items, Kind, Origin, Statistics, as_they_are, is_decoded, streamed
+from partly.items import Items, Kind, Origin, Statistics, identity_statistics, is_decoded, stream_batches
 from partly.items.contract import Index
-from partly.networks import Standardise, backbones, fitting, predicting
+from partly.networks import Standardise, backbones, eval_mode, resize_to_backbone
 from partly.networks.backbones import Backbone
 
 
 @dataclass(frozen=True, eq=False)
-class Featured:
+class LazyFeatures:
     """Features [N, D] of other items, made when they are asked for."""
 
     source: Items
@@ -30,6 +30,8 @@ class Featured:
     width: int
     kind: Kind = "features"
     names: None = None
+    encoding: None = None
+    conditioning: None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -39,11 +41,11 @@ class Featured:
         return (self.width,)
 
     @property
-    def at_a_time(self) -> int:
+    def chunk_size(self) -> int:
         """Items of which features are made together."""
-        return max(part.at_a_time for part in self.body.children() if isinstance(part, Backbone))
+        return max(part.chunk_size for part in self.body.children() if isinstance(part, Backbone))
 
-    def __getitem__(self, index: Index) -> Featured:
+    def __getitem__(self, index: Index) -> LazyFeatures:
         return replace(self, source=self.source[index])
 
     def take(self, index: Tensor | slice) -> Tensor:
@@ -53,12 +55,14 @@ class Featured:
         """A batch for each part, whatever their size made a few at a time: a network needs room for what it makes on
         the way. There is nothing to draw: what is made once is the same every time."""
         whole = torch.arange(len(self))
-        few = [[some for some in whole[part].split(self.at_a_time) if len(some)] for part in parts]
+        few = [[some for some in whole[part].split(self.chunk_size) if len(some)] for part in parts]
         device = next(self.body.buffers()).device
-        with predicting(self.body), torch.inference_mode():
-            made = (self.body(x.to(device)).float().cpu() for x in streamed(self.source, [p for f in few for p in f]))
+        with eval_mode(self.body), torch.inference_mode():
+            features = (
+                self.body(x.to(device)).float().cpu() for x in stream_batches(self.source, [p for f in few for p in f])
+            )
             for several in few:
-                yield torch.cat([torch.zeros(0, self.width), *(next(made) for _ in several)])
+                yield torch.cat([torch.zeros(0, self.width), *(next(features) for _ in several)])
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -66,32 +70,41 @@ class Featured:
 
     def digest(self) -> str:
         """Of what they are made of and by what."""
-        said = json.dumps([self.source.digest(), self.origin.plain()], sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()
+        identity = json.dumps([self.source.digest(), self.origin.plain()], sort_keys=True)
+        return hashlib.sha256(identity.encode()).hexdigest()
 
 
-def featured(items: Items, backbone: str, settings: dict[str, Any], device: str = "cpu") -> Featured:
+def lazy_features(items: Items, backbone: str, settings: dict[str, Any], device: str = "cpu") -> LazyFeatures:
     """These items through a backbone as it comes."""
     settings = backbones.find(backbone).complete(settings | {"freeze": "all"})
-    items = fitting(items, backbone, settings)
-    made = _backbone(backbone, items.shape, settings)
-    made.fit(items)
-    measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
-    body = nn.Sequential(Standardise(measured, items.shape), made)
-    kept = None if made.normalises else (measured.mean.tolist(), measured.scale.tolist())
-    origin = Origin(items.kind, items.shape, backbone, settings, kept, _digest(body), made.shares_scale, made.fitted())
-    return Featured(items, body.to(device), origin, made.width)
+    items = resize_to_backbone(items, backbone, settings)
+    network = _backbone(backbone, items.shape, settings)
+    network.fit(items)
+    measured = identity_statistics(items.shape[0]) if network.normalises else items.statistics
+    body = nn.Sequential(Standardise(measured, items.shape), network)
+    standardization = None if network.normalises else (measured.mean.tolist(), measured.scale.tolist())
+    origin = Origin(
+        items.kind,
+        items.shape,
+        backbone,
+        settings,
+        standardization,
+        _digest(body),
+        network.shares_scale,
+        network.fitted_state(),
+    )
+    return LazyFeatures(items, body.to(device), origin, network.width)
 
 
-def body_of(origin: Origin, device: str = "cpu") -> nn.Module:
+def rebuild_body(origin: Origin, device: str = "cpu") -> nn.Module:
     """What made such features: the same backbone, with the same weights."""
-    made = _backbone(origin.backbone, origin.shape, origin.settings)
-    if made.fitted():
-        made.load_fitted(dict(origin.fitted))
-    measured = as_they_are(origin.shape[0])
+    network = _backbone(origin.backbone, origin.shape, origin.settings)
+    if network.fitted_state():
+        network.load_fitted_state(dict(origin.fitted))
+    measured = identity_statistics(origin.shape[0])
     if origin.measured is not None:
         measured = Statistics(*(torch.tensor(numbers, dtype=torch.float64) for numbers in origin.measured))
-    body = nn.Sequential(Standardise(measured, origin.shape), made)
+    body = nn.Sequential(Standardise(measured, origin.shape), network)
     if _digest(body) != origin.weights:
         raise CheckpointError(
             f"backbone = {origin.backbone!r}: its weights are not those that the features of training were made with "
@@ -100,9 +113,9 @@ def body_of(origin: Origin, device: str = "cpu") -> nn.Module:
     return body.to(device)
 
 
-def shown_at(items: Items, origin: Origin) -> Items:
+def resize_like_training(items: Items, origin: Origin) -> Items:
     """These items as the backbone was given others."""
-    items = items.sized(origin.shape[-1]) if is_decoded(items) else items
+    items = items.resize(origin.shape[-1]) if is_decoded(items) else items
     if (items.kind, items.shape) != (origin.kind, origin.shape):
         raise DataError(
             f"The model was trained on features of {origin.kind} of {list(origin.shape)}; these are {items.kind} of "

@@ -31,7 +31,7 @@ from partly.errors import SettingError, within
 from partly.labels import Labels
 from partly.labels.matrix import blocks
 from partly.networks import mlp
-from partly.networks.label_vectors import SIZE, label_vectors, size_of
+from partly.networks.label_vectors import SIZE, ReadVectors, label_vectors, vector_size
 
 HIDDEN, SLOPE = 1024, 0.2  # size of the paper, and the slope of its leaky ReLU
 Counts = npt.NDArray[np.float32]
@@ -113,6 +113,7 @@ def head(
     inputs: int,
     labels: int,
     observed: Labels | None = None,
+    read_vectors: ReadVectors | None = None,
     *,
     tau: float = 0.4,
     p: float = 0.2,
@@ -123,7 +124,11 @@ def head(
     trunk, last = mlp.head(inputs, labels)
     assert isinstance(last, nn.Linear)
     graph = torch.eye(labels) if observed is None else label_graph(observed, tau, p)
-    size, given = size_of(vectors, size), None
+    size, fixed_vectors = vector_size(vectors, size), None
     if vectors is not None:  # without labels to speak of, room for those that a saved model brings
-        given = torch.randn(labels, size) if observed is None else label_vectors(vectors, observed.names, size)
-    return trunk, MLGCN(last.in_features, graph, given, hidden=hidden, size=size)
+        fixed_vectors = (
+            torch.randn(labels, size)
+            if observed is None
+            else label_vectors(vectors, observed.names, size, read_vectors)
+        )
+    return trunk, MLGCN(last.in_features, graph, fixed_vectors, hidden=hidden, size=size)

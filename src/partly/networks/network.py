@@ -16,7 +16,7 @@ from partly.errors import SettingError
 from partly.items import Statistics
 
 Precision = Literal["auto", "float32", "bfloat16"]
-Made = tuple[Tensor, Tensor]  # features [B, D] and logits [B, L]
+FeaturesAndLogits = tuple[Tensor, Tensor]  # features [B, D] and logits [B, L]
 
 
 class Network(nn.Module):
@@ -34,62 +34,64 @@ class Network(nn.Module):
         self.takes_labels = "z" in inspect.signature(head.forward).parameters
         self.warm = False  # whether its head, a matrix from features to logits, is to start from what is solved
         self.precision: Precision = "float32"
-        self.compiled: Callable[..., Made] | None = None
+        self.compiled: Callable[..., FeaturesAndLogits] | None = None
 
     def forward(self, x: Tensor | BatchShard, z: Tensor | None = None) -> Tensor:
-        logits: Tensor = x.spread(self, z) if isinstance(x, BatchShard) else self.both(x, z)[1]
+        logits: Tensor = x.spread(self, z) if isinstance(x, BatchShard) else self.features_and_logits(x, z)[1]
         return logits
 
-    def both(self, x: Tensor | BatchShard, z: Tensor | None = None) -> Made:
+    def features_and_logits(self, x: Tensor | BatchShard, z: Tensor | None = None) -> FeaturesAndLogits:
         """Features [B, D], of maps their mean over all places, and logits [B, L]. Only while it learns as `learning`
         asks: scores are made in full precision, and for any number of items."""
         if isinstance(x, BatchShard):
-            features, logits = x.spread(self.both, z)
+            features, logits = x.spread(self.features_and_logits, z)
             return features, logits
         if not self.training:
-            return self._both(x, z)
-        make = self.compiled or self._both
-        if not lowers(self.precision, x.device.type):
+            return self._features_and_logits(x, z)
+        make = self.compiled or self._features_and_logits
+        if not uses_bfloat16(self.precision, x.device.type):
             return make(x, z)
         with torch.autocast(x.device.type, torch.bfloat16):
             features, logits = make(x, z)
         return features.float(), logits.float()  # losses and all else are computed in full
 
-    def _both(self, x: Tensor, z: Tensor | None) -> Made:
+    def _features_and_logits(self, x: Tensor, z: Tensor | None) -> FeaturesAndLogits:
         features = self.features(x)
         logits = self.head(features, z) if self.takes_labels else self.head(features)
-        return pooled(features), logits
+        return average_positions(features), logits
 
-    def learning(self, precision: Precision, compiled: bool) -> Self:
+    def configure_training(self, precision: Precision, compiled: bool) -> Self:
         """While it is trained, at this precision; compiled, where asked for."""
-        self.precision, self.compiled = precision, torch.compile(self._both) if compiled else None
+        self.precision, self.compiled = precision, torch.compile(self._features_and_logits) if compiled else None
         return self
 
     def embed(self, x: Tensor | BatchShard) -> Tensor:
         """Features [B, D] alone."""
         features: Tensor = (
-            x.spread(lambda own, _: self.embed(own)) if isinstance(x, BatchShard) else pooled(self.features(x))
+            x.spread(lambda own, _: self.embed(own))
+            if isinstance(x, BatchShard)
+            else average_positions(self.features(x))
         )
         return features
 
     def width(self, shape: tuple[int, ...]) -> int:
         """How many features it makes of items of this shape."""
-        with predicting(self), torch.no_grad():
+        with eval_mode(self), torch.no_grad():
             return int(self.features(torch.zeros(1, *shape)).shape[1])
 
 
-def placed(features: Tensor) -> Tensor:
+def as_maps(features: Tensor) -> Tensor:
     """Maps [B, D, H, W] as they are; features [B, D] as maps of a single place."""
     return features if features.ndim == 4 else features[:, :, None, None]
 
 
-def pooled(features: Tensor) -> Tensor:
+def average_positions(features: Tensor) -> Tensor:
     """Features [B, D]; of maps [B, D, H, W] their mean over all places."""
     return features if features.ndim == 2 else features.mean(dim=(2, 3))
 
 
 @contextmanager
-def predicting(module: nn.Module) -> Iterator[None]:
+def eval_mode(module: nn.Module) -> Iterator[None]:
     """For a while as it predicts: no dropout, batch normalisation at rest. Each part gets its own mode back."""
     learning = [part for part in module.modules() if part.training]
     if learning:  # nothing is switched in a model that only predicts: it would take longer than a linear head
@@ -101,7 +103,7 @@ def predicting(module: nn.Module) -> Iterator[None]:
             part.training = True
 
 
-def lowers(precision: Precision, device: str) -> bool:
+def uses_bfloat16(precision: Precision, device: str) -> bool:
     """Whether a network multiplies in bfloat16 on this kind of device. "auto": on a GPU that can, and never on a CPU:
     one without instructions for it takes ten times as long. It needs no scaling of the loss, as float16 would."""
     if precision == "auto":
@@ -109,7 +111,7 @@ def lowers(precision: Precision, device: str) -> bool:
     return precision == "bfloat16"
 
 
-def check_learning(precision: object, compiled: object) -> None:
+def check_training_options(precision: object, compiled: object) -> None:
     """Refuse what cannot be asked for, or done here."""
     if precision not in get_args(Precision):
         raise SettingError(f"precision = {precision!r} must be one of {', '.join(get_args(Precision))}.")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from partly.errors import SettingError
-from partly.networks.network import placed
+from partly.networks.network import as_maps
 from partly.registry import About
 
 ABOUT = About(takes_maps=True)
@@ -68,7 +68,7 @@ class LabelMaps(nn.Module):
         self.regions = k_max, k_min
 
     def forward(self, features: Tensor) -> Tensor:
-        return weldon(self.maps(placed(features)), *self.regions)
+        return weldon(self.maps(as_maps(features)), *self.regions)
 
 
 def head(inputs: int, labels: int, *, k_max: float = 0.1, k_min: float = 0.1) -> tuple[nn.Module, nn.Module]:

@@ -32,7 +32,7 @@ class Average:
             self.values[name].lerp_(parameter, weight)
 
     @contextmanager
-    def in_place(self) -> Iterator[None]:
+    def swapped_in(self) -> Iterator[None]:
         """While it lasts, the parameters are the average."""
         self._swap()
         try:
@@ -45,7 +45,7 @@ class Average:
             parameter.data, self.values[name] = self.values[name], parameter.data
 
     @torch.no_grad()
-    def take_over(self) -> None:
+    def apply(self) -> None:
         """For good, the parameters become the average."""
         for name, parameter in self.parameters.items():
             parameter.copy_(self.values[name])

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from partly.errors import SettingError, did_you_mean, within
 from partly.labels import Labels
-from partly.networks.label_vectors import MINILM, MINILM_SIZE, label_vectors
+from partly.networks.label_vectors import embed_names
 from partly.similarity.mixing import mixed
 from partly.similarity.side_information import read_edges
 
@@ -101,7 +101,7 @@ def cooccurring(labels: Labels, most: int) -> tuple[Indices, Numbers]:
 def named_alike(names: Sequence[str], most: int) -> tuple[Indices, Numbers]:
     """The `most` labels whose names are nearest in meaning to that of a label, by the cosine of their vectors, which is
     the strength, in the form of `cooccurring`; -1 and 0 where it is not above 0."""
-    vectors = torch.nn.functional.normalize(label_vectors(MINILM, names, MINILM_SIZE), dim=1)
+    vectors = torch.nn.functional.normalize(embed_names(names), dim=1)
     others, cosines = np.full((len(names), most), -1, np.int64), np.zeros((len(names), most))
     size = max(1, BLOCK // max(1, len(names)))
     for start in range(0, len(names) if most else 0, size):

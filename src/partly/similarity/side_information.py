@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.atomic_io import PathLike
-from partly.data.matching import refuse_strangers
-from partly.data.paths import plain_file
-from partly.data.tables import SUFFIXES, Faults, Table, open_table, text
+from partly.data.matching import refuse_unknown_labels
+from partly.data.paths import check_file
+from partly.data.tables import SUFFIXES, Faults, Table, open_table, text_column
 from partly.errors import DataError
 
 EDGES, WEIGHT = ("label", "related"), "weight"
@@ -27,12 +27,12 @@ def read_edges(
     `label` hears from `related`; where both shall hear, there are two rows. Returns the positions of the two among
     `names`, and the weights.
     """
-    table = open_table(plain_file(path, SUFFIXES))
+    table = open_table(check_file(path, SUFFIXES))
     weighted = WEIGHT in table.header
     columns = _columns(table, (*EDGES, *([WEIGHT] if weighted else [])), "and perhaps weight")
     at = {name: j for j, name in enumerate(names)}
     strangers = {word: row for part in columns[:2] for row, word in enumerate(part) if word not in at}
-    refuse_strangers(list(strangers), names, lambda word: table.place(strangers[word]))
+    refuse_unknown_labels(list(strangers), names, lambda word: table.place(strangers[word]))
     _refuse_repeated(table, list(zip(*columns[:2], strict=True)), "an edge is there once, with one weight")
     weights = _weights(table, columns[2]) if weighted else np.ones(len(columns[0]))
     label, related = (np.array([at[word] for word in part], dtype=np.int64) for part in columns[:2])
@@ -41,7 +41,7 @@ def read_edges(
 
 def read_classes(path: PathLike, ids: Sequence[str]) -> npt.NDArray[np.int64]:
     """Side information: the class of each item, with the columns item and class. A number each, -1 where not said."""
-    table = open_table(plain_file(path, SUFFIXES))
+    table = open_table(check_file(path, SUFFIXES))
     items, classes = _columns(table, CLASSES, "")
     _refuse_repeated(table, items, "an item has one class")
     number = {word: i for i, word in enumerate(dict.fromkeys(word for word in classes if word))}
@@ -88,5 +88,5 @@ def _columns(table: Table, wanted: Sequence[str], also: str) -> list[list[Any]]:
 
 def _cells(table: Table, column: Any, name: str) -> list[Any]:
     """Words; weights as they are, since a Parquet file has numbers there."""
-    cells: list[Any] = (column if name == WEIGHT else text(column, name, table.path)).to_pylist()
+    cells: list[Any] = (column if name == WEIGHT else text_column(column, name, table.path)).to_pylist()
     return cells

@@ -18,8 +18,8 @@ from partly.solvers.calibration import calibrate, z_scores
 from partly.solvers.logistic import Floats
 
 TEMPERATURE = 0.05  # of the soft maximum, as a part of the best gain
-LEAST = 1e-3  # gain that the best is taken to have
-CLEAR = 0.02  # difference of gains that is more than chance
+MIN_GAIN = 1e-3  # gain that the best is taken to have
+CLEAR_GAIN = 0.02  # difference of relative_gains that is more than chance
 
 
 @dataclass(frozen=True)
@@ -32,41 +32,37 @@ class Blend:
     loss: float  # of them
 
 
-def shares(gains: Sequence[float]) -> npt.NDArray[np.float64]:
+def softmax_weights(relative_gains: Sequence[float]) -> npt.NDArray[np.float64]:
     """How much each learner counts, [M]; they sum to 1."""
-    best = max([*gains, LEAST])
-    weights = np.exp((np.asarray(gains) - max(gains)) / (TEMPERATURE * best))
+    best = max([*relative_gains, MIN_GAIN])
+    weights = np.exp((np.asarray(relative_gains) - max(relative_gains)) / (TEMPERATURE * best))
     shared: npt.NDArray[np.float64] = weights / weights.sum()
     return shared
 
 
 def blend(held_out: Sequence[Floats], counts: Sequence[float], weights: Floats, targets: Floats) -> Blend:
     """Learners with these held-out scores [L, N], each counting as much as said."""
-    parts = [z_scores(scores) for scores in held_out]
-    together = sum(
-        np.float32(count) * line(scores) for count, line, scores in zip(counts, parts, held_out, strict=True)
-    )
+    maps = [z_scores(scores) for scores in held_out]
+    together = sum(np.float32(count) * line(scores) for count, line, scores in zip(counts, maps, held_out, strict=True))
     last = calibrate(np.asarray(together, np.float32), weights, targets)
-    slopes = np.stack([np.float32(count) * line.slope * last.slope for count, line in zip(counts, parts, strict=True)])
-    bias = last.bias + last.slope * sum(
-        np.float32(count) * line.bias for count, line in zip(counts, parts, strict=True)
-    )
+    slopes = np.stack([np.float32(count) * line.slope * last.slope for count, line in zip(counts, maps, strict=True)])
+    bias = last.bias + last.slope * sum(np.float32(count) * line.bias for count, line in zip(counts, maps, strict=True))
     return Blend(slopes, bias.astype(np.float32), last(np.asarray(together, np.float32)), last.loss)
 
 
-def careful_blend(
+def blend_or_first(
     held_out: Sequence[Floats], counts: Sequence[float], losses: Sequence[float], weights: Floats, targets: Floats
 ) -> tuple[Blend, list[float]]:
     """The blend, or the first learner alone where the blend is clearly worse than it; and how much each counts."""
-    found = blend(held_out, counts, weights, targets)
-    first, together = gains([losses[0], found.loss], weights, targets)
-    if together >= first - CLEAR:
-        return found, list(counts)
+    blended = blend(held_out, counts, weights, targets)
+    first, together = relative_gains([losses[0], blended.loss], weights, targets)
+    if together >= first - CLEAR_GAIN:
+        return blended, list(counts)
     alone = [1.0, *(0.0 for _ in counts[1:])]
     return blend(held_out, alone, weights, targets), alone
 
 
-def gains(losses: Sequence[float], weights: Floats, targets: Floats) -> list[float]:
+def relative_gains(losses: Sequence[float], weights: Floats, targets: Floats) -> list[float]:
     """What part of the prior's loss each loss takes away."""
     prior = max(calibrate(np.zeros_like(weights), weights, targets).loss, 1e-12)
     return [1 - loss / prior for loss in losses]

@@ -1,6 +1,6 @@
-"""The strength of a solved learner, chosen for the data at hand: folds over the items, judged on what is held out.
+"""The c of a solved learner, chosen for the data at hand: folds over the items, judged on what is held out.
 
-One strength for all labels. The folds are solved as if they were further labels, which share the features. A held-out
+One c for all labels. The folds are solved as if they were further labels, which share the features. A held-out
 entry is judged by its score without the fold's bias: the bias of a fold depends on how many yes the fold took away, so
 that a held-out yes would lower the bias that judges it, and with few known yes the constant model would seem best. What
 is compared is the log loss that is left after `calibration`.
@@ -16,110 +16,121 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from partly.solvers.calibration import calibrate
-from partly.solvers.logistic import BLOCK, Features, Floats, Turned, path, path_by_label, rows_of_labels, turned
+from partly.solvers.logistic import (
+    BLOCK,
+    Features,
+    Floats,
+    PrincipalAxes,
+    label_rows,
+    principal_axes,
+    regularization_path,
+    regularization_path_by_label,
+)
 
-GRID = tuple(0.03 * 3.0**k for k in range(9))  # strengths C, over the total mean square of the features
+GRID = tuple(0.03 * 3.0**k for k in range(9))  # c_values C, over the total mean square of the features
 MIN_PENALTY = 1e-6  # of the mean loss: without any, labels that can be told apart have no solution
-WORSE = 2  # strengths in a row that must be worse before the path is left
-FEW = 2000  # items: below, five folds, else three
-MANY = 500  # features: from there on, labels with few entries are solved each by itself
+PATIENCE = 2  # c_values in a row that must be worse before the path is left
+FIVE_FOLDS_BELOW = 2000  # items: below, five folds, else three
+MIN_FEATURES_BY_LABEL = 500  # features: from there on, labels with few entries are solved each by itself
 Fold = npt.NDArray[np.int64]
 
 
 def memory(items: int, labels: int, width: int) -> int:
     """Bytes that `solve` takes: the features twice, and for each entry and fold its weight, target, and what the solver
     has of it."""
-    folds = 5 if items < FEW else 3
+    folds = 5 if items < FIVE_FOLDS_BELOW else 3
     entries = items * labels
     return 8 * items * width + 4 * entries * (5 * folds + 5) + 40 * min(entries * folds, BLOCK)
 
 
 @dataclass(frozen=True)
-class Solved:
-    """Logistic regressions with the strength that folds found best, w [L, D] and b [L], and what they are worth."""
+class CrossValidatedFit:
+    """Logistic regressions with the c that folds found best, w [L, D] and b [L], and what they are worth."""
 
     w: Floats
     b: Floats
-    strength: float
+    c: float
     loss: float  # of what is held out, calibrated
     held_out: Floats  # scores of every training entry by the fold that did not see it, up to a bias: [L, N]
 
 
-def fold_of(items: int, seed: int) -> Fold:
+def assign_folds(items: int, seed: int) -> Fold:
     """The fold of each item, [N]."""
-    folds = min(items, 5 if items < FEW else 3)  # a single item is a fold, and nothing is left to learn its scores from
+    folds = min(
+        items, 5 if items < FIVE_FOLDS_BELOW else 3
+    )  # a single item is a fold, and nothing is left to learn its scores from
     return np.random.default_rng(seed).permutation(np.arange(items) % max(1, folds))
 
 
-def solve(x: Features, weights: Floats, targets: Floats, fold: Fold, penalty: float | None = None) -> Solved:
-    """The best strength, then one fit to everything. penalty: of the mean loss over items, penalty / 2 * |w|^2, in the
+def solve(x: Features, weights: Floats, targets: Floats, fold: Fold, penalty: float | None = None) -> CrossValidatedFit:
+    """The best c, then one fit to everything. penalty: of the mean loss over items, penalty / 2 * |w|^2, in the
     place of the best one."""
-    fits = _fits(x, weights)
-    strengths = [size / max(fits.square, 1e-12) for size in GRID]
+    fits = _choose_solver(x, weights)
+    c_values = [size / max(fits.square, 1e-12) for size in GRID]
     if penalty is not None:
-        strengths = [1 / (max(penalty, MIN_PENALTY) * max(1, len(fold)))]
-    best, held_out, behind = (np.inf, strengths[0]), np.zeros_like(weights), 0
-    for strength, scores in zip(strengths, _held_out(fits, weights, targets, strengths, fold), strict=True):
+        c_values = [1 / (max(penalty, MIN_PENALTY) * max(1, len(fold)))]
+    best, held_out, behind = (np.inf, c_values[0]), np.zeros_like(weights), 0
+    for c, scores in zip(c_values, _held_out(fits, weights, targets, c_values, fold), strict=True):
         loss = calibrate(scores, weights, targets).loss
         behind = 0 if loss < best[0] else behind + 1
         if not behind:
-            best, held_out = (loss, strength), scores
-        if behind == WORSE:
+            best, held_out = (loss, c), scores
+        if behind == PATIENCE:
             break
     everything = np.ones((1, len(fold)), bool)
-    w, b = fits.undone(*next(fits.path(weights, targets, everything, [best[1]])))
-    return Solved(w, b, best[1], best[0], held_out)
+    w, b = fits.to_original(*next(fits.path(weights, targets, everything, [best[1]])))
+    return CrossValidatedFit(w, b, best[1], best[0], held_out)
 
 
-class _Together:
+class _AllLabels:
     """All labels at once, on the features in their principal axes."""
 
     def __init__(self, x: Features) -> None:
-        self.turned: Turned = turned(x)
-        self.square = float(self.turned.squares.sum())
-        self.times, self.undone = self.turned.times, self.turned.undone
+        self.axes: PrincipalAxes = principal_axes(x)
+        self.square = float(self.axes.squares.sum())
+        self.times, self.to_original = self.axes.times, self.axes.to_original
 
     def path(
-        self, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], strengths: list[float]
+        self, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: list[float]
     ) -> Iterator[tuple[Floats, Floats]]:
-        each = np.concatenate([np.where(part, weights, np.float32(0)) for part in seen])
-        return path(self.turned, each, np.tile(targets, (len(seen), 1)), strengths)
+        stacked = np.concatenate([np.where(part, weights, np.float32(0)) for part in seen])
+        return regularization_path(self.axes, stacked, np.tile(targets, (len(seen), 1)), c_values)
 
 
-class _ByLabel:
+class _LabelByLabel:
     """Each label on the rows of its own entries."""
 
     def __init__(self, x: Floats, weights: Floats) -> None:
-        self.x, self.rows = x, rows_of_labels(x, weights)
+        self.x, self.rows = x, label_rows(x, weights)
         self.square = float(np.einsum("ij,ij->", x, x, dtype=np.float64) / max(1, len(x)))
 
     def path(
-        self, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], strengths: list[float]
+        self, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: list[float]
     ) -> Iterator[tuple[Floats, Floats]]:
-        return path_by_label(self.rows, weights, targets, seen, strengths)
+        return regularization_path_by_label(self.rows, weights, targets, seen, c_values)
 
     def times(self, w: Floats, rows: npt.NDArray[np.intp]) -> Floats:
         product: Floats = w @ self.x[rows].T
         return product
 
-    def undone(self, w: Floats, b: Floats) -> tuple[Floats, Floats]:
+    def to_original(self, w: Floats, b: Floats) -> tuple[Floats, Floats]:
         return w, b
 
 
-def _fits(x: Features, weights: Floats) -> _Together | _ByLabel:
+def _choose_solver(x: Features, weights: Floats) -> _AllLabels | _LabelByLabel:
     """Whichever is faster."""
     known, width = np.count_nonzero(weights) / max(1, len(weights)), x.shape[1]
-    alone = not sp.issparse(x) and width >= MANY and known <= width / 2
-    return _ByLabel(x, weights) if alone else _Together(x)
+    alone = not sp.issparse(x) and width >= MIN_FEATURES_BY_LABEL and known <= width / 2
+    return _LabelByLabel(x, weights) if alone else _AllLabels(x)
 
 
 def _held_out(
-    fits: _Together | _ByLabel, weights: Floats, targets: Floats, strengths: list[float], fold: Fold
+    fits: _AllLabels | _LabelByLabel, weights: Floats, targets: Floats, c_values: list[float], fold: Fold
 ) -> Iterator[Floats]:
-    """For each strength the scores of every entry, without a bias, by the fold that did not see it: [L, N]."""
+    """For each c the scores of every entry, without a bias, by the fold that did not see it: [L, N]."""
     folds = int(fold.max()) + 1
-    seen = np.stack([fold != k for k in range(folds)])
-    for w, _ in fits.path(weights, targets, seen, strengths):
+    train_masks = np.stack([fold != k for k in range(folds)])
+    for w, _ in fits.path(weights, targets, train_masks, c_values):
         scores = np.empty(weights.shape, np.float32)
         for k, part in enumerate(w.reshape(folds, len(weights), -1)):
             rows = np.flatnonzero(fold == k)

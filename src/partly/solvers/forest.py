@@ -56,24 +56,24 @@ class Forest(nn.Module):
             n_jobs=threads.workers(),
             random_state=seed % 2**32,
         )
-        made = (targets / scale[:, None]).T
-        grower.fit(x, made if len(targets) > 1 else made.ravel())
-        self._take([one.tree_ for one in grower.estimators_], scale)
+        scaled = (targets / scale[:, None]).T
+        grower.fit(x, scaled if len(targets) > 1 else scaled.ravel())
+        self._store_trees([one.tree_ for one in grower.estimators_], scale)
 
-    def _take(self, trees: list[Any], scale: Floats) -> None:
+    def _store_trees(self, trees: list[Any], scale: Floats) -> None:
         device = self.roots.device
         starts = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
         at_leaf = [tree.children_left < 0 for tree in trees]
-        own = [np.arange(tree.node_count) for tree in trees]
+        positions = [np.arange(tree.node_count) for tree in trees]
         left, right = (
             [
                 np.where(leaf, i, getattr(tree, side)) + start
-                for tree, leaf, i, start in zip(trees, at_leaf, own, starts, strict=True)
+                for tree, leaf, i, start in zip(trees, at_leaf, positions, starts, strict=True)
             ]
             for side in ("children_left", "children_right")
         )
         leaves = np.concatenate(at_leaf)
-        found = {
+        arrays = {
             "feature": np.concatenate([np.maximum(tree.feature, 0) for tree in trees]),
             "left": np.concatenate(left),
             "right": np.concatenate(right),
@@ -81,9 +81,9 @@ class Forest(nn.Module):
             "roots": starts,
             "depth": np.array(max(tree.max_depth for tree in trees)),
         }
-        for name, array in found.items():
+        for name, array in arrays.items():
             setattr(self, name, torch.from_numpy(array.astype(np.int32)).to(device))
-        self.threshold = torch.from_numpy(_at_most(np.concatenate([tree.threshold for tree in trees]))).to(device)
+        self.threshold = torch.from_numpy(_round_down(np.concatenate([tree.threshold for tree in trees]))).to(device)
         values = np.concatenate([tree.value[leaf, :, 0] for tree, leaf in zip(trees, at_leaf, strict=True)])
         self.values = torch.from_numpy((values * scale).astype(np.float32)).to(device)
 
@@ -108,7 +108,7 @@ def log_odds(p: Tensor) -> Tensor:
     return torch.logit((p + SMOOTH) / (1 + 2 * SMOOTH))
 
 
-def _at_most(threshold: Any) -> Floats:
+def _round_down(threshold: Any) -> Floats:
     """The largest float32 that is at most the threshold: a float32 is below both or above both."""
     near = threshold.astype(np.float32)
     below: Floats = np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float32)

@@ -1,23 +1,22 @@
-"""Weighted logistic regressions for all labels at once, along a path of strengths.
+"""Weighted logistic regressions for all labels at once, along a path of regularization strengths.
 
-For each label j, over its weights w_j and its bias b_j, the sum over items i of
+For each label j, minimize over its weights w_j and its bias b_j the sum over items i of
 
     weight_ij * cross-entropy(x_i w_j + b_j, target_ij)  +  |w_j|^2 / (2 C)
 
-is made as small as it can be; the bias is free. A weight of 0 leaves an entry out, and targets may lie between 0 and 1.
-These problems are convex and share their features. So the features are turned once into their principal axes, where the
-curvature of every label is nearly diagonal, and one batched L-BFGS (Liu and Nocedal, 1989) with that diagonal as its
-first guess solves all labels together: two matrix products per iteration, line searches on the logits, and labels leave
-when they are done.
+The bias is not penalized. A weight of 0 leaves an entry out, and targets may lie between 0 and 1. The problems are
+convex and share their features. The features are rotated once into their principal axes, where the Hessian of every
+label is nearly diagonal. One batched L-BFGS (Liu and Nocedal, 1989), preconditioned by that diagonal, then solves all
+labels together: two matrix products per iteration, line searches on the logits, and converged labels are dropped.
 
-Written by hand, because scikit-learn solves one label at a time, from nothing for each strength. Where there are many
-features and few entries of a label (`path_by_label`), each label is solved on its own rows here too, but all folds and
-strengths of it share one turn of the features. benchmarks/learner.py measures both against scikit-learn.
+scikit-learn solves one label at a time, and from scratch for each C. With many features and few entries per label,
+`regularization_path_by_label` also solves each label on its own rows, but all folds and all C share one rotation.
+benchmarks/learner.py measures both against scikit-learn.
 
-Everything is label-major: logits, weights and targets are [L, N], coefficients [L, D].
+Arrays are label-major: logits, weights and targets are [L, N], coefficients [L, D].
 """
 
-# Long because the pieces of one iteration belong together; `folds` chooses the strength.
+# Long because the pieces of one iteration belong together; `folds` chooses C.
 
 from __future__ import annotations
 
@@ -37,15 +36,15 @@ Pair = tuple[Floats, Floats, Floats, Floats, Floats]  # a step and the change of
 
 MEMORY = 6  # steps that L-BFGS remembers
 TOLERANCE = 1e-5  # of the loss at the start: what a Newton step would still gain
-ITERATIONS = 100  # for one strength
-TURN_UP_TO = 3000  # features, or items; beyond it eigenvectors cost more than they save
+ITERATIONS = 100  # for one c
+MAX_ROTATED = 3000  # features, or items; beyond it eigenvectors cost more than they save
 BLOCK = 1 << 22  # entries worked on at a time
-SMALLEST = 1e-6  # of the largest axis: shorter ones are left out
+MIN_AXIS = 1e-6  # of the largest axis: shorter ones are left out
 TRIALS, GOOD = 6, 0.5  # of a line search, and the part of the slope that may be left
 
 
 @dataclass(frozen=True)
-class Turned:
+class PrincipalAxes:
     """Features in their principal axes, x [N, R]; or as they are, where they are sparse or very many. What is sparse is
     not centred, so its mean is taken off in every product."""
 
@@ -64,7 +63,7 @@ class Turned:
         product: Floats = (self.x.T @ residual.T).T - residual.sum(axis=1)[:, None] * self.mean
         return product
 
-    def undone(self, w: Floats, b: Floats) -> tuple[Floats, Floats]:
+    def to_original(self, w: Floats, b: Floats) -> tuple[Floats, Floats]:
         """Coefficients [L, D] and biases [L] for the features as they were."""
         bias = b - w @ self.mean
         for part in reversed(self.axes):
@@ -72,25 +71,28 @@ class Turned:
         return w, bias
 
 
-def turned(x: Features) -> Turned:
+def principal_axes(x: Features) -> PrincipalAxes:
     """Dense features must be off their mean already."""
     items, width = x.shape
-    if sp.issparse(x) or min(items, width) > TURN_UP_TO:
+    if sp.issparse(x) or min(items, width) > MAX_ROTATED:
         stored: Any = x
         mean = np.asarray(stored.mean(axis=0), np.float32).ravel() if sp.issparse(x) else np.zeros(width, np.float32)
         squares: Any = stored.power(2).mean(axis=0) if sp.issparse(x) else np.einsum("ij,ij->j", x, x) / items
-        return Turned(x, (), mean, np.maximum(np.asarray(squares, np.float32).ravel() - mean**2, 0))
+        return PrincipalAxes(x, (), mean, np.maximum(np.asarray(squares, np.float32).ravel() - mean**2, 0))
     wide = width > items
     values, vectors = scipy.linalg.eigh(
         (x @ x.T if wide else x.T @ x) / np.float32(items), driver="evd", check_finite=False
     )
-    kept = np.flatnonzero(values > SMALLEST * max(float(values[-1]), 1e-12))[::-1]
-    values, vectors = np.maximum(values[kept], 0).astype(np.float32), np.ascontiguousarray(vectors[:, kept], np.float32)
-    none = np.zeros(len(kept), np.float32)
+    significant = np.flatnonzero(values > MIN_AXIS * max(float(values[-1]), 1e-12))[::-1]
+    values, vectors = (
+        np.maximum(values[significant], 0).astype(np.float32),
+        np.ascontiguousarray(vectors[:, significant], np.float32),
+    )
+    none = np.zeros(len(significant), np.float32)
     if wide:  # the axes are x.T @ vectors / length, and x along them is known without that product
         length = np.sqrt(values * np.float32(items))
-        return Turned(vectors * length, (x.T, vectors / length), none, values)
-    return Turned(x @ vectors, (vectors,), none, values)
+        return PrincipalAxes(vectors * length, (x.T, vectors / length), none, values)
+    return PrincipalAxes(x @ vectors, (vectors,), none, values)
 
 
 def log_odds(weights: Floats, targets: Floats) -> Floats:
@@ -101,73 +103,79 @@ def log_odds(weights: Floats, targets: Floats) -> Floats:
     return np.asarray(np.log(share / (1 - share)), np.float32)
 
 
-def path(x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float], offset: Floats | None = None) -> Path:
-    """Coefficients [L, R] and biases [L] for each strength C in turn, each started where the last one ended.
+def regularization_path(
+    x: PrincipalAxes, weights: Floats, targets: Floats, c_values: Sequence[float], offset: Floats | None = None
+) -> Path:
+    """Coefficients [L, R] and biases [L] for each c C in turn, each started where the last one ended.
 
-    strengths: from strong (small C) to weak. A label whose entries all say the same has no weights, and the bias of
+    c_values: from strong (small C) to weak. A label whose entries all say the same has no weights, and the bias of
     `log_odds`. offset [L, N]: logits to which the scores are added; they bring their own bias, and it stays.
     """
     width = max(1, BLOCK // max(1, x.x.shape[0]))
     blocks = [slice(i, i + width) for i in range(0, len(weights), width)]
     offsets = [None if offset is None else offset[block] for block in blocks]
-    each = zip(blocks, offsets, strict=True)
-    parts = [_path(x, weights[block], targets[block], strengths, start) for block, start in each]
-    for _ in strengths:
-        found = [next(part) for part in parts]
-        yield np.concatenate([w for w, _ in found]), np.concatenate([b for _, b in found])
+    pairs = zip(blocks, offsets, strict=True)
+    paths = [_block_path(x, weights[block], targets[block], c_values, start) for block, start in pairs]
+    for _ in c_values:
+        solutions = [next(part) for part in paths]
+        yield np.concatenate([w for w, _ in solutions]), np.concatenate([b for _, b in solutions])
 
 
 @dataclass(frozen=True)
-class Rows:
+class LabelRows:
     """The items of which a label is known, and their features off their own mean, in their own axes."""
 
     items: npt.NDArray[np.intp]
-    x: Turned
+    x: PrincipalAxes
     mean: Floats  # [D]
 
 
-def rows_of_labels(x: Floats, weights: Floats) -> list[Rows]:
-    """For `path_by_label`: of features [N, D] and weights [L, N]."""
-    found = []
+def label_rows(x: Floats, weights: Floats) -> list[LabelRows]:
+    """For `regularization_path_by_label`: of features [N, D] and weights [L, N]."""
+    rows = []
     for each in weights:
         items = np.flatnonzero(each)
         mean = x[items].mean(axis=0) if len(items) else np.zeros(x.shape[1], np.float32)
         off = x[items] - mean  # the bias is free, so that it makes up for the mean
-        found.append(Rows(items, turned(off) if len(items) else Turned(off, (), mean, mean), mean))
-    return found
+        rows.append(LabelRows(items, principal_axes(off) if len(items) else PrincipalAxes(off, (), mean, mean), mean))
+    return rows
 
 
-def path_by_label(
-    x: Sequence[Rows], weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], strengths: Sequence[float]
+def regularization_path_by_label(
+    x: Sequence[LabelRows], weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: Sequence[float]
 ) -> Path:
     """The same minima for K parts of the items, seen [K, N], with each label on the rows of its own entries: faster
     where these are fewer than half of the features. Coefficients [K L, D] and biases [K L].
 
-    x: what `rows_of_labels` gives of features that are not turned: each label turns its own rows, once for all.
+    x: what `label_rows` gives of features that are not turned: each label turns its own rows, once for all.
     """
-    parts = [_few(x[j], weights[j], targets[j], seen, strengths) for j in range(len(weights))]
-    for _ in strengths:
-        w, b = (np.stack(found, axis=1) for found in zip(*(next(part) for part in parts), strict=True))
+    paths = [_label_path(x[j], weights[j], targets[j], seen, c_values) for j in range(len(weights))]
+    for _ in c_values:
+        w, b = (np.stack(found, axis=1) for found in zip(*(next(part) for part in paths), strict=True))
         yield w.reshape(-1, w.shape[2]), b.reshape(-1)
 
 
-def _few(rows: Rows, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], strengths: Sequence[float]) -> Path:
+def _label_path(
+    rows: LabelRows, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: Sequence[float]
+) -> Path:
     """Of one label [N]: coefficients [K, D] and biases [K]."""
-    each = np.where(seen[:, rows.items], weights[rows.items], np.float32(0))
-    for found in path(rows.x, each, np.tile(targets[rows.items], (len(seen), 1)), strengths):
-        w, b = rows.x.undone(*found)
+    fold_weights = np.where(seen[:, rows.items], weights[rows.items], np.float32(0))
+    for found in regularization_path(rows.x, fold_weights, np.tile(targets[rows.items], (len(seen), 1)), c_values):
+        w, b = rows.x.to_original(*found)
         yield w, b - w @ rows.mean
 
 
-def _path(x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float], offset: Floats | None) -> Path:
+def _block_path(
+    x: PrincipalAxes, weights: Floats, targets: Floats, c_values: Sequence[float], offset: Floats | None
+) -> Path:
     w, b = np.zeros((len(weights), x.x.shape[1]), np.float32), log_odds(weights, targets)
     if offset is not None:
         b = np.zeros_like(b)
     yes = np.einsum("ij,ij->i", weights, targets, dtype=np.float64)
     open_ = np.flatnonzero((yes > 1e-6) & (weights.sum(axis=1, dtype=np.float64) - yes > 1e-6))
     solver = _Solver(x, weights[open_], targets[open_], b[open_], None if offset is None else offset[open_])
-    for strength in strengths:
-        solver.minimise(strength)
+    for c in c_values:
+        solver.minimise(c)
         w[open_], b[open_] = solver.w, solver.b
         yield w.copy(), b.copy()
 
@@ -175,7 +183,7 @@ def _path(x: Turned, weights: Floats, targets: Floats, strengths: Sequence[float
 class _Solver:
     """L-BFGS on all labels at once. `live` are those that are not done; all arrays have a row for each label."""
 
-    def __init__(self, x: Turned, weights: Floats, targets: Floats, b: Floats, offset: Floats | None) -> None:
+    def __init__(self, x: PrincipalAxes, weights: Floats, targets: Floats, b: Floats, offset: Floats | None) -> None:
         self.x, self.free = x, offset is None
         self.weights, self.yes = weights, weights * targets
         self.w, self.b = np.zeros((len(weights), x.x.shape[1]), np.float32), b
@@ -183,8 +191,8 @@ class _Solver:
         constant = weights * (np.logaddexp(0, self.logits) - targets * self.logits)
         self.enough = TOLERANCE * constant.sum(axis=1)
 
-    def minimise(self, strength: float) -> None:
-        live, ridge = np.arange(len(self.w)), np.float32(1.0 / strength)
+    def minimise(self, c: float) -> None:
+        live, ridge = np.arange(len(self.w)), np.float32(1.0 / c)
         weights, yes, f, w, b = self.weights, self.yes, self.logits.copy(), self.w, self.b
         p = sigmoid(f)
         gw, gb = self._slopes(weights * p - yes, w, ridge)

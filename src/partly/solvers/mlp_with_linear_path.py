@@ -16,17 +16,17 @@ from torch import Tensor
 
 from partly.clock import Clock, seed_for
 from partly.method import EntryState, Method, Task
-from partly.networks import predicting
+from partly.networks import eval_mode
 from partly.pool import Batch, Pool
 from partly.solvers import folds
 from partly.solvers.calibration import calibrate
-from partly.solvers.solved import Terms, weighted
+from partly.solvers.solved_readout import Terms, weights_and_targets
 
 SHARES = tuple(part / 8 for part in range(9))
-APART = 0  # the fold that the network does not learn from
+HELD_OUT_FOLD = 0  # the fold that the network does not learn from
 
 
-class Beside(Method):
+class MlpWithLinearPath(Method):
     """A network and a linear path. The first step also solves the path."""
 
     entry_state = (EntryState("held_out"), EntryState("apart", torch.bool, per_label=False))
@@ -58,7 +58,7 @@ class Beside(Method):
         for batch in pool.batches(clock):
             loss = self.update(batch, clock)["loss"]
             if clock.step == pool.steps - 1:
-                self._weigh(pool)
+                self._choose_share(pool)
             yield {"loss": loss, "path": self.loss.item(), "strength": self.strength.item(), "share": self.share.item()}
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
@@ -69,38 +69,38 @@ class Beside(Method):
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
 
-    def weighs(self) -> str:
+    def sample_weight_support(self) -> str:
         return "entries"
 
     def _terms(self, batch: Batch) -> tuple[Tensor, Tensor]:
         weights, targets = self.terms(batch.z, **self.settings)
-        return batch.weighed(weights), targets
+        return batch.apply_weights(weights), targets
 
     @torch.no_grad()
     def _solve(self, pool: Pool) -> None:
-        x = self.standardised(pool.items, pool.batch_size)
-        weights, targets = weighted(pool, self.terms, self.settings)
-        fold = folds.fold_of(len(pool), seed_for(self.task.seed, "folds"))
-        found = folds.solve(x, weights, targets, fold)
-        line = calibrate(found.held_out, weights, targets)
-        self.weight.copy_(torch.from_numpy(line.slope[:, None] * found.w))
+        x = self.standardized_features(pool.items, pool.batch_size)
+        weights, targets = weights_and_targets(pool, self.terms, self.settings)
+        fold = folds.assign_folds(len(pool), seed_for(self.task.seed, "folds"))
+        fit = folds.solve(x, weights, targets, fold)
+        line = calibrate(fit.held_out, weights, targets)
+        self.weight.copy_(torch.from_numpy(line.slope[:, None] * fit.w))
         self.bias.copy_(torch.from_numpy(line.bias))
-        self.held_out.copy_(torch.from_numpy(line(found.held_out).T))
-        self.apart.copy_(torch.from_numpy(fold == APART))
-        self.loss.fill_(found.loss)
-        self.strength.fill_(found.strength)
+        self.held_out.copy_(torch.from_numpy(line(fit.held_out).T))
+        self.apart.copy_(torch.from_numpy(fold == HELD_OUT_FOLD))
+        self.loss.fill_(fit.loss)
+        self.strength.fill_(fit.c)
 
     @torch.no_grad()
-    def _weigh(self, pool: Pool) -> None:
+    def _choose_share(self, pool: Pool) -> None:
         """How much the network counts, on the items that it has not seen."""
         rows = torch.from_numpy(np.flatnonzero(self.apart.cpu().numpy()))
-        parts = [pool.take(part) for part in rows.split(pool.batch_size)]
-        if not parts:
+        batches = [pool.take(part) for part in rows.split(pool.batch_size)]
+        if not batches:
             return
-        with predicting(self):
-            network = torch.cat([self.network(part.x) for part in parts]).cpu().numpy().T
-        each = [self._terms(part) for part in parts]
-        weights, targets = (torch.cat(some).cpu().numpy().T for some in zip(*each, strict=True))
+        with eval_mode(self):
+            network = torch.cat([self.network(part.x) for part in batches]).cpu().numpy().T
+        terms = [self._terms(part) for part in batches]
+        weights, targets = (torch.cat(some).cpu().numpy().T for some in zip(*terms, strict=True))
         path = self.held_out[rows.to(self.device)].cpu().numpy().T
         parts_of_both = ((1 - share) * path + share * network for share in np.array(SHARES, np.float32))
         losses = [calibrate(logits, weights, targets).loss for logits in parts_of_both]

@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 from partly.errors import SettingError
-from partly.solvers.blending import LEAST, Blend, careful_blend, gains
+from partly.solvers.blending import MIN_GAIN, Blend, blend_or_first, relative_gains
 from partly.solvers.logistic import Floats
 
 SHARE = 0.6  # of a forest that is as good as the best kernel machine
 FALLS, FLOOR = 0.15, 0.02  # by what it lacks the share falls: parts of the best gain, and at least so many
 
 
-def reason(
+def explain_portfolio(
     parts: list[dict[str, Any]], together: float, left_out: dict[str, str], only_yes: bool, related: bool, crowd: float
 ) -> str:
     """In words, what was chosen and why."""
@@ -32,17 +32,19 @@ def reason(
     return "; ".join(words) + "."
 
 
-def with_forest(held_out: list[Floats], losses: list[float], weights: Floats, targets: Floats) -> tuple[Blend, float]:
+def blend_with_forest(
+    held_out: list[Floats], losses: list[float], weights: Floats, targets: Floats
+) -> tuple[Blend, float]:
     """Kernel machines and forest together, and the share of the forest: the less the more it lacks, and none where both
     are clearly worse than the kernel machines alone."""
-    kernels, forest = gains(losses, weights, targets)
-    best = max(kernels, LEAST)
+    kernels, forest = relative_gains(losses, weights, targets)
+    best = max(kernels, MIN_GAIN)
     share = SHARE * math.exp(max(-50.0, min(0.0, forest - best)) / (FALLS * best + FLOOR))
-    found, (_, share) = careful_blend(held_out, [1 - share, share], losses, weights, targets)
+    found, (_, share) = blend_or_first(held_out, [1 - share, share], losses, weights, targets)
     return found, share
 
 
-def read_budget(budget: float | str | None) -> tuple[float, bool]:
+def parse_budget(budget: float | str | None) -> tuple[float, bool]:
     """How much, and whether in multiples of a plain fit; else in seconds."""
     text = str(math.inf if budget is None else budget)
     in_fits = text.endswith("x")

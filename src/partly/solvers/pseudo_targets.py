@@ -6,22 +6,22 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.solvers.calibration import calibrate
-from partly.solvers.logistic import Features, Floats, path, sigmoid, turned
+from partly.solvers.logistic import Features, Floats, principal_axes, regularization_path, sigmoid
 
-OWN = 0.5  # where only yes is known: part of a target that is what is known
+KNOWN_SHARE = 0.5  # where only yes is known: part of a target that is what is known
 
 Rows = npt.NDArray[np.intp]
 
 
-def targets_of(known: Floats, targets: Floats, believed: Floats, only_yes: bool) -> Floats:
+def combine_targets(known: Floats, targets: Floats, believed: Floats, only_yes: bool) -> Floats:
     """What is known, else what is believed, [L, N]; where only yes is known, and may be missing anywhere, half of
     both."""
-    own = np.float32(OWN if only_yes else 1)
-    return np.where(known > 0, own * targets + (1 - own) * believed, believed)
+    known_share = np.float32(KNOWN_SHARE if only_yes else 1)
+    return np.where(known > 0, known_share * targets + (1 - known_share) * believed, believed)
 
 
-def believed(
-    x: Features, weights: Floats, targets: Floats, rows: Rows, strength: float, only_yes: bool, seed: int
+def estimate_targets(
+    x: Features, weights: Floats, targets: Floats, rows: Rows, c: float, only_yes: bool, seed: int
 ) -> Floats:
     """Probabilities of the entries of some items, [L, rows], from these items alone.
 
@@ -36,7 +36,7 @@ def believed(
         fitted = (
             half != part if only_yes and not scored.all() else np.ones(len(rows), bool)
         )  # a single item has no half
-        z = turned(x[fitted])
-        w, b = z.undone(*next(path(z, weights[:, fitted], targets[:, fitted], [strength])))
+        z = principal_axes(x[fitted])
+        w, b = z.to_original(*next(regularization_path(z, weights[:, fitted], targets[:, fitted], [c])))
         scores[:, scored] = (x[scored] @ w.T).T + b[:, None]
     return sigmoid(calibrate(scores, weights, targets)(scores))

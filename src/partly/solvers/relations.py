@@ -18,14 +18,14 @@ import numpy as np
 
 from partly.solvers.calibration import calibrate
 from partly.solvers.folds import Fold
-from partly.solvers.logistic import Floats, Turned, path, sigmoid, turned
+from partly.solvers.logistic import Floats, PrincipalAxes, principal_axes, regularization_path, sigmoid
 
-STRENGTHS = tuple(1e-5 * 4.0**k for k in range(8))
+C_VALUES = tuple(1e-5 * 4.0**k for k in range(8))
 DIRECTIONS = 200  # of the scores of all labels, at most
 APPLIED = 0.5
 WORSE = 1.01  # times the least loss: the path is left
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-FEWEST = 1e-3  # labels that an item seems to have, at least
+MIN_LABELS_PER_ITEM = 1e-3  # labels that an item seems to have, at least
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Relation:
     mean: Floats  # [L]
     held_out: Floats
     loss: float
-    strength: float  # 0: nothing helps
+    c: float  # 0: nothing helps
 
 
 def relate(logits: Floats, weights: Floats, targets: Floats, fold: Fold) -> Relation:
@@ -44,18 +44,18 @@ def relate(logits: Floats, weights: Floats, targets: Floats, fold: Fold) -> Rela
     labels = len(logits)
     mean, spread = logits.mean(axis=1), logits.std(axis=1) + np.float32(1e-6)
     x = _directions(((logits - mean[:, None]) / spread[:, None]).T)
-    least, strength, best = calibrate(logits, weights, targets).loss, 0.0, logits
+    least, c, best = calibrate(logits, weights, targets).loss, 0.0, logits
     if labels > 1:
-        least, strength, best = _chosen(x, logits, weights, targets, fold, least)
+        least, c, best = _choose_c(x, logits, weights, targets, fold, least)
     matrix = np.zeros((labels, labels), np.float32)
-    if strength:
-        w, _ = x.undone(*next(path(x, weights, targets, [strength], logits)))
+    if c:
+        w, _ = x.to_original(*next(regularization_path(x, weights, targets, [c], logits)))
         matrix = np.float32(APPLIED) * (w / spread).T
-    return Relation(matrix, mean, best, least, strength)
+    return Relation(matrix, mean, best, least, c)
 
 
-def _directions(z: Floats) -> Turned:
-    x = turned(np.ascontiguousarray(z))
+def _directions(z: Floats) -> PrincipalAxes:
+    x = principal_axes(np.ascontiguousarray(z))
     if not x.axes:
         return x
     *before, last = x.axes
@@ -63,30 +63,30 @@ def _directions(z: Floats) -> Turned:
     return replace(x, x=x.x[:, :DIRECTIONS], axes=axes, mean=x.mean[:DIRECTIONS], squares=x.squares[:DIRECTIONS])
 
 
-def _chosen(
-    x: Turned, logits: Floats, weights: Floats, targets: Floats, fold: Fold, least: float
+def _choose_c(
+    x: PrincipalAxes, logits: Floats, weights: Floats, targets: Floats, fold: Fold, least: float
 ) -> tuple[float, float, Floats]:
-    """The least held-out loss, the strength that it takes, and the logits that have it."""
+    """The least held-out loss, the c that it takes, and the logits that have it."""
     folds = int(fold.max()) + 1
-    each = np.concatenate([np.where(fold != k, weights, np.float32(0)) for k in range(folds)])
+    fold_weights = np.concatenate([np.where(fold != k, weights, np.float32(0)) for k in range(folds)])
     twice = (np.tile(part, (folds, 1)) for part in (targets, logits))
-    strength, best = 0.0, logits
+    c, best = 0.0, logits
     target, offset = twice
-    for tried, (w, _) in zip(STRENGTHS, path(x, each, target, STRENGTHS, offset), strict=True):
-        found = logits.copy()
+    for tried, (w, _) in zip(C_VALUES, regularization_path(x, fold_weights, target, C_VALUES, offset), strict=True):
+        related = logits.copy()
         for k, part in enumerate(w.reshape(folds, len(logits), -1)):
             rows = np.flatnonzero(fold == k)
-            found[:, rows] += np.float32(APPLIED) * x.times(part, rows)
-        loss = calibrate(found, weights, targets).loss
+            related[:, rows] += np.float32(APPLIED) * x.times(part, rows)
+        loss = calibrate(related, weights, targets).loss
         if loss < least:
-            least, strength, best = loss, tried, found
+            least, c, best = loss, tried, related
         elif loss > WORSE * least:
             break
-    return least, strength, best
+    return least, c, best
 
 
 def compete(logits: Floats, weights: Floats, targets: Floats) -> tuple[float, Floats]:
     """The part that is taken, and the logits then [L, N]; logits: held-out ones, calibrated."""
-    crowd = np.log(sigmoid(logits).sum(axis=0) + np.float32(FEWEST))
+    crowd = np.log(sigmoid(logits).sum(axis=0) + np.float32(MIN_LABELS_PER_ITEM))
     tried = [(part, logits - np.float32(part) * crowd) for part in PARTS]
     return min(tried, key=lambda one: calibrate(one[1], weights, targets).loss)

@@ -54,7 +54,7 @@ def test_a_format_is_one_file_and_its_test(name):
     assert isinstance(one, LabelFormat if one.holds == "labels" else DatasetFormat)
     assert list(inspect.signature(one.recognizes).parameters) == ["path"]
     names = ["names"] if one.holds == "labels" else []
-    assert list(inspect.signature(one.read).parameters) == ["path", *names, "meaning"]
+    assert list(inspect.signature(one.read).parameters) == ["path", *names, "semantics"]
     assert (one.write is None) == (name in ONLY_READ)
     if one.write is not None:
         written = "labels" if one.holds == "labels" else "data"
@@ -67,22 +67,22 @@ from pathlib import Path
 from typing import Sequence
 
 from partly.data.dataset import Dataset
-from partly.data.label_semantics import Meaning
+from partly.data.label_semantics import LabelSemantics
 from partly.data.protocols import DatasetFormat, LabelFormat
 from partly.labels import Labels
 
 def recognizes(path: Path) -> bool: ...
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels: ...
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels: ...
 def write(labels: Labels, path: Path) -> None: ...
-def read_dataset(path: Path, meaning: Meaning) -> Dataset: ...
-def read_without_meaning(path: Path, names: Sequence[str] | None) -> Labels: ...
+def read_dataset(path: Path, semantics: LabelSemantics) -> Dataset: ...
+def read_without_semantics(path: Path, names: Sequence[str] | None) -> Labels: ...
 def write_renamed(data: Labels, path: Path) -> None: ...
 def recognize_text(path: str) -> bool: ...
 
 LabelFormat(recognizes, read, write, suffixes=(".txt",))
 DatasetFormat("items", recognizes, read_dataset)
 LabelFormat(recognizes, read_dataset)  # wrong
-LabelFormat(recognizes, read_without_meaning)  # wrong
+LabelFormat(recognizes, read_without_semantics)  # wrong
 LabelFormat(recognizes, read, write_renamed)  # wrong
 LabelFormat(recognize_text, read)  # wrong
 DatasetFormat("items", recognizes, read)  # wrong

@@ -54,7 +54,7 @@ def test_items_of_a_file_with_labels_of_a_ledger(place: Path, tmp_path: Path) ->
     found = data.read(tmp_path / "items.csv", place)
     assert found.labels.ids == ("a", "b")
     assert found.hierarchy == Hierarchy({"Bird": "Animal"})
-    assert len(found.unlisted) == 1
+    assert len(found.unlabelled_rows) == 1
 
 
 def test_a_strange_database_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from partly import Dataset, Hierarchy, Labels
-from partly.data import Meaning, is_whole, read, write
+from partly.data import LabelSemantics, is_whole, read, write
 from partly.data.formats import train_test
 from partly.errors import DataError
 from partly.items import as_items
@@ -105,7 +105,7 @@ def test_what_has_both_parts(file, tmp_path):
     np.savez(file, features=np.ones((2, 2)))
     assert not train_test.recognizes(file)
     with pytest.raises(DataError, match="there is no array features_train, labels_train, features_test"):
-        train_test.read(file, Meaning())
+        train_test.read(file, LabelSemantics())
     assert not train_test.recognizes(tmp_path / "labels.csv")
     assert not train_test.recognizes(Path("scenes"))
     with pytest.raises(DataError, match="No such file"):

@@ -42,8 +42,8 @@ def test_pixels_are_normalised_whatever_their_type() -> None:
     expected = torch.empty(2, 3, 4, 4)
     for i, c, h, w in np.ndindex(2, 3, 4, 4):
         expected[i, c, h, w] = (float(x[i, c, h, w]) - (c + 1)) / (10 * (c + 1))
-    torch.testing.assert_close(backbone.prepared(x), expected)
-    torch.testing.assert_close(backbone.prepared(x.float()), expected)
+    torch.testing.assert_close(backbone.preprocess(x), expected)
+    torch.testing.assert_close(backbone.preprocess(x.float()), expected)
     assert backbone.normalises
     assert not made().normalises
 
@@ -51,17 +51,17 @@ def test_pixels_are_normalised_whatever_their_type() -> None:
 def test_a_grey_picture_is_one_with_three_colours_alike() -> None:
     x = torch.randint(0, 256, (2, 1, 4, 4), dtype=torch.uint8)
     backbone = Pixels([127.0] * 3, [128.0] * 3)
-    assert torch.equal(backbone.prepared(x), backbone.prepared(x.repeat(1, 3, 1, 1)))
+    assert torch.equal(backbone.preprocess(x), backbone.preprocess(x.repeat(1, 3, 1, 1)))
 
 
 def test_pictures_of_another_size_are_brought_to_its_own() -> None:
     backbone = Pixels([0.0] * 3, [1.0] * 3)
     backbone.size = 4
     x = torch.randint(0, 256, (1, 3, 8, 8), dtype=torch.uint8)
-    assert backbone.prepared(x).shape == (1, 3, 4, 4)
-    assert torch.equal(backbone.prepared(x[:, :, :4, :4]), x[:, :, :4, :4].float())
+    assert backbone.preprocess(x).shape == (1, 3, 4, 4)
+    assert torch.equal(backbone.preprocess(x[:, :, :4, :4]), x[:, :, :4, :4].float())
     even = torch.full((1, 3, 9, 5), 7, dtype=torch.uint8)
-    torch.testing.assert_close(backbone.prepared(even), torch.full((1, 3, 4, 4), 7.0))
+    torch.testing.assert_close(backbone.preprocess(even), torch.full((1, 3, 4, 4), 7.0))
     assert made(size=12).size == 12
     assert made(size=12)(torch.randn(2, 3, 16, 16)).shape == (2, 16)
 

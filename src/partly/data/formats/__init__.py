@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal, overload
 
 from partly.data.formats import ledger_db
-from partly.data.paths import kind_of
+from partly.data.paths import format_suffix
 from partly.data.protocols import DatasetFormat, Format, Holds, LabelFormat
 from partly.data.tables import READABLE, SUFFIXES
 from partly.errors import DataError, SettingError, did_you_mean
@@ -95,6 +95,6 @@ def by_name(name: str, *holds: Holds) -> object:
 def by_suffix(path: Path, holds: Literal["items", "dataset"]) -> DatasetFormat:
     """Return the format in which a file of this name is written."""
     for one in formats(holds).values():
-        if kind_of(path) in one.suffixes and one.write is not None:
+        if format_suffix(path) in one.suffixes and one.write is not None:
             return one
     raise DataError(f"{path}: no format writes {holds} to such a file. There is: {', '.join(suffixes(holds))}.")

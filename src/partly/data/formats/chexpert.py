@@ -12,7 +12,7 @@ from pathlib import Path
 
 from partly.data.formats.wide import read_cells, write_cells
 from partly.data.headers import CHEXPERT, is_chexpert
-from partly.data.label_semantics import Meaning
+from partly.data.label_semantics import LabelSemantics
 from partly.data.protocols import LabelFormat
 from partly.data.splits import COLUMN as SPLIT
 from partly.data.splits import has_split
@@ -28,13 +28,13 @@ def recognizes(path: Path) -> bool:
     return is_table(path) and path.is_file() and is_chexpert(open_table(path).header)
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     table = open_table(path)
     called = next((name for name in CHEXPERT if name in table.header), None)
     if called is None:
         raise DataError(f"{table.place(-1)}: none of the columns {', '.join(CHEXPERT)} is there to hold the ids.")
     labels = [name for name in table.header if name not in BESIDE and not (name == SPLIT and has_split(table))]
-    return read_cells(table, called, labels, names, meaning)
+    return read_cells(table, called, labels, names, semantics)
 
 
 def write(labels: Labels, path: Path) -> None:

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from partly.data.compression import packing
+from partly.data.compression import open_compressed
 from partly.data.json_stream import elements, top_keys
-from partly.data.label_semantics import Meaning, labels_of
-from partly.data.paths import kind_of
+from partly.data.label_semantics import LabelSemantics, labels_of
+from partly.data.paths import format_suffix
 from partly.data.protocols import LabelFormat
 from partly.errors import DataError, listing
 from partly.labels import Labels
@@ -34,7 +34,7 @@ NO, YES = "neg_category_ids", "not_exhaustive_category_ids"
 
 def recognizes(path: Path) -> bool:
     """An object that has one of the three parts. What comes before it is small: a description, licences."""
-    if kind_of(path) not in SUFFIXES or not path.is_file():
+    if format_suffix(path) not in SUFFIXES or not path.is_file():
         return False
     for key in top_keys(path):
         if key is None or key in PARTS:
@@ -42,22 +42,22 @@ def recognizes(path: Path) -> bool:
     return False
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     found = _Entries(path, _categories(path), _Numbers())
     found.add_images()
     if not found.negatives:
-        meaning.need_absent(path, f"a COCO file without {NO}: what is not annotated may be absent or overlooked.")
+        semantics.need_absent(path, f"a COCO file without {NO}: what is not annotated may be absent or overlooked.")
     found.add_annotations()
     found.refuse_wrong()
     words = list(found.categories.values())
     numbers = found.numbers
     rows, columns, z = (np.frombuffer(part, part.typecode) for part in (numbers.rows, numbers.columns, numbers.z))
-    return labels_of(rows, columns, z, found.ids, words, meaning=meaning, path=path, wanted=names)
+    return labels_of(rows, columns, z, found.ids, words, semantics=semantics, path=path, wanted=names)
 
 
 def write(labels: Labels, path: Path) -> None:
     """With `neg_category_ids` in every image, so that nothing is left open."""
-    with packing(path) as file:
+    with open_compressed(path) as file:
         for part in _written(labels):
             file.write(part.encode())
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from partly.clock import seed_for
 from partly.data.dataset import Dataset
-from partly.data.label_semantics import Meaning
+from partly.data.label_semantics import LabelSemantics
 from partly.data.protocols import DatasetFormat
 from partly.items import features
 from partly.labels import Labels
@@ -35,7 +35,7 @@ def recognizes(path: Path) -> bool:
     return str(path) == NAME
 
 
-def read(path: Path, meaning: Meaning) -> Dataset:
+def read(path: Path, semantics: LabelSemantics) -> Dataset:
     return digits()
 
 

@@ -16,17 +16,17 @@ import pyarrow.parquet as pq
 
 from partly.atomic_io import atomic_output, sha256
 from partly.budget import Budget
-from partly.data.dataset import Dataset, unlabelled
+from partly.data.dataset import Dataset, empty_labels
 from partly.data.formats.wide import refuse_bad_ids
 from partly.data.item_columns import IDS, byte_columns
-from partly.data.label_semantics import Meaning
-from partly.data.paths import plain_file
+from partly.data.label_semantics import LabelSemantics
+from partly.data.paths import check_file
 from partly.data.protocols import DatasetFormat
-from partly.data.tables import ParquetTable, text
+from partly.data.tables import ParquetTable, text_column
 from partly.errors import DataError
 from partly.images.scan import cache_folder
-from partly.images.worker import Place
-from partly.items import PictureFiles, Source
+from partly.images.worker import ImageLocation
+from partly.items import ImageFiles, ImageSource
 
 ROWS = 64  # copied at a time: a picture may be large
 
@@ -35,16 +35,16 @@ def recognizes(path: Path) -> bool:
     return bool(byte_columns(path))
 
 
-def read(path: Path, meaning: Meaning = Meaning()) -> Dataset:  # noqa: B008 (it is frozen)
-    path, columns = plain_file(path, (".parquet",)), byte_columns(path)
+def read(path: Path, semantics: LabelSemantics = LabelSemantics()) -> Dataset:  # noqa: B008 (it is frozen)
+    path, columns = check_file(path, (".parquet",)), byte_columns(path)
     if len(columns) != 1:
         raise DataError(f"{path}: several columns hold bytes: {', '.join(columns)}. Leave one: the pictures.")
     packed = _packed(path, columns[0])
     ends = np.load(packed.with_suffix(".npy"), allow_pickle=False)
-    ids = _ids(path, len(ends) - 1, meaning.id_column)
+    ids = _ids(path, len(ends) - 1, semantics.id_column)
     spans = zip(ends[:-1].tolist(), np.diff(ends).tolist(), strict=True)
-    places = [Place(str(packed), start, length) for start, length in spans]
-    return Dataset(PictureFiles(Source(places, ids, str(path))), unlabelled(ids))
+    places = [ImageLocation(str(packed), start, length) for start, length in spans]
+    return Dataset(ImageFiles(ImageSource(places, ids, str(path))), empty_labels(ids))
 
 
 def _packed(path: Path, column: str) -> Path:
@@ -95,7 +95,7 @@ def _ids(path: Path, count: int, id_column: str | None) -> list[str]:
     ids: list[str] = []
     for batch in table.batches([called]):
         table.budget.hold_rows(batch.num_rows)
-        ids += text(batch.column(0), called, path).to_pylist()
+        ids += text_column(batch.column(0), called, path).to_pylist()
     refuse_bad_ids(table, ids)
     return ids
 

@@ -13,14 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from partly.atomic_io import atomic_output, write_npy
-from partly.data.dataset import Dataset, unlabelled
+from partly.data.dataset import Dataset, empty_labels
 from partly.data.matching import refuse_unwritable
 from partly.data.npz import CSR, Arrays, as_csr, as_text, npz_names, read_npz
-from partly.data.paths import naming, plain_file
+from partly.data.paths import check_file, error_prefix
 from partly.data.protocols import DatasetFormat
 from partly.errors import DataError
 from partly.items import Items, SparseRows, map_npy, matrix_rows, sparse_features
-from partly.labels.names import checked_ids
+from partly.labels.names import check_ids
 
 SUFFIXES = (".npy", ".npz")
 BLOCK = 1 << 14  # items written at a time
@@ -30,11 +30,11 @@ def recognizes(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and path.exists()
 
 
-def read(path: Path, meaning: object = None) -> Dataset:
-    path = plain_file(path, SUFFIXES)
+def read(path: Path, semantics: object = None) -> Dataset:
+    path = check_file(path, SUFFIXES)
     if path.suffix.lower() == ".npy":
         items: Items = map_npy(path)
-        return Dataset(items, unlabelled(map(str, range(len(items)))))
+        return Dataset(items, empty_labels(map(str, range(len(items)))))
     sparse = "features" not in npz_names(path) and set(CSR) <= set(npz_names(path))
     arrays = read_npz(path, required=CSR if sparse else ("features",), optional=("ids", "feature_names", "format"))
     form = arrays["format"].item() if "format" in arrays else b"csr"
@@ -49,8 +49,8 @@ def read(path: Path, meaning: object = None) -> Dataset:
         items = sparse_features(as_csr(arrays, path, "biuf"), str(path), names)
     else:
         items = matrix_rows(arrays["features"], str(path), names)
-    with naming(path):
-        return Dataset(items, unlabelled(checked_ids(words.get("ids", range(len(items))), len(items))))
+    with error_prefix(path):
+        return Dataset(items, empty_labels(check_ids(words.get("ids", range(len(items))), len(items))))
 
 
 def write(data: Dataset, path: Path) -> None:

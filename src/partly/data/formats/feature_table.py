@@ -13,22 +13,22 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from partly.data.dataset import Dataset, unlabelled
+from partly.data.dataset import Dataset, empty_labels
 from partly.data.formats.wide import refuse_bad_ids
 from partly.data.headers import ID
 from partly.data.item_columns import holds
-from partly.data.label_semantics import Meaning
+from partly.data.label_semantics import LabelSemantics
 from partly.data.matching import refuse_unwritable
-from partly.data.paths import kind_of, plain_file
+from partly.data.paths import check_file, format_suffix
 from partly.data.protocols import DatasetFormat
 from partly.data.splits import COLUMN as SPLIT
 from partly.data.splits import has_split
 from partly.data.table_view import matching_columns, view
-from partly.data.tables import READABLE, SUFFIXES, Table, is_table, open_table, text, write_table
+from partly.data.tables import READABLE, SUFFIXES, Table, is_table, open_table, text_column, write_table
 from partly.errors import DataError, listing
 from partly.items import Arrays, Items, features, matrix_rows
 from partly.items.arrays import refuse_infinite
-from partly.items.columns import OF_WORDS
+from partly.items.columns import TEXT_COLUMNS_REMEDY
 from partly.items.encoding import Column
 from partly.items.table_rows import TableRows, table_rows, typed_column
 
@@ -42,14 +42,14 @@ def recognizes(path: Path) -> bool:
     return is_table(path) and path.exists() and holds(path) is None
 
 
-def read(path: Path, meaning: Meaning = Meaning()) -> Dataset:  # noqa: B008 (it is frozen)
-    table = view(open_table(plain_file(path, READABLE)), meaning.id_column)
-    labels = matching_columns(table.header, meaning.label_columns)
+def read(path: Path, semantics: LabelSemantics = LabelSemantics()) -> Dataset:  # noqa: B008 (it is frozen)
+    table = view(open_table(check_file(path, READABLE)), semantics.id_column)
+    labels = matching_columns(table.header, semantics.label_columns)
     beside = {ID, *labels, *([SPLIT] if has_split(table) else [])}
-    items, ids = read_rows(table, [name for name in table.header if name not in beside], meaning.missing)
+    items, ids = read_rows(table, [name for name in table.header if name not in beside], semantics.missing)
     if table.by_position:
         _refuse_ids(items, path)
-    return Dataset(items, unlabelled(ids))
+    return Dataset(items, empty_labels(ids))
 
 
 def _refuse_ids(items: Items, path: Path) -> None:
@@ -79,7 +79,7 @@ def write_numbers(path: Path, ids: Iterable[str], names: Sequence[str], blocks: 
         raise DataError(f"{path}: no column but that of the ids can be named {ID!r} here. Rename it.")
     schema = pa.schema([(ID, pa.string()), *((name, pa.float32()) for name in names)])
 
-    rows = min(BLOCK, max(1, CELLS.get(kind_of(path), 1 << 20) // max(1, len(names))))
+    rows = min(BLOCK, max(1, CELLS.get(format_suffix(path), 1 << 20) // max(1, len(names))))
 
     def batches() -> Iterator[Any]:
         rest = iter(ids)
@@ -142,7 +142,9 @@ def _typed(table: Table, names: Sequence[str], missing: Sequence[str]) -> Iterat
             wrong.append(str(error))
     if wrong:
         raise DataError(
-            f"{table.path}: columns that cannot be encoded: {len(wrong)}{listing(wrong, len(wrong))}\n{OF_WORDS}"
+            f"{table.path}: columns that cannot be encoded: {len(wrong)}"
+            + listing(wrong, len(wrong))
+            + f"\n{TEXT_COLUMNS_REMEDY}"
         )
 
 
@@ -182,12 +184,12 @@ def number_blocks(
                 )
         start += batch.num_rows
         if words is not None or not text_columns:
-            yield text(batch.column(0), ID, table.path).to_pylist(), x
+            yield text_column(batch.column(0), ID, table.path).to_pylist(), x
     if text_columns and words is None:
         raise DataError(
             f"{table.path}: columns that are not numbers: {len(text_columns)}"
             + listing(text_columns.values(), len(text_columns))
-            + f"\n{OF_WORDS}"
+            + f"\n{TEXT_COLUMNS_REMEDY}"
         )
 
 

@@ -28,13 +28,13 @@ from partly.data.formats import embedded_images
 from partly.data.formats.tag_lists import cells_of_tags, labels_of_tags
 from partly.data.headers import TAG_LISTS
 from partly.data.item_columns import IDS
-from partly.data.label_semantics import Meaning, labels_of
+from partly.data.label_semantics import LabelSemantics, labels_of
 from partly.data.protocols import DatasetFormat
 from partly.data.table_view import matching_columns
-from partly.data.tables import WRONG, ternary, text
+from partly.data.tables import INVALID, parse_ternary, text_column
 from partly.errors import DataError, listing
 from partly.images.scan import cache_folder
-from partly.items import Absent, Items, features, texts, texts_of
+from partly.items import Absent, Items, decode_texts, features, texts
 from partly.labels import Labels
 
 YES, NO = "yes", "no"
@@ -54,25 +54,25 @@ def is_object(x: object) -> bool:
     return there is not None and isinstance(x, there.Dataset | there.DatasetDict)
 
 
-def read(path: Path, meaning: Meaning) -> Dataset:
+def read(path: Path, semantics: LabelSemantics) -> Dataset:
     try:
-        return of_object(_library(path).load_from_disk(str(path)), meaning, str(path))
+        return of_object(_library(path).load_from_disk(str(path)), semantics, str(path))
     except (OSError, pa.ArrowException) as error:
         raise DataError(f"{path}: cannot be read ({error}).") from error
 
 
-def of_object(given: Any, meaning: Meaning, where: str = "datasets") -> Dataset:
+def of_object(given: Any, semantics: LabelSemantics, where: str = "datasets") -> Dataset:
     if not isinstance(given, dict):
-        return _part(given, meaning, where)
+        return _part(given, semantics, where)
     strange = [name for name in given if name not in ("train", "test")]
     if strange or "train" not in given:
         raise DataError(
             f"{where}: has the parts {', '.join(given)}. Give one of them, or a DatasetDict of train and test."
         )
-    train = _part(given["train"], meaning, f"{where}['train']")
+    train = _part(given["train"], semantics, f"{where}['train']")
     if "test" not in given:
         return train
-    return Dataset(train.items, train.labels, test=_part(given["test"], meaning, f"{where}['test']"))
+    return Dataset(train.items, train.labels, test=_part(given["test"], semantics, f"{where}['test']"))
 
 
 def write(data: Dataset, path: Path) -> None:
@@ -137,7 +137,7 @@ def _lists(labels: Labels, code: int) -> Any:
 
 def _texts(items: Items) -> list[str]:
     steps = range(0, len(items), BLOCK)
-    return [word for start in steps for word in texts_of(items.take(slice(start, start + BLOCK)))]
+    return [word for start in steps for word in decode_texts(items.take(slice(start, start + BLOCK)))]
 
 
 def _vectors(items: Items) -> list[Any]:
@@ -147,20 +147,20 @@ def _vectors(items: Items) -> list[Any]:
     return found
 
 
-def _part(given: Any, meaning: Meaning, where: str) -> Dataset:
+def _part(given: Any, semantics: LabelSemantics, where: str) -> Dataset:
     columns = given.features
-    called = next((name for name in (meaning.id_column, *IDS) if name in columns), None)
+    called = next((name for name in (semantics.id_column, *IDS) if name in columns), None)
     arrow = given.with_format("arrow")
     ids = list(map(str, range(len(given)))) if called is None else _cells(arrow, called, where)
     items, used = _items(given, arrow, columns, where)
     kept = [name for name in columns if name not in (called, used)]
-    if meaning.label_columns:
-        kept = matching_columns(kept, meaning.label_columns, where)
-    return Dataset(items, _labels(arrow, columns, kept, ids, meaning, where))
+    if semantics.label_columns:
+        kept = matching_columns(kept, semantics.label_columns, where)
+    return Dataset(items, _labels(arrow, columns, kept, ids, semantics, where))
 
 
 def _cells(arrow: Any, name: str, where: str) -> list[str]:
-    return [word for block in _blocks(arrow, name) for word in text(block, name, Path(where)).to_pylist()]
+    return [word for block in _blocks(arrow, name) for word in text_column(block, name, Path(where)).to_pylist()]
 
 
 def _blocks(arrow: Any, name: str) -> Iterator[Any]:
@@ -191,17 +191,19 @@ def _pictures(given: Any) -> Items:
     return embedded_images.read(kept).items
 
 
-def _labels(arrow: Any, columns: Any, kept: Sequence[str], ids: list[str], meaning: Meaning, where: str) -> Labels:
+def _labels(
+    arrow: Any, columns: Any, kept: Sequence[str], ids: list[str], semantics: LabelSemantics, where: str
+) -> Labels:
     lists = {name: _class_names(columns[name]) for name in kept}
     there = {name: words for name, words in lists.items() if words is not None}
     if {YES, NO} <= set(there) and there[YES] == there[NO]:
         found = [_listed(arrow, name, code) for name, code in ((YES, 1), (NO, -1))]
         rows, cells, z = (np.concatenate([one[k] for one in found]) for k in range(3))
-        return labels_of(rows, cells, z, ids, there[YES], meaning=meaning, path=where)
+        return labels_of(rows, cells, z, ids, there[YES], semantics=semantics, path=where)
     if len(there) == 1:
         name, words = next(iter(there.items()))
-        meaning.need_absent(where, f"the column {name!r} lists what is there: the rest may be absent or unknown.")
-        return labels_of(*_listed(arrow, name, 1), ids, words, meaning=meaning, path=where)
+        semantics.need_absent(where, f"the column {name!r} lists what is there: the rest may be absent or unknown.")
+        return labels_of(*_listed(arrow, name, 1), ids, words, semantics=semantics, path=where)
     if there:
         raise DataError(f"{where}: several columns hold classes: {', '.join(there)}. Keep one (.select_columns).")
     tagged = [name for name in kept if _holds_tags(columns[name])]
@@ -213,11 +215,11 @@ def _labels(arrow: Any, columns: Any, kept: Sequence[str], ids: list[str], meani
             "(label_columns=)."
         )
     if tagged:
-        lists_of_tags = [cell for block in _blocks(arrow, tagged[0]) for cell in cells_of_tags(block, meaning)]
-        return labels_of_tags(lists_of_tags, ids, tagged[0], None, meaning, where)
+        lists_of_tags = [cell for block in _blocks(arrow, tagged[0]) for cell in cells_of_tags(block, semantics)]
+        return labels_of_tags(lists_of_tags, ids, tagged[0], None, semantics, where)
     if len(kept) == 1 and (hot := _multi_hot(arrow, kept[0])) is not None:
-        return Labels.from_ternary(meaning.settled(hot), ids=ids)
-    return _wide(arrow, kept, ids, meaning, where)
+        return Labels.from_ternary(semantics.settled(hot), ids=ids)
+    return _wide(arrow, kept, ids, semantics, where)
 
 
 def _class_names(kind: Any) -> list[str] | None:
@@ -253,28 +255,28 @@ def _multi_hot(arrow: Any, name: str) -> npt.NDArray[np.int8] | None:
     for block in _blocks(arrow, name):
         if not (pa.types.is_list(block.type) or pa.types.is_large_list(block.type)) or block.null_count:
             return None
-        z, lengths = ternary(block.flatten()), set(block.value_lengths().to_pylist())
-        if len(lengths) != 1 or (z == WRONG).any():
+        z, lengths = parse_ternary(block.flatten()), set(block.value_lengths().to_pylist())
+        if len(lengths) != 1 or (z == INVALID).any():
             return None
         found.append(z.reshape(len(block), *lengths))
     alike = len({z.shape[1] for z in found}) == 1
     return np.concatenate(found) if alike else None
 
 
-def _wide(arrow: Any, names: Sequence[str], ids: list[str], meaning: Meaning, where: str) -> Labels:
+def _wide(arrow: Any, names: Sequence[str], ids: list[str], semantics: LabelSemantics, where: str) -> Labels:
     z = np.zeros((len(ids), len(names)), np.int8)
     strange = []
     for j, name in enumerate(names):
-        parts = [ternary(block, missing=meaning.missing) for block in _blocks(arrow, name)]
+        parts = [parse_ternary(block, missing=semantics.missing) for block in _blocks(arrow, name)]
         z[:, j] = np.concatenate([np.empty(0, np.int8), *parts])
-        strange += [f"{name!r} ({arrow.features[name]})"] if (z[:, j] == WRONG).any() else []
+        strange += [f"{name!r} ({arrow.features[name]})"] if (z[:, j] == INVALID).any() else []
     if strange:
         raise DataError(
             f"{where}: columns that are no labels (1, 0 or None): {len(strange)}"
             + listing(strange, len(strange))
             + "\nLeave them out: .remove_columns([...])."
         )
-    return Labels.from_ternary(meaning.settled(z), names=names, ids=ids)
+    return Labels.from_ternary(semantics.settled(z), names=names, ids=ids)
 
 
 FORMAT = DatasetFormat("dataset", recognizes, read, write)

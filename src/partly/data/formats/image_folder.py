@@ -7,12 +7,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from partly.data.dataset import Dataset, unlabelled
+from partly.data.dataset import Dataset, empty_labels
 from partly.data.formats import feature_folder
 from partly.data.protocols import DatasetFormat
 from partly.errors import DataError, listing
-from partly.images.worker import Place
-from partly.items import PictureFiles, Source
+from partly.images.worker import ImageLocation
+from partly.items import ImageFiles, ImageSource
 
 PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 
@@ -22,7 +22,7 @@ def recognizes(path: Path) -> bool:
     return path.is_dir() and not feature_folder.recognizes(path)
 
 
-def read(path: Path, meaning: object = None) -> Dataset:
+def read(path: Path, semantics: object = None) -> Dataset:
     names = sorted(_names(path))
     if not names:
         raise DataError(f"{path}: no pictures are in this folder. There may be: {', '.join(PICTURES)}.")
@@ -33,8 +33,8 @@ def read(path: Path, meaning: object = None) -> Dataset:
             + listing(map(repr, odd), len(odd))
             + "\nRename them: they are the ids of the items."
         )
-    places = [Place(str(path.absolute() / name)) for name in names]
-    return Dataset(PictureFiles(Source(places, names, str(path))), unlabelled(names))
+    places = [ImageLocation(str(path.absolute() / name)) for name in names]
+    return Dataset(ImageFiles(ImageSource(places, names, str(path))), empty_labels(names))
 
 
 def _names(path: Path) -> list[str]:

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from partly.data.dataset import Dataset, unlabelled
+from partly.data.dataset import Dataset, empty_labels
 from partly.data.item_columns import PATH, holds, read_column
-from partly.data.label_semantics import Meaning
+from partly.data.label_semantics import LabelSemantics
 from partly.data.protocols import DatasetFormat
 from partly.data.tables import SUFFIXES
-from partly.images.worker import Place
-from partly.items import PictureFiles, Source
+from partly.images.worker import ImageLocation
+from partly.items import ImageFiles, ImageSource
 
 
 def recognizes(path: Path) -> bool:
     return holds(path) == PATH
 
 
-def read(path: Path, meaning: Meaning = Meaning()) -> Dataset:  # noqa: B008 (it is frozen)
+def read(path: Path, semantics: LabelSemantics = LabelSemantics()) -> Dataset:  # noqa: B008 (it is frozen)
     """Whether the files are there, and pictures, shows when they are looked at."""
-    ids, words = read_column(path, PATH, PATH, meaning.id_column)
-    places = [Place(str(path.absolute().parent / word)) for word in words]
-    return Dataset(PictureFiles(Source(places, ids, str(path))), unlabelled(ids))
+    ids, words = read_column(path, PATH, PATH, semantics.id_column)
+    places = [ImageLocation(str(path.absolute().parent / word)) for word in words]
+    return Dataset(ImageFiles(ImageSource(places, ids, str(path))), empty_labels(ids))
 
 
 FORMAT = DatasetFormat("items", recognizes, read, suffixes=SUFFIXES)

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partly.data.compression import packing
+from partly.data.compression import open_compressed
 from partly.data.json_stream import elements, top_keys
-from partly.data.label_semantics import Meaning, how_to_say, labels_of, tell_lost
-from partly.data.matching import positions
-from partly.data.paths import kind_of
+from partly.data.label_semantics import LabelSemantics, how_to_say, labels_of, tell_lost
+from partly.data.matching import find_positions
+from partly.data.paths import format_suffix
 from partly.data.protocols import LabelFormat
 from partly.data.scores import Scores
-from partly.data.tables import UNSURE
+from partly.data.tables import UNCERTAIN
 from partly.errors import DataError, listing
 from partly.labels import Labels
 
@@ -37,7 +37,7 @@ BLOCK = 1 << 10  # items written at a time
 
 def recognizes(path: Path) -> bool:
     """A list, and its first task has `data`."""
-    if kind_of(path) not in SUFFIXES or not path.is_file():
+    if format_suffix(path) not in SUFFIXES or not path.is_file():
         return False
     keys = top_keys(path)
     return next(keys, "") is None and "data" in keys
@@ -52,7 +52,7 @@ class _Answer:
     whole: bool
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     ids: list[str] = []
     labels: dict[str, int] = {}
     entries: list[tuple[int, int, int]] = []
@@ -61,19 +61,27 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
         place = f"{path}: task {number + 1}"
         answers = [_answer(one, place) for one in _given(task, place)]
         if any(one.whole for one in answers):
-            meaning.need_absent(path, "choices list what is there: what nobody chose may be absent or unknown.")
-        for word, z in _agreed(answers, meaning.absent == NO).items():
+            semantics.need_absent(path, "choices list what is there: what nobody chose may be absent or unknown.")
+        for word, z in _agreed(answers, semantics.absent == NO).items():
             entries.append((len(ids), labels.setdefault(word, len(labels)), z))
-            unsure += [f"{place}: {word!r}"] if z == UNSURE else []
+            unsure += [f"{place}: {word!r}"] if z == UNCERTAIN else []
         if not any(one.whole for one in answers):
             unseen.append(len(ids))  # nobody said that the rest is absent
         ids.append(_id(task, number))
-    if unsure and meaning.uncertain is None:
+    if unsure and semantics.uncertain is None:
         told = listing(unsure, len(unsure))
         raise DataError(f"{path}: entries on which people disagree: {len(unsure)}{told}\n{how_to_say('uncertain')}")
     said = np.array(entries, np.int64).reshape(-1, 3)
     return labels_of(
-        said[:, 0], said[:, 1], said[:, 2], ids, list(labels), meaning=meaning, path=path, wanted=names, unseen=unseen
+        said[:, 0],
+        said[:, 1],
+        said[:, 2],
+        ids,
+        list(labels),
+        semantics=semantics,
+        path=path,
+        wanted=names,
+        unseen=unseen,
     )
 
 
@@ -87,7 +95,7 @@ def write_tasks(labels: Labels, path: Path, scores: Scores | None = None) -> Non
     if scores is None:
         tell_lost((), lost, path)
     values = None if scores is None else _matched(scores, labels, path)
-    with packing(path) as file:
+    with open_compressed(path) as file:
         file.write(b"[")
         for start in range(0, len(labels), BLOCK):
             for i, z in enumerate(labels.rows(slice(start, start + BLOCK)), start):
@@ -100,8 +108,8 @@ def write_tasks(labels: Labels, path: Path, scores: Scores | None = None) -> Non
 
 
 def _matched(scores: Scores, labels: Labels, path: Path) -> npt.NDArray[np.float32]:
-    rows = positions(labels.ids, scores.ids, "the scores", "item")
-    return scores.values[np.ix_(rows, positions(labels.names, scores.names, "the scores", "label"))]
+    rows = find_positions(labels.ids, scores.ids, "the scores", "item")
+    return scores.values[np.ix_(rows, find_positions(labels.names, scores.names, "the scores", "label"))]
 
 
 def _prediction(names: Sequence[str], p: npt.NDArray[np.float32]) -> dict[str, Any]:
@@ -162,7 +170,7 @@ def _agreed(answers: Sequence[_Answer], closed: bool) -> dict[str, int]:
     for word in dict.fromkeys(word for one in answers for word in (*sorted(one.yes), *sorted(one.no))):
         said = {1 if word in one.yes else -1 for one in answers if word in one.yes | one.no or (closed and one.whole)}
         both = any(word in one.yes and word in one.no for one in answers)
-        found[word] = UNSURE if both or len(said) > 1 else said.pop()
+        found[word] = UNCERTAIN if both or len(said) > 1 else said.pop()
     return found
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from partly.data.label_semantics import CODES, Meaning, hold_entries, how_to_say
-from partly.data.matching import arranged
-from partly.data.paths import naming, plain_file
+from partly.data.label_semantics import CODES, LabelSemantics, hold_entries, how_to_say
+from partly.data.matching import reorder_columns
+from partly.data.paths import check_file, error_prefix
 from partly.data.protocols import LabelFormat
 from partly.errors import DataError
 from partly.labels import Labels
@@ -24,28 +24,28 @@ def recognizes(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and path.is_file()
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
-    values = _matrix(plain_file(path, SUFFIXES))
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
+    values = _matrix(check_file(path, SUFFIXES))
     unsure = np.zeros(values.shape, bool)
-    if meaning.uncertain is not None and values.dtype.kind in "iuf":
+    if semantics.uncertain is not None and values.dtype.kind in "iuf":
         unsure = values == -1
         values = np.where(unsure, np.nan, values)
     if names is not None and len(names) == values.shape[1]:
-        return _labels(path, values, unsure, meaning, names)
-    found = _labels(path, values, unsure, meaning, None)
-    return found if names is None else meaning.filled(arranged(found, names, str(path)), path)
+        return _labels(path, values, unsure, semantics, names)
+    found = _labels(path, values, unsure, semantics, None)
+    return found if names is None else semantics.filled(reorder_columns(found, names, str(path)), path)
 
 
-def _labels(path: Path, values: Any, unsure: Any, meaning: Meaning, names: Sequence[str] | None) -> Labels:
+def _labels(path: Path, values: Any, unsure: Any, semantics: LabelSemantics, names: Sequence[str] | None) -> Labels:
     try:
-        with naming(path):
-            labels = Labels.from_nan(values, names=names, missing=meaning.missing)
+        with error_prefix(path):
+            labels = Labels.from_nan(values, names=names, missing=semantics.missing)
     except DataError as error:
         raise DataError(f"{error} A -1 that is neither yes nor no: {how_to_say('uncertain')}") from None
     hold_entries(labels.shape, path)
     z = labels.rows(slice(None)).copy()
-    z[unsure] = CODES[meaning.uncertain or "unknown"]
-    return Labels.from_ternary(np.where((z == 0) & ~unsure & (meaning.absent == "no"), -1, z), names=labels.names)
+    z[unsure] = CODES[semantics.uncertain or "unknown"]
+    return Labels.from_ternary(np.where((z == 0) & ~unsure & (semantics.absent == "no"), -1, z), names=labels.names)
 
 
 def _matrix(path: Path) -> Any:

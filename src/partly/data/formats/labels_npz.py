@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from partly.atomic_io import atomic_output
-from partly.data.label_semantics import Meaning
-from partly.data.matching import arranged
+from partly.data.label_semantics import LabelSemantics
+from partly.data.matching import reorder_columns
 from partly.data.npz import CSR, Arrays, as_csr, as_text, read_npz
-from partly.data.paths import naming
+from partly.data.paths import error_prefix
 from partly.data.protocols import LabelFormat
 from partly.errors import DataError
 from partly.labels import Labels
@@ -27,15 +27,15 @@ def recognizes(path: Path) -> bool:
     return path.suffix.lower() == ".npz" and path.is_file()
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     arrays = read_npz(path, required=("names",), optional=("ids", "ternary", *CSR))
     words = {name: as_text(arrays, name, path) for name in ("names", "ids") if name in arrays}
     if "ternary" not in arrays and "data" not in arrays:
         raise DataError(f"{path}: holds no labels: there is neither 'ternary' nor {', '.join(CSR)}.")
     z = arrays["ternary"] if "ternary" in arrays else as_csr(arrays, path, "iu")
-    with naming(path):
+    with error_prefix(path):
         labels = Labels.from_ternary(z, names=words["names"], ids=words.get("ids"))
-        return meaning.filled(labels if names is None else arranged(labels, names, str(path)), path)
+        return semantics.filled(labels if names is None else reorder_columns(labels, names, str(path)), path)
 
 
 def write(labels: Labels, path: Path) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from partly.data.label_semantics import Meaning
-from partly.data.matching import arranged
-from partly.data.paths import naming
+from partly.data.label_semantics import LabelSemantics
+from partly.data.matching import reorder_columns
+from partly.data.paths import error_prefix
 from partly.data.protocols import LabelFormat
 from partly.labels import Hierarchy, Labels
 from partly.ledger import Ledger, is_sqlite, is_url, without_password
@@ -30,12 +30,12 @@ def recognizes(path: Path) -> bool:
     return is_sqlite(file) or (file.suffix.lower() in SUFFIXES and file.is_file())
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     place = without_password(path)
     state: Any = state_options(place)
-    with naming(Path(place.shown)):
+    with error_prefix(Path(place.shown)):
         labels = Ledger(place).labels(**state)
-        return meaning.filled(labels if names is None else arranged(labels, names, place.shown), place.shown)
+        return semantics.filled(labels if names is None else reorder_columns(labels, names, place.shown), place.shown)
 
 
 def write(labels: Labels, path: Path) -> None:

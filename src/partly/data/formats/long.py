@@ -18,20 +18,20 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from partly.data.headers import LONG, is_long
-from partly.data.label_semantics import Meaning, how_to_say, labels_of
-from partly.data.matching import refuse_strangers
+from partly.data.label_semantics import LabelSemantics, how_to_say, labels_of
+from partly.data.matching import refuse_unknown_labels
 from partly.data.protocols import LabelFormat
 from partly.data.table_view import view
 from partly.data.tables import (
+    INVALID,
     SUFFIXES,
-    UNSURE,
-    WRONG,
+    UNCERTAIN,
     Faults,
     Table,
     is_table,
     open_table,
-    ternary,
-    text,
+    parse_ternary,
+    text_column,
     write_table,
 )
 from partly.errors import DataError
@@ -47,16 +47,16 @@ def recognizes(path: Path) -> bool:
     return is_table(path) and path.is_file() and is_long(open_table(path).header)
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
-    table = view(open_table(path), meaning.id_column)
-    return read_rows(table, LONG, names, meaning, lambda cell: str(cell) in ("-1", "-1.0"))
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
+    table = view(open_table(path), semantics.id_column)
+    return read_rows(table, LONG, names, semantics, lambda cell: str(cell) in ("-1", "-1.0"))
 
 
 def read_rows(
     table: Table,
     columns: Sequence[str],
     names: Sequence[str] | None,
-    meaning: Meaning,
+    semantics: LabelSemantics,
     unsure: Callable[[object], bool],
 ) -> Labels:
     """Labels from a row per entry: columns are those of item, label and value, and `unsure` says which values are
@@ -71,13 +71,13 @@ def read_rows(
     start, named = 0, 0
     for batch in table.batches(columns):
         item, label, value = batch.columns
-        row = coded(text(item, columns[0], table.path), items)
-        column = coded(text(label, columns[1], table.path), labels)
-        z = ternary(value, unsure, meaning.missing)
-        if meaning.uncertain is None:
-            bad = np.flatnonzero(z == UNSURE)
+        row = coded(text_column(item, columns[0], table.path), items)
+        column = coded(text_column(label, columns[1], table.path), labels)
+        z = parse_ternary(value, unsure, semantics.missing)
+        if semantics.uncertain is None:
+            bad = np.flatnonzero(z == UNCERTAIN)
             open_ones.add(bad + start, (repr(value[i].as_py()) for i in bad.tolist()))
-        bad = np.flatnonzero(z == WRONG)
+        bad = np.flatnonzero(z == INVALID)
         wrong.add(bad + start, (repr(value[i].as_py()) for i in bad.tolist()))
         lost = np.flatnonzero((z != 0) & ((row < 0) | (column < 0)))
         homeless.add(lost + start, ("no item" if row[i] < 0 else "no label" for i in lost))
@@ -92,10 +92,10 @@ def read_rows(
     row, column, z = (np.concatenate(part) for part in zip(*parts, strict=True))
     if names is not None:
         strangers = list(labels)[len(names) :]
-        refuse_strangers(strangers, names, lambda label: table.place(int(np.argmax(column == labels[label]))))
+        refuse_unknown_labels(strangers, names, lambda label: table.place(int(np.argmax(column == labels[label]))))
     words = list(labels) if names is None else names
     try:
-        return labels_of(row, column, z, list(items), words, meaning=meaning, path=table.path)
+        return labels_of(row, column, z, list(items), words, semantics=semantics, path=table.path)
     except DataError:
         _refuse_clashes(table, np.flatnonzero((z == 1) | (z == -1)), row, column, z)
         raise

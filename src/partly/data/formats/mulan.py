@@ -23,10 +23,10 @@ import scipy.sparse as sp
 
 from partly.atomic_io import write_file
 from partly.budget import Budget
-from partly.data.compression import packing, unpacked
+from partly.data.compression import open_compressed, open_decompressed
 from partly.data.dataset import Dataset
-from partly.data.label_semantics import Meaning, labels_of
-from partly.data.paths import kind_of, naming
+from partly.data.label_semantics import LabelSemantics, labels_of
+from partly.data.paths import error_prefix, format_suffix
 from partly.data.protocols import DatasetFormat
 from partly.data.xml_tree import as_xml, read_xml, refuse_no_xml
 from partly.errors import DataError, listing
@@ -56,10 +56,10 @@ class Attribute:
 
 
 def recognizes(path: Path) -> bool:
-    return kind_of(path) in SUFFIXES and path.is_file()
+    return format_suffix(path) in SUFFIXES and path.is_file()
 
 
-def read(path: Path, meaning: Meaning) -> Dataset:
+def read(path: Path, semantics: LabelSemantics) -> Dataset:
     relation, attributes, begins = _header(path)
     labels, hierarchy = _labels(path, relation, [one.name for one in attributes])
     chosen = set(labels)
@@ -69,16 +69,16 @@ def read(path: Path, meaning: Meaning) -> Dataset:
         found.add(number, cells, sparse)
     z = np.frombuffer(found.z, np.int8).reshape(-1, len(labels))
     if (z == 0).any():
-        meaning = replace(meaning, absent="unknown")  # what is a 0 is known to be no
+        semantics = replace(semantics, absent="unknown")  # what is a 0 is known to be no
     else:
-        meaning.need_absent(
+        semantics.need_absent(
             path, "a MULAN file in which no label is ?: where a label is 0, it may be absent or unknown."
         )
         z = np.where(z == 1, z, np.int8(0))
     rows, columns = z.nonzero()
     ids = list(map(str, range(len(z))))
-    known = labels_of(rows, columns, z[rows, columns], ids, labels, meaning=meaning, path=path)
-    with naming(path):
+    known = labels_of(rows, columns, z[rows, columns], ids, labels, semantics=semantics, path=path)
+    with error_prefix(path):
         return Dataset(found.items(len(z), tuple(one.name for one in kept)), known, hierarchy=hierarchy)
 
 
@@ -94,7 +94,7 @@ def write(data: Dataset, path: Path) -> None:
     if both:
         raise DataError(f"{path}: a feature and a label have one name" + listing(sorted(both), len(both)))
     refuse_no_xml(list(labels.names), path)
-    with packing(path) as file:
+    with open_compressed(path) as file:
         file.writelines(f"{line}\n".encode() for line in _head(path, names, labels.names))
         for start in range(0, len(items), BLOCK):
             rows = slice(start, start + BLOCK)
@@ -162,7 +162,7 @@ def _labels(path: Path, relation: str, names: list[str]) -> tuple[list[str], Hie
             f"{found}: labels that are no attributes of {path.name}: {len(lost)}" + listing(lost, len(lost))
         )
     pairs = {str(child.get("name")): str(one.get("name")) for one in root.iter("label") for child in one}
-    with naming(found):
+    with error_prefix(found):
         # The order is that of the attributes: a nested list has another.
         return [name for name in names if name in set(labels)], Hierarchy(pairs) if pairs else None
 
@@ -273,7 +273,7 @@ def _cells(text: str) -> list[str]:
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
     """Lines that are neither blank nor comments."""
     try:
-        with unpacked(path) as file:
+        with open_decompressed(path) as file:
             for number, line in enumerate(file, 1):
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 if text.strip() and not text.lstrip().startswith("%"):

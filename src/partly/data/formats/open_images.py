@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from partly.data.formats.long import GROUP_ROWS, read_rows
 from partly.data.headers import OPEN_IMAGES, is_open_images
-from partly.data.label_semantics import Meaning, tell_lost
+from partly.data.label_semantics import LabelSemantics, tell_lost
 from partly.data.protocols import LabelFormat
 from partly.data.tables import SUFFIXES, is_table, open_table, write_table
 from partly.labels import Labels
@@ -25,8 +25,8 @@ def recognizes(path: Path) -> bool:
     return is_table(path) and path.is_file() and is_open_images(open_table(path).header)
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
-    return read_rows(open_table(path), OPEN_IMAGES, names, meaning, _is_fraction)
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
+    return read_rows(open_table(path), OPEN_IMAGES, names, semantics, _is_fraction)
 
 
 def write(labels: Labels, path: Path) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from partly.clock import seed_for
 from partly.data.dataset import Dataset
 from partly.data.drawing import GROUNDS, SHAPES, Field, Shape, handwriting
-from partly.data.label_semantics import Meaning
+from partly.data.label_semantics import LabelSemantics
 from partly.data.protocols import DatasetFormat
 from partly.errors import SettingError, listing
 from partly.items import Arrays
@@ -84,7 +84,7 @@ def recognizes(path: Path) -> bool:
     return str(path) in NAMES
 
 
-def read(path: Path, meaning: Meaning) -> Dataset:
+def read(path: Path, semantics: LabelSemantics) -> Dataset:
     return scenes(coarse=str(path) == NAMES[1])
 
 

@@ -20,10 +20,10 @@ import scipy.sparse as sp
 
 from partly.atomic_io import read_json
 from partly.budget import Budget
-from partly.data.compression import packing, unpacked
+from partly.data.compression import open_compressed, open_decompressed
 from partly.data.dataset import Dataset
-from partly.data.label_semantics import Meaning, labels_of
-from partly.data.paths import kind_of, naming
+from partly.data.label_semantics import LabelSemantics, labels_of
+from partly.data.paths import error_prefix, format_suffix
 from partly.data.protocols import DatasetFormat
 from partly.errors import DataError
 from partly.items import SparseRows, sparse_features
@@ -40,10 +40,10 @@ COUNTS = re.compile(rb"\s*\d+\s+\d+\s+\d+\s*")
 
 def recognizes(path: Path) -> bool:
     """By its first line that says something."""
-    if kind_of(path) not in SUFFIXES or not path.is_file():
+    if format_suffix(path) not in SUFFIXES or not path.is_file():
         return False
     try:
-        with unpacked(path) as file:
+        with open_decompressed(path) as file:
             lines = (line.partition(b"#")[0] for line in iter(lambda: file.readline(1 << 20), b""))
             first = next((line for line in lines if line.strip()), b"")
     except OSError:
@@ -51,10 +51,10 @@ def recognizes(path: Path) -> bool:
     return bool(ROW.match(first) or COUNTS.fullmatch(first))
 
 
-def read(path: Path, meaning: Meaning) -> Dataset:
+def read(path: Path, semantics: LabelSemantics) -> Dataset:
     from sklearn.datasets import load_svmlight_file
 
-    meaning.need_absent(path, "a svmlight file lists labels: those that it does not list may be absent or unknown.")
+    semantics.need_absent(path, "a svmlight file lists labels: those that it does not list may be absent or unknown.")
     lines = _Lines(path)
     try:
         x, listed = load_svmlight_file(lines, multilabel=True, zero_based=lines.zero_based)
@@ -75,7 +75,7 @@ def read(path: Path, meaning: Meaning) -> Dataset:
     columns = codes.astype(np.int64) if at is None else np.array([at[str(int(c))] for c in codes], np.int64)
     if len(columns) and columns.max() >= len(names):
         raise DataError(f"{path}: the label {columns.max()} is not among the {len(names)} that it names.")
-    labels = labels_of(rows, columns, np.ones(len(rows)), ids, names, meaning=meaning, path=path)
+    labels = labels_of(rows, columns, np.ones(len(rows)), ids, names, semantics=semantics, path=path)
     return Dataset(_features(x, lines, path), labels)
 
 
@@ -85,7 +85,7 @@ def _features(x: Any, lines: _Lines, path: Path) -> SparseRows:
     if called and len(called) < width:
         raise DataError(f"{path}: {width} features, of which only {len(called)} have names.")
     wide = sp.csr_array((x.data, x.indices, x.indptr), shape=(x.shape[0], width))
-    with naming(path):
+    with error_prefix(path):
         return sparse_features(wide, str(path), None if called is None else tuple(called))
 
 
@@ -101,7 +101,7 @@ def write(data: Dataset, path: Path) -> None:
         raise DataError(f"{path}: an id stands at the end of a line here, and some have ends of lines or outer spaces.")
     names = {"labels": list(data.labels.names)}
     names |= {} if data.items.names is None else {"features": list(data.items.names)}
-    with packing(path) as file:
+    with open_compressed(path) as file:
         file.writelines(f"{MARK}{json.dumps({key: words})}\n".encode() for key, words in names.items())
         for start in range(0, len(data.items), BLOCK):
             rows = slice(start, start + BLOCK)
@@ -135,7 +135,7 @@ class _Lines:
 
     @property
     def zero_based(self) -> bool | str:
-        with unpacked(self.path) as file:
+        with open_decompressed(self.path) as file:
             first = file.readline()
         return True if first.startswith(MARK.encode()) or COUNTS.fullmatch(first) else "auto"
 
@@ -143,7 +143,7 @@ class _Lines:
         raise NotImplementedError  # being there is what makes this a file to scikit-learn, which goes through the lines
 
     def __iter__(self) -> Iterator[bytes]:
-        with unpacked(self.path) as file:
+        with open_decompressed(self.path) as file:
             for self.number, line in enumerate(file, 1):
                 if line.startswith(MARK.encode()):
                     self.names |= _names(line[len(MARK) :])

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from partly.data.formats.wide import refuse_bad_ids
 from partly.data.headers import ID, TAG_LISTS, is_tag_lists
-from partly.data.label_semantics import Meaning, labels_of
-from partly.data.matching import refuse_strangers
-from partly.data.paths import naming
+from partly.data.label_semantics import LabelSemantics, labels_of
+from partly.data.matching import refuse_unknown_labels
+from partly.data.paths import error_prefix
 from partly.data.protocols import LabelFormat
 from partly.data.table_view import matching_columns, view
-from partly.data.tables import SUFFIXES, Table, is_table, open_table, text
+from partly.data.tables import SUFFIXES, Table, is_table, open_table, text_column
 from partly.labels import Labels
 from partly.labels.tag_rows import read_tags
 
@@ -31,47 +31,52 @@ def recognizes(path: Path) -> bool:
     return is_table(path) and path.is_file() and is_tag_lists(open_table(path))
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
-    table, column = view(open_table(path), meaning.id_column), TAG_LISTS
-    if meaning.label_columns:
-        (column,) = matching_columns(table.header, meaning.label_columns)
-    return read_column(table, column, names, meaning)
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
+    table, column = view(open_table(path), semantics.id_column), TAG_LISTS
+    if semantics.label_columns:
+        (column,) = matching_columns(table.header, semantics.label_columns)
+    return read_column(table, column, names, semantics)
 
 
-def read_column(table: Table, column: str, names: Sequence[str] | None, meaning: Meaning) -> Labels:
+def read_column(table: Table, column: str, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     """Labels from the tags in one column."""
     ids, rows = list[str](), list[Any]()
     for batch in table.batches([ID, column]):
-        ids += text(batch.column(0), ID, table.path).to_pylist()
-        rows += cells_of_tags(batch.column(1), meaning)
+        ids += text_column(batch.column(0), ID, table.path).to_pylist()
+        rows += cells_of_tags(batch.column(1), semantics)
         table.budget.hold_rows(2 * batch.num_rows)
         table.budget.hold(COPIES * batch.column(1).nbytes)
     refuse_bad_ids(table, ids)
-    return labels_of_tags(rows, ids, column, names, meaning, str(table.path))
+    return labels_of_tags(rows, ids, column, names, semantics, str(table.path))
 
 
-def cells_of_tags(column: Any, meaning: Meaning) -> list[Any]:
+def cells_of_tags(column: Any, semantics: LabelSemantics) -> list[Any]:
     """The cells of a column, None where they are one of the caller's own spellings of unknown."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    spelled = {word.strip().lower() for word in meaning.missing}
+    spelled = {word.strip().lower() for word in semantics.missing}
     cells: list[Any] = column.to_pylist()
     return [None if isinstance(cell, str) and cell.strip().lower() in spelled else cell for cell in cells]
 
 
 def labels_of_tags(
-    rows: Sequence[Any], ids: Sequence[str], column: str, names: Sequence[str] | None, meaning: Meaning, where: str
+    rows: Sequence[Any],
+    ids: Sequence[str],
+    column: str,
+    names: Sequence[str] | None,
+    semantics: LabelSemantics,
+    where: str,
 ) -> Labels:
     """Labels from the tags of each item."""
-    meaning.need_absent(where, f"the column {column!r} lists what is there: the rest may be absent or unknown.")
-    with naming(Path(where)):
-        items, tags, unseen, _ = read_tags(rows, meaning.tag_separator, f"column {column!r}")
+    semantics.need_absent(where, f"the column {column!r} lists what is there: the rest may be absent or unknown.")
+    with error_prefix(Path(where)):
+        items, tags, unseen, _ = read_tags(rows, semantics.tag_separator, f"column {column!r}")
     there = list(dict.fromkeys(tags))
     if names is not None:
-        refuse_strangers([tag for tag in there if tag not in set(names)], names, lambda _: where)
+        refuse_unknown_labels([tag for tag in there if tag not in set(names)], names, lambda _: where)
     at = {name: j for j, name in enumerate(there if names is None else names)}
     columns = [at[tag] for tag in tags]
-    return labels_of(items, columns, [1] * len(tags), ids, list(at), meaning=meaning, path=where, unseen=unseen)
+    return labels_of(items, columns, [1] * len(tags), ids, list(at), semantics=semantics, path=where, unseen=unseen)
 
 
 FORMAT = LabelFormat(recognizes, read, suffixes=SUFFIXES)

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from partly.data.formats.long import coded
 from partly.data.headers import TAGS, is_tags
-from partly.data.label_semantics import Meaning, labels_of, tell_lost
+from partly.data.label_semantics import LabelSemantics, labels_of, tell_lost
 from partly.data.protocols import LabelFormat
 from partly.data.table_view import view
-from partly.data.tables import SUFFIXES, Faults, is_table, open_table, text, write_table
+from partly.data.tables import SUFFIXES, Faults, is_table, open_table, text_column, write_table
 from partly.labels import Labels
 
 
@@ -24,14 +24,14 @@ def recognizes(path: Path) -> bool:
     return is_table(path) and path.is_file() and is_tags(open_table(path))
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
-    table = view(open_table(path), meaning.id_column)
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
+    table = view(open_table(path), semantics.id_column)
     items: dict[str, int] = {}
     labels: dict[str, int] = {}
     parts = [np.empty((2, 0), np.int32)]
     homeless, start = Faults(table, "labels without an item"), 0
     for batch in table.batches(TAGS):
-        words = (text(cells, name, path) for cells, name in zip(batch.columns, TAGS, strict=True))
+        words = (text_column(cells, name, path) for cells, name in zip(batch.columns, TAGS, strict=True))
         pair = np.stack([coded(one, codes) for one, codes in zip(words, (items, labels), strict=True)])
         lost = np.flatnonzero(pair[0] < 0)
         homeless.add(lost + start, ("no item" for _ in lost))
@@ -42,7 +42,7 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
     said = columns >= 0
     ones = np.ones(int(said.sum()), np.int8)
     return labels_of(
-        rows[said], columns[said], ones, list(items), list(labels), meaning=meaning, path=path, wanted=names
+        rows[said], columns[said], ones, list(items), list(labels), semantics=semantics, path=path, wanted=names
     )
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from partly.atomic_io import atomic_output
 from partly.data.dataset import Dataset
-from partly.data.label_semantics import Meaning
+from partly.data.label_semantics import LabelSemantics
 from partly.data.matching import refuse_unwritable
 from partly.data.npz import Arrays, as_text, npz_names, read_npz
-from partly.data.paths import naming
+from partly.data.paths import error_prefix
 from partly.data.protocols import DatasetFormat
 from partly.errors import DataError, listing
 from partly.items import SparseRows, features
@@ -31,7 +31,7 @@ def recognizes(path: Path) -> bool:
     return path.suffix.lower() == ".npz" and path.is_file() and set(PARTS) <= set(npz_names(path))
 
 
-def read(path: Path, meaning: Meaning) -> Dataset:
+def read(path: Path, semantics: LabelSemantics) -> Dataset:
     arrays = read_npz(path, required=(*PARTS, "names"), optional=("parents", "ids_train", "ids_test"))
     words = {key: as_text(arrays, key, path) for key in arrays if key not in PARTS}
     hierarchy = _hierarchy(words, path) if "parents" in words else None
@@ -67,7 +67,7 @@ def write(data: Dataset, path: Path) -> None:
 
 def _part(part: str, arrays: Arrays, words: dict[str, list[str]], path: Path) -> Dataset:
     items = features(arrays[f"features_{part}"], f"{path}: features_{part}")
-    with naming(path):
+    with error_prefix(path):
         labels = Labels.from_full(arrays[f"labels_{part}"], names=words["names"], ids=words.get(f"ids_{part}"))
     if len(items) != len(labels):
         raise DataError(f"{path}: {len(items)} items in features_{part}, {len(labels)} in labels_{part}.")
@@ -80,7 +80,7 @@ def _hierarchy(words: dict[str, list[str]], path: Path) -> Hierarchy | None:
         raise DataError(f"{path}: {len(parents)} parents for {len(names)} names.")
     pairs = {child: parent for child, parent in zip(names, parents, strict=True) if parent not in ("", child)}
     alone = {name for name, parent in zip(names, parents, strict=True) if name == parent} - set(pairs.values())
-    with naming(path):
+    with error_prefix(path):
         return Hierarchy(pairs | {name: f"{name} (coarse)" for name in names if name in alone}) if pairs else None
 
 

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from partly.atomic_io import atomic_directory
-from partly.data.label_semantics import Meaning, labels_of, tell_lost
+from partly.data.label_semantics import LabelSemantics, labels_of, tell_lost
 from partly.data.protocols import LabelFormat
 from partly.data.xml_tree import as_xml, read_xml, refuse_no_xml
 from partly.errors import DataError, PartlyError
@@ -29,8 +29,8 @@ def recognizes(path: Path) -> bool:
         return False
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
-    meaning.need_absent(path, "VOC annotations: what is not annotated may be absent or overlooked.")
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
+    semantics.need_absent(path, "VOC annotations: what is not annotated may be absent or overlooked.")
     columns: dict[str, int] = {}
     ids: list[str] = []
     entries: list[tuple[int, int]] = []
@@ -44,7 +44,7 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
         entries += [(len(ids), columns.setdefault(word, len(columns))) for word in said]
         ids.append(root.findtext("filename") or file.stem)
     rows, cells = ([pair[k] for pair in entries] for k in (0, 1))
-    return labels_of(rows, cells, [1] * len(rows), ids, list(columns), meaning=meaning, path=path, wanted=names)
+    return labels_of(rows, cells, [1] * len(rows), ids, list(columns), semantics=semantics, path=path, wanted=names)
 
 
 def write(labels: Labels, path: Path) -> None:

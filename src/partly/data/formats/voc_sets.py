@@ -15,28 +15,28 @@ from pathlib import Path
 import numpy as np
 
 from partly.atomic_io import atomic_output
-from partly.data.compression import unpacked
-from partly.data.label_semantics import Meaning, labels_of
-from partly.data.paths import kind_of
+from partly.data.compression import open_decompressed
+from partly.data.label_semantics import LabelSemantics, labels_of
+from partly.data.paths import format_suffix
 from partly.data.protocols import LabelFormat
-from partly.data.tables import UNSURE
+from partly.data.tables import UNCERTAIN
 from partly.errors import DataError, listing
 from partly.labels import Labels
 
 SUFFIXES = (".txt",)
-VALUES = {"1": 1, "+1": 1, "-1": -1, "0": UNSURE}
+VALUES = {"1": 1, "+1": 1, "-1": -1, "0": UNCERTAIN}
 
 
 def recognizes(path: Path) -> bool:
     """By its first line: an id and one of the values; or an id alone, and files of labels beside it."""
-    if kind_of(path) not in SUFFIXES or not path.is_file():
+    if format_suffix(path) not in SUFFIXES or not path.is_file():
         return False
-    with unpacked(path) as file:
+    with open_decompressed(path) as file:
         words = file.readline(1000).decode("utf-8", "replace").split()
     return (len(words) == 2 and words[1] in VALUES) or (len(words) <= 1 and bool(_labels(path)))
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     files = _labels(path)
     ids: dict[str, int] = {}
     if files:
@@ -55,9 +55,9 @@ def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
             z.append(VALUES[value])
     if wrong:
         raise DataError(f"{path}: values that are not 1, -1 or 0: {len(wrong)}" + listing(wrong, len(wrong)))
-    meaning = meaning if meaning.uncertain else replace(meaning, uncertain="unknown")
+    semantics = semantics if semantics.uncertain else replace(semantics, uncertain="unknown")
     parts = [np.frombuffer(part, part.typecode) for part in (rows, columns, z)]
-    return labels_of(parts[0], parts[1], parts[2], list(ids), list(files), meaning=meaning, path=path, wanted=names)
+    return labels_of(parts[0], parts[1], parts[2], list(ids), list(files), semantics=semantics, path=path, wanted=names)
 
 
 def write(labels: Labels, path: Path) -> None:
@@ -90,7 +90,7 @@ def _labels(path: Path) -> dict[str, Path]:
 def _lines(path: Path, cells: int) -> Iterator[tuple[int, list[str]]]:
     """The words of each line that is not blank."""
     try:
-        with unpacked(path) as file:
+        with open_decompressed(path) as file:
             for number, line in enumerate(file, 1):
                 words = line.decode("utf-8").split()
                 if words and len(words) != cells:

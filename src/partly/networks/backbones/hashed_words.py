@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from partly.errors import within
-from partly.items import texts_of
+from partly.items import decode_texts
 from partly.networks.backbones.contract import Backbone
 
 USUAL = {"rate": 1.0}  # nothing is pretrained
@@ -35,10 +35,10 @@ class HashedWords(Backbone):
         """Bytes are no numbers to be standardised."""
         return True
 
-    def prepared(self, x: Tensor) -> Tensor:
+    def preprocess(self, x: Tensor) -> Tensor:
         """The places of the words, [B, words], the shorter texts filled up."""
-        found = [torch.tensor(self._places(text), dtype=torch.int64) for text in texts_of(x)]
-        return nn.utils.rnn.pad_sequence(found, batch_first=True, padding_value=NOTHING).to(x.device)
+        places = [torch.tensor(self._places(text), dtype=torch.int64) for text in decode_texts(x)]
+        return nn.utils.rnn.pad_sequence(places, batch_first=True, padding_value=NOTHING).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
         features: Tensor = self.words(x)

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 
 from partly.distributed.progress import step
 from partly.errors import SettingError
-from partly.networks.backbones.contract import Backbone
-from partly.networks.backbones.layers_of import layers_of
+from partly.networks.backbones.contract import Backbone, split_stages
 from partly.networks.backbones.text_model import TextModel
 from partly.registry import About
 
@@ -38,13 +37,13 @@ class VisionModel(Backbone):
 
     def maps(self, x: Tensor) -> Tensor:
         side = x.shape[3] // self.patch if isinstance(self.patch, int) else None
-        return in_places(self.model(pixel_values=x).last_hidden_state, side)
+        return tokens_to_maps(self.model(pixel_values=x).last_hidden_state, side)
 
     def stages(self) -> list[nn.Module]:
-        return layers_of(self.model)
+        return split_stages(self.model)
 
 
-def in_places(made: Tensor, side: int | None = None) -> Tensor:
+def tokens_to_maps(made: Tensor, side: int | None = None) -> Tensor:
     """Tokens [B, T, C] of a square picture as maps [B, C, side, side]; tokens before the first place (of the class,
     registers) are left out. Maps stay what they are."""
     if made.ndim == 4:
@@ -80,10 +79,14 @@ def text(name: str, length: int | None, unit: bool, pretrained: bool) -> TextMod
     model = load(name, pretrained)
     if getattr(model, "main_input_name", "") != "input_ids":
         raise SettingError(f"backbone = 'hf:{name}': this model takes no texts.")
-    tokenizer = _asked("AutoTokenizer", name)
     config: Any = model.config
     most = int(getattr(config, "max_position_embeddings", LENGTH))
-    return TextModel(model, tokenizer, min(LENGTH, most) if length is None else length, unit)
+    return TextModel(model, tokenizer(name), min(LENGTH, most) if length is None else length, unit)
+
+
+def tokenizer(name: str) -> Any:
+    """Return the tokenizer that comes with a model."""
+    return _from_pretrained("AutoTokenizer", name)
 
 
 def load(name: str, pretrained: bool) -> nn.Module:
@@ -91,10 +94,10 @@ def load(name: str, pretrained: bool) -> nn.Module:
     if pretrained:
         import torch
 
-        found: nn.Module = _asked("AutoModel", name, dtype=torch.float32)
+        model: nn.Module = _from_pretrained("AutoModel", name, dtype=torch.float32)
     else:
-        found = _transformers().AutoModel.from_config(_asked("AutoConfig", name))
-    return found
+        model = _transformers().AutoModel.from_config(_from_pretrained("AutoConfig", name))
+    return model
 
 
 def normalisation(
@@ -103,7 +106,7 @@ def normalisation(
     """What is taken from pixels from 0 to 255 and what they are divided by, and the side of a picture if it is said."""
     said: dict[str, Any] = {"rescale_factor": 1 / 255}
     if mean is None or std is None:
-        said |= _asked("ImageProcessingMixin", name, "get_image_processor_dict")[0]
+        said |= _from_pretrained("ImageProcessingMixin", name, "get_image_processor_dict")[0]
     unit = said["rescale_factor"] if said.get("do_rescale", True) else 1.0
     mean, std = mean or said.get("image_mean"), std or said.get("image_std")
     if not said.get("do_normalize", True):
@@ -131,16 +134,16 @@ def _transformers() -> Any:
 @contextmanager
 def _without_bars(library: Any) -> Iterator[None]:
     """Keep the library's own progress bars off the terminal; afterwards they are as they were."""
-    shown = library.utils.logging.is_progress_bar_enabled()
+    was_enabled = library.utils.logging.is_progress_bar_enabled()
     library.utils.logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if was_enabled:
             library.utils.logging.enable_progress_bar()
 
 
-def _asked(kind: str, name: str, call: str = "from_pretrained", **how: Any) -> Any:
+def _from_pretrained(kind: str, name: str, call: str = "from_pretrained", **how: Any) -> Any:
     """What one of the classes of transformers reads by a name or from a folder."""
     library = _transformers()
     source = library.image_processing_utils if kind == "ImageProcessingMixin" else library

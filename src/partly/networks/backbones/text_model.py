@@ -10,9 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from partly.errors import SettingError, within
-from partly.items import texts_of
-from partly.networks.backbones.contract import Backbone
-from partly.networks.backbones.layers_of import layers_of
+from partly.items import decode_texts
+from partly.networks.backbones.contract import Backbone, split_stages
 
 TEXTS_AT_A_TIME = 128  # sorted by length, of which the model sees `TOGETHER`
 # Texts that the model sees together, of about the same length: of 32 descriptions of packages more than half was
@@ -28,7 +27,7 @@ class TextModel(Backbone):
     """
 
     makes = "vector"
-    at_a_time = TEXTS_AT_A_TIME
+    chunk_size = TEXTS_AT_A_TIME
 
     def __init__(self, model: nn.Module, tokenizer: Any, length: int, unit: bool = False) -> None:
         super().__init__()
@@ -43,16 +42,16 @@ class TextModel(Backbone):
         """Bytes are no numbers to be standardised."""
         return True
 
-    def prepared(self, x: Tensor) -> Tensor:
+    def preprocess(self, x: Tensor) -> Tensor:
         """The numbers of the tokens, [B, T]."""
-        return self.tokens(texts_of(x)).to(x.device)
+        return self.tokens(decode_texts(x)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
         if torch.compiler.is_exporting() or len(x) <= TOGETHER:  # a graph takes any number of texts
             return self._means(x)
         order = (x != self.padding).sum(dim=1).argsort(stable=True)
-        made = torch.cat([self._means(x[part]) for part in order.split(TOGETHER)])
-        return made[order.argsort()]
+        means = torch.cat([self._means(x[part]) for part in order.split(TOGETHER)])
+        return means[order.argsort()]
 
     def _means(self, x: Tensor) -> Tensor:
         """Of the tokens of each text, [B, width]."""
@@ -62,31 +61,31 @@ class TextModel(Backbone):
             x, real = x[:, :longest], real[:, :longest]
         # A text without tokens hears its padding: there is no mean of nothing.
         real = real | ~real.any(dim=1, keepdim=True)
-        made = self.model(input_ids=x, attention_mask=real.long()).last_hidden_state
-        weight = real.unsqueeze(2).to(made.dtype)
-        mean: Tensor = (made * weight).sum(dim=1) / weight.sum(dim=1)
+        hidden = self.model(input_ids=x, attention_mask=real.long()).last_hidden_state
+        weight = real.unsqueeze(2).to(hidden.dtype)
+        mean: Tensor = (hidden * weight).sum(dim=1) / weight.sum(dim=1)
         return F.normalize(mean, dim=1) if self.unit else mean
 
     def stages(self) -> list[nn.Module]:
-        return layers_of(self.model)
+        return split_stages(self.model)
 
     def tokens(self, texts: Sequence[str]) -> Tensor:
         """Token numbers of texts, [N, T], cut at `length`."""
         if isinstance(texts, str):
             raise SettingError("tokens: give a list of texts, not a single one.")
-        found = self.tokenizer(
+        encoded = self.tokenizer(
             list(texts), padding=True, truncation=True, max_length=self.length, return_attention_mask=False
         )
-        return torch.tensor(found["input_ids"], dtype=torch.int64)
+        return torch.tensor(encoded["input_ids"], dtype=torch.int64)
 
     @torch.inference_mode()
     def embed(self, texts: Sequence[str]) -> Tensor:
         """Features of texts, [N, width], as they are for predicting."""
         was, _ = self.training, self.eval()
         try:
-            made = [
+            vectors = [
                 self.maps(self.tokens(texts[i : i + TEXTS_AT_A_TIME])) for i in range(0, len(texts), TEXTS_AT_A_TIME)
             ]
         finally:
             self.train(was)
-        return torch.cat(made) if made else torch.zeros(0, self.width)
+        return torch.cat(vectors) if vectors else torch.zeros(0, self.width)

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from partly.errors import CheckpointError, DataError, within
-from partly.items import Items, texts_of
+from partly.items import Items, decode_texts
 from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.text_model import TEXTS_AT_A_TIME
 from partly.registry import About
@@ -36,7 +36,7 @@ WORDS_TOGETHER = 2  # words and pairs of them
 MIN_TEXTS_PER_WORD = 2  # unless there is no word that two texts share
 EXACT_TEXTS = 2500  # up to so many, the decomposition is exact
 ITERATIONS = 3  # of the randomised decomposition of more texts
-SMALLEST = 1e-6  # of the largest singular value: directions below it are noise
+MIN_SINGULAR_VALUE = 1e-6  # of the largest singular value: directions below it are noise
 BLOCK = 1 << 12  # texts read at a time
 
 
@@ -45,7 +45,7 @@ class TfIdf(Backbone):
 
     makes = "vector"
     shares_scale = True
-    at_a_time = TEXTS_AT_A_TIME
+    chunk_size = TEXTS_AT_A_TIME
     words: Tensor  # UTF-8 bytes, a line each
     idf: Tensor  # [V]
     directions: Tensor  # [V, width], float16
@@ -71,13 +71,13 @@ class TfIdf(Backbone):
     def fit(self, items: Items) -> None:
         counts, vectorizer = self._counts(items)
         directions = _directions(counts, self.most_directions)
-        words = "\n".join(vectorizer.get_feature_names_out())
+        vocabulary = "\n".join(vectorizer.get_feature_names_out())
         tensors = {
-            "words": torch.frombuffer(bytearray(words.encode()), dtype=torch.uint8),
+            "words": torch.frombuffer(bytearray(vocabulary.encode()), dtype=torch.uint8),
             "idf": torch.from_numpy(vectorizer.idf_.astype(np.float32)),
             "directions": torch.from_numpy(directions.astype(np.float16)),
         }
-        self.load_fitted(tensors)
+        self.load_fitted_state(tensors)
 
     def _counts(self, items: Items) -> tuple[Any, TfidfVectorizer]:
         for least in (MIN_TEXTS_PER_WORD, 1):
@@ -88,10 +88,10 @@ class TfIdf(Backbone):
                 continue
         raise DataError("backbone = 'tfidf': there is not a single word in the texts.")
 
-    def fitted(self) -> dict[str, Tensor]:
+    def fitted_state(self) -> dict[str, Tensor]:
         return {name: self.get_buffer(name) for name in ("words", "idf", "directions")}
 
-    def load_fitted(self, tensors: dict[str, Tensor]) -> None:
+    def load_fitted_state(self, tensors: dict[str, Tensor]) -> None:
         kinds = {"words": (torch.uint8, 1), "idf": (torch.float32, 1), "directions": (torch.float16, 2)}
         right = all(name in tensors and (tensors[name].dtype, tensors[name].ndim) == kinds[name] for name in kinds)
         if not right or len(tensors["idf"]) != len(tensors["directions"]):
@@ -102,18 +102,18 @@ class TfIdf(Backbone):
 
     @cached_property
     def _transformer(self) -> TfidfVectorizer:
-        words = bytes(self.words.cpu().numpy()).decode().split("\n")
-        if len(words) != len(self.idf) or len(set(words)) != len(words):
-            raise CheckpointError(f"backbone = 'tfidf': {len(words)} words for {len(self.idf)} weights.")
-        vectorizer = _vectorizer(vocabulary=words)
+        vocabulary = bytes(self.words.cpu().numpy()).decode().split("\n")
+        if len(vocabulary) != len(self.idf) or len(set(vocabulary)) != len(vocabulary):
+            raise CheckpointError(f"backbone = 'tfidf': {len(vocabulary)} words for {len(self.idf)} weights.")
+        vectorizer = _vectorizer(vocabulary=vocabulary)
         vectorizer.idf_ = self.idf.cpu().numpy().astype(np.float64)
         return vectorizer
 
     # ---------------------------------------------------------------- features
 
-    def prepared(self, x: Tensor) -> Tensor:
+    def preprocess(self, x: Tensor) -> Tensor:
         """TF-IDF of each text, [B, V]."""
-        weights = self._transformer.transform(texts_of(x)).toarray()
+        weights = self._transformer.transform(decode_texts(x)).toarray()
         return torch.from_numpy(weights.astype(np.float32)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
@@ -133,7 +133,7 @@ def _vectorizer(**how: Any) -> TfidfVectorizer:
 
 def _texts(items: Items) -> Iterator[str]:
     for start in range(0, len(items), BLOCK):
-        yield from texts_of(items.take(slice(start, start + BLOCK)))
+        yield from decode_texts(items.take(slice(start, start + BLOCK)))
 
 
 def _directions(x: Any, width: int) -> npt.NDArray[np.float64]:
@@ -143,8 +143,8 @@ def _directions(x: Any, width: int) -> npt.NDArray[np.float64]:
     if x.shape[0] <= EXACT_TEXTS:
         squares, left = scipy.linalg.eigh((x @ x.T).toarray())
         squares, left = squares[::-1][:width], left[:, ::-1][:, :width]
-        kept = squares > SMALLEST**2 * squares[0]
-        right = x.T @ left[:, kept] / np.sqrt(squares[kept])
+        significant = squares > MIN_SINGULAR_VALUE**2 * squares[0]
+        right = x.T @ left[:, significant] / np.sqrt(squares[significant])
     else:
         _, _, right = randomized_svd(x, width, n_iter=ITERATIONS, random_state=0)
         right = right.T

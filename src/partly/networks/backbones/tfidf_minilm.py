@@ -27,7 +27,7 @@ class WordsAndMeaning(Backbone):
 
     makes = "vector"
     shares_scale = True
-    at_a_time = TEXTS_AT_A_TIME
+    chunk_size = TEXTS_AT_A_TIME
 
     def __init__(self, words: tfidf.TfIdf, meaning: TextModel) -> None:
         super().__init__()
@@ -45,13 +45,13 @@ class WordsAndMeaning(Backbone):
     def fit(self, items: Items) -> None:
         self.tfidf.fit(items)
 
-    def fitted(self) -> dict[str, Tensor]:
-        return self.tfidf.fitted()
+    def fitted_state(self) -> dict[str, Tensor]:
+        return self.tfidf.fitted_state()
 
-    def load_fitted(self, tensors: dict[str, Tensor]) -> None:
-        self.tfidf.load_fitted(tensors)
+    def load_fitted_state(self, tensors: dict[str, Tensor]) -> None:
+        self.tfidf.load_fitted_state(tensors)
 
-    def prepared(self, x: Tensor) -> Tensor:
+    def preprocess(self, x: Tensor) -> Tensor:
         """Texts as they are: each part prepares them in its own way."""
         return x
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from partly.errors import SettingError
 from partly.networks.backbones.contract import Backbone
-from partly.networks.backbones.hf import in_places
+from partly.networks.backbones.hf import tokens_to_maps
 from partly.registry import About
 
 ABOUT = About(weights="weights of timm: {name}")
@@ -25,7 +25,7 @@ class TimmModel(Backbone):
 
     def maps(self, x: Tensor) -> Tensor:
         made: Tensor = self.model.forward_features(x)
-        return in_places(made[:, getattr(self.model, "num_prefix_tokens", 0) :] if made.ndim == 3 else made)
+        return tokens_to_maps(made[:, getattr(self.model, "num_prefix_tokens", 0) :] if made.ndim == 3 else made)
 
     def stages(self) -> list[nn.Module]:
         return [child for child in self.model.children() if any(True for _ in child.parameters())]

@@ -1,0 +1,207 @@
+"""A linear read-out under a loss that is a weighted cross-entropy: solved, and not wandered to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from partly.clock import Clock, seed_for
+from partly.method import EntryState, Method, Task
+from partly.networks import feature_width
+from partly.networks.kernel import AXES
+from partly.networks.layers import FeatureUnion
+from partly.networks.linear import LINEAR_HEADS
+from partly.pool import Pool
+from partly.solvers import folds
+from partly.solvers.blending import blend_or_first, relative_gains, softmax_weights
+from partly.solvers.logistic import Features, Floats
+
+HEADS = (*LINEAR_HEADS, "kernel")  # whose read-out is all that is learned
+MLP_HEAD = "mlp"  # whose hidden layers are trained by steps beside a solved path
+MAX_BYTES = 1 << 32  # that solving may take; more is trained step by step
+KERNEL_FEATURES = ("linear", "linear_raw", "gaussian", "gaussian_raw", "laplace")  # those of `networks.kernel`
+BLOCK = 1 << 12  # items of which features are made at a time
+Terms = Callable[..., tuple[Tensor, Tensor]]
+
+
+def can_solve(task: Task) -> bool:
+    """Whether a loss that is a weighted cross-entropy is solved here, or a path beside hidden layers: on features that
+    fit into memory and come straight to the head, unless somebody asks for steps."""
+    return _is_solvable(task) and sum(memory(task)) <= MAX_BYTES
+
+
+def exceeds_memory(task: Task) -> bool:
+    """Whether that is for want of memory alone."""
+    return _is_solvable(task) and sum(memory(task)) > MAX_BYTES
+
+
+def _is_solvable(task: Task) -> bool:
+    on_features = task.items.kind == "features" and task.backbone is None
+    plain = on_features and task.head in (*HEADS, MLP_HEAD) and task.optimizer == "adamw"
+    return bool(plain and task.head_settings.get("solve", True))
+
+
+def memory(task: Task) -> tuple[int, int]:
+    """Bytes for entries: kept throughout, and needed beside that while something is solved."""
+    entries, kinds = len(task.items) * task.labels, len(held_out_state(task.head))
+    width = feature_width(task.items, task.backbone, task.backbone_settings)
+    if task.head == "kernel":
+        width = max(width, task.head_settings.get("axes", AXES))
+    return 4 * kinds * entries, folds.memory(len(task.items), task.labels, width) + 8 * (kinds - 1) * entries
+
+
+def weights_and_targets(pool: Pool, terms: Terms, settings: dict[str, Any]) -> tuple[Floats, Floats]:
+    """Weights and targets of all training entries, [L, N] each."""
+    weights, targets = (np.empty(pool.labels.shape[::-1], np.float32) for _ in range(2))
+    for index, z in pool.labels_in_order():
+        rows = index.cpu().numpy()
+        weights[:, rows], targets[:, rows] = (part.T.cpu().numpy() for part in terms(z, **settings))
+    if pool.weights is not None:
+        weights *= pool.weights.T
+    return weights, targets
+
+
+def dense(x: Any) -> Floats:
+    """Features as an array, whatever they were."""
+    array: Floats = x if isinstance(x, np.ndarray) else x.toarray()
+    return array
+
+
+def held_out_state(head: str) -> tuple[EntryState, ...]:
+    """Return the state that a head needs: out-of-fold scores by each kind of its features."""
+    return tuple(EntryState(f"held_out_{name}") for name in (KERNEL_FEATURES if head == "kernel" else ("linear",)))
+
+
+class SolvedReadout(Method):
+    """One kind of features in each step; then they count by what they are worth held out, and the other steps rest.
+
+    Folds over the items choose the strength, so that no epoch is better than another.
+    """
+
+    default_epochs = 1
+    solves = True
+    supports_distributed = False
+    provides_out_of_fold = True
+    variable_size_modules: ClassVar[tuple[str, ...]] = (
+        "network.features.1",
+        "network.head",
+    )  # landmarks, which are few, and weights of their axes
+    losses: Tensor  # [M], of what was held out
+    strengths: Tensor  # [M]
+    counts: Tensor  # [M], how much each counts
+    slopes: Tensor  # [M, L], what its scores are multiplied by
+    bias: Tensor  # [L], added to their sum
+
+    def __init__(self, task: Task, terms: Terms, settings: dict[str, Any]) -> None:
+        super().__init__(task, settings)
+        self.network = task.network()
+        self.terms, self.settings = terms, settings
+        self.spans = self._union().spans
+        count = len(self.spans)
+        self.register_buffer("losses", torch.full((count,), math.inf))
+        for name in ("strengths", "counts"):
+            self.register_buffer(name, torch.zeros(count))
+        self.register_buffer("slopes", torch.zeros(count, task.labels))
+        self.register_buffer("bias", torch.zeros(task.labels))
+
+    @classmethod
+    def entry_state_for(cls, task: Task, settings: Mapping[str, Any]) -> tuple[EntryState, ...]:
+        return held_out_state(task.head)
+
+    def sample_weight_support(self) -> str:
+        return "entries"
+
+    def steps(self, pool: Pool) -> int:
+        return len(self.spans)
+
+    def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
+        names = list(self.spans)
+        for step in range(clock.step, len(names)):
+            if self.task.lr and not clock.epoch:  # all that a learning rate can mean to a solver
+                self.solve(pool, names[step])
+                if step == len(names) - 1:
+                    self.blend(pool)
+            yield {"loss": self.best_loss(), "strength": self.strengths[step].item()}
+
+    def best_loss(self) -> float:
+        """Of what is held out, by the best kind of features so far; 0 before the first."""
+        least = self.losses.min().item()
+        return least if math.isfinite(least) else 0.0
+
+    @torch.no_grad()
+    def solve(self, pool: Pool, name: str) -> None:
+        """One kind of features."""
+        number = list(self.spans).index(name)
+        weights, targets = self.weights_and_targets(pool)
+        penalty = self.task.penalty
+        fit = folds.solve(self.features(pool, name), weights, targets, self.fold(pool), penalty)
+        self.network.head.get_parameter("weight")[:, self.spans[name]] = torch.from_numpy(fit.w)
+        self.network.head.get_parameter("bias").copy_(torch.from_numpy(fit.b))
+        self.losses[number], self.strengths[number] = fit.loss, fit.c
+        self.get_buffer(f"held_out_{name}").copy_(torch.from_numpy(fit.held_out.T))
+
+    @torch.no_grad()
+    def blend(self, pool: Pool) -> None:
+        """One read-out of all kinds. Where there is one, it stays what it is: the minimum of its loss."""
+        weight, bias = (self.network.head.get_parameter(name) for name in ("weight", "bias"))
+        if len(self.spans) == 1:
+            self.counts.fill_(1.0)
+            self.slopes.fill_(1.0)
+            self.bias.copy_(bias)
+            return
+        weights, targets = self.weights_and_targets(pool)
+        losses = self.losses.tolist()
+        wanted = softmax_weights(relative_gains(losses, weights, targets)).tolist()
+        held_out = [self.held_out(name) for name in self.spans]
+        found, counts = blend_or_first(held_out, wanted, losses, weights, targets)
+        self.counts.copy_(torch.tensor(counts))
+        self.slopes.copy_(torch.from_numpy(found.slopes))
+        self.bias.copy_(torch.from_numpy(found.bias))
+        for slope, span in zip(self.slopes, self.spans.values(), strict=True):
+            weight[:, span] *= slope[:, None]
+        bias.copy_(self.bias)
+
+    def held_out(self, name: str) -> Floats:
+        """Scores of every training entry by who has not seen it, [L, N]."""
+        kept: Floats = self.get_buffer(f"held_out_{name}").cpu().numpy().T
+        return kept
+
+    def out_of_fold(self, rows: slice = slice(None)) -> Tensor | None:
+        scores = [self.get_buffer(f"held_out_{name}")[rows] for name in self.spans]
+        return sum((slope * part for slope, part in zip(self.slopes, scores, strict=True)), self.bias)
+
+    # ---------------------------------------------------------------- what is solved
+
+    def _union(self) -> FeatureUnion:
+        members = self.network.get_submodule("features.1")
+        assert isinstance(members, FeatureUnion)
+        return members
+
+    def fold(self, pool: Pool) -> folds.Fold:
+        """The fold of each training item."""
+        return folds.assign_folds(len(pool), seed_for(self.task.seed, "folds"))
+
+    def weights_and_targets(self, pool: Pool) -> tuple[Floats, Floats]:
+        """Weights and targets of all training entries, [L, N] each."""
+        return weights_and_targets(pool, self.terms, self.settings)
+
+    def features(self, pool: Pool, name: str) -> Features:
+        """One kind of features of all training items, [N, D]; sparse ones stay sparse where they are taken as they
+        are."""
+        x, part, span = (
+            self.standardized_features(pool.items, pool.batch_size),
+            self._union().parts[name],
+            self.spans[name],
+        )
+        if isinstance(part, nn.Identity):
+            return x
+        features = np.empty((len(pool), span.stop - span.start), np.float32)
+        for start in range(0, len(pool), BLOCK):
+            rows = x[start : start + BLOCK]
+            features[start : start + BLOCK] = part(torch.from_numpy(dense(rows)).to(self.device)).cpu().numpy()
+        return features
