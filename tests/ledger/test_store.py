@@ -264,7 +264,7 @@ def test_nothing_is_written_through_links(tmp_path: Path) -> None:
     assert not victim.exists()
     shutil.copy(tmp_path / "labels.db", tmp_path / "copy.db")
     (tmp_path / "copy.db-journal").symlink_to(victim)
-    with pytest.raises(DataError, match=r"copy\.db-journal: is a link"):
+    with pytest.raises(DataError, match=r"copy\.db-journal: is a symbolic link"):
         Ledger(tmp_path / "copy.db")
     assert not victim.exists()
 

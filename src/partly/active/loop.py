@@ -32,15 +32,15 @@ from partly.active.strategies import check_method, find
 from partly.clock import Clock, seed_for
 from partly.data.answers import Answers, read_answers, write_questions
 from partly.distributed.devices import device_of
-from partly.engine import Fitted, Recipe
+from partly.engine import FittedModel
 from partly.engine.checkpoint import FolderGuard
-from partly.engine.progress_bar import watcher
+from partly.engine.progress_bar import progress_callback
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, listing
 from partly.estimators.classifier import Classifier
 from partly.labels import Hierarchy, Labels
 
 Round = dict[str, Any]
-Measure = Callable[[Fitted, Labels], dict[str, float]]  # (model of a round, known labels) -> scores
+Measure = Callable[[FittedModel, Labels], dict[str, float]]  # (model of a round, known labels) -> scores
 EntryArrays = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]]  # rows, columns and z, [K] each
 NO_ENTRIES: EntryArrays = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int8))
 AnswerValues = Sequence[bool | None] | npt.NDArray[np.bool_]  # True yes, False no, None cannot tell
@@ -137,14 +137,14 @@ class Loop:
     ) -> None:
         self.model, self.folder, self.plan = model, Path(folder), plan or LoopConfig()
         self.hierarchy, self.measure = hierarchy, measure
-        self.items, given, self.recipe = model.prepare(X, Y)
+        self.training = model.resolve(X, Y)
+        self.items, given = self.training.items, self.training.labels
         self.labels = given if hierarchy is None else hierarchy.deduce(given, self.plan.last_child)
         self.items.statistics  # noqa: B018, in the same pass as the digest
         if not (self.folder / "run.json").exists():  # refuse before the folder is claimed
-            engine.check_memory(self.recipe, self.items, self.labels)
-            labels = self.labels
-            check_method(self.plan.query, lambda: self.recipe.build(self.items, labels.shape[1], labels))
-        description = engine.describe(self.recipe, self.items, given)
+            engine.check_memory(self.training)
+            check_method(self.plan.query, self.training)
+        description = engine.describe(self.training)
         parents = None if hierarchy is None else dict(hierarchy.parents)
         with atomic_io.locked(self.folder):
             engine.claim(self.folder, description | {"asks": asdict(self.plan) | {"hierarchy": parents}})
@@ -172,7 +172,7 @@ class Loop:
         """Return the model of this round, trained on all known entries."""
         model_folder, record = self.folder / f"model-{self.round:03d}", self._file("round")
         if record.exists():
-            return self.model.take(engine.load(model_folder))
+            return self.model.adopt(engine.load(model_folder))
         fitted = self._fit(model_folder)
         scores = {} if self.measure is None else self.measure(fitted, self.labels)
         known = int(self.labels.known_per_item().sum())
@@ -184,33 +184,28 @@ class Loop:
             "scores": {name: None if value != value else value for name, value in scores.items()},
         }
         with self._locked():
-            engine.publish(fitted, self.folder)
+            engine.install_model(fitted, self.folder)
             atomic_io.write_checksummed(record, summary)
         for old in self.folder.glob("model-*"):  # only this round starts from them; a crash may leave several
             if old != model_folder:
                 shutil.rmtree(old, ignore_errors=True)
-        return self.model.take(fitted)
+        return self.model.adopt(fitted)
 
-    def _fit(self, folder: Path) -> Fitted:
+    def _fit(self, folder: Path) -> FittedModel:
         is_new = self.round == 0 or (self.plan.restart > 0 and self.round % self.plan.restart == 0)
-        recipe, start = self._recipe(is_new), None
-        if not is_new:
-            start = engine.state_of(self.folder / f"model-{self.round - 1:03d}")
-        with watcher(recipe.method, recipe.head, recipe.epochs, self.model.progress) as watch:
+        config = self.training.config
+        seed = seed_for(config.seed, "round", self.round) if self.round else config.seed
+        config = replace(config, seed=seed, epochs=config.epochs if is_new else self.plan.epochs)
+        start = None if is_new else engine.state_of(self.folder / f"model-{self.round - 1:03d}")
+        with progress_callback(config.method, config.head, config.epochs, self.model.progress) as callback:
             return engine.fit(
-                recipe,
-                self.items,
-                self.labels,
+                replace(self.training, config=config, labels=self.labels),
                 folder=folder,
                 device=device_of(self.model.device),
-                watch=watch,
+                callback=callback,
                 start=start,
                 keep_entries=True,
             )
-
-    def _recipe(self, is_new: bool) -> Recipe:
-        seed = seed_for(self.recipe.seed, "round", self.round) if self.round else self.recipe.seed
-        return replace(self.recipe, seed=seed, epochs=self.recipe.epochs if is_new else self.plan.epochs)
 
     def ask(self) -> Questions:
         """Return the questions of this round; none if nothing is left to ask."""
@@ -222,7 +217,7 @@ class Loop:
                 self.items,
                 self.labels,
                 self.plan.questions,
-                Clock(self.recipe.seed, epoch=self.round),
+                Clock(self.training.config.seed, epoch=self.round),
                 hierarchy=self.hierarchy,
                 asked=self._asked[:2],
                 settings=self.plan.settings,

@@ -20,7 +20,7 @@ from partly.active.loop import AnswerValues, Measure, Round
 from partly.active.selection import Questions
 from partly.clock import seed_for
 from partly.data import Dataset
-from partly.engine import Fitted
+from partly.engine import FittedModel
 from partly.labels import Labels
 from partly.labels.matrix import blocks
 
@@ -75,7 +75,7 @@ def make_measure(data: Dataset) -> Measure:
     Scores whose part of the data is missing are left out.
     """
 
-    def measure(fitted: Fitted, labels: Labels) -> dict[str, float]:
+    def measure(fitted: FittedModel, labels: Labels) -> dict[str, float]:
         scores: dict[str, float] = {}
         if data.test is not None:
             test_scores = metrics.evaluate(fitted.predict(data.test.items), data.test.labels)

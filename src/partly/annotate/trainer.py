@@ -41,7 +41,7 @@ from partly.annotate.question_selection import Candidates, QuestionDraft
 from partly.annotate.stats import Snapshot, read_snapshot
 from partly.clock import Clock, seed_for
 from partly.data import Dataset
-from partly.engine.feature_cache import computed_once
+from partly.engine.feature_cache import cached_features
 from partly.errors import PartlyError, SettingError, listing
 from partly.estimators.classifier import Classifier
 from partly.items import Items
@@ -66,7 +66,7 @@ class Trainer:
     queue: QuestionQueue
     say: Say = lambda _: None
     estimator: Classifier = field(init=False)  # not fitted
-    first_model: engine.Fitted | None = None  # of a finished run; selects the first questions
+    first_model: engine.FittedModel | None = None  # of a finished run; selects the first questions
 
     def __post_init__(self) -> None:
         if self.config.run is None:
@@ -84,7 +84,7 @@ class Trainer:
         """Items to train on. Features of images and texts are computed once; the first questions do not need them."""
         if self.dataset.items.kind != "features":
             self.say(f"Computing features of {len(self.dataset.items):,} items. This happens once.")
-        return self.estimator.first_stage(self.dataset.items)
+        return self.estimator.precompute_features(self.dataset.items)
 
     def is_round_due(self) -> bool:
         """Tell whether there is no round yet, enough new answers have come, or no question is left."""
@@ -138,7 +138,7 @@ class Trainer:
         values |= {"known": int(known.known_per_item().sum()), "found": json.dumps(found)}
         self.queue.pose(values, drafts)
 
-    def _fit(self, known: Labels) -> engine.Fitted | None:
+    def _fit(self, known: Labels) -> engine.FittedModel | None:
         """Return the model of this round; None if nothing is known."""
         if self.first_model is not None:
             model, self.first_model = self.first_model, None
@@ -148,12 +148,12 @@ class Trainer:
         items = self.items
         self.say(f"Training a model on {int(known.known_per_item().sum()):,} known entries.")
         estimator: Classifier = clone(self.estimator)
-        fitted: engine.Fitted = estimator.fit(items, known).fitted_
+        fitted: engine.FittedModel = estimator.fit(items, known).fitted_
         return fitted
 
     # ---------------------------------------------------------------- questions
 
-    def _select(self, fitted: engine.Fitted | None, known: Labels, snapshot: Snapshot) -> list[QuestionDraft]:
+    def _select(self, fitted: engine.FittedModel | None, known: Labels, snapshot: Snapshot) -> list[QuestionDraft]:
         config, clock = self.config, Clock(self.config.seed, epoch=len(snapshot.round_rows))
         rng, asked = clock.epoch_rng("questions"), snapshot.asked_before()
         repeated = self._repeat(snapshot, round(config.repeat * config.count), rng)
@@ -176,7 +176,7 @@ class Trainer:
 
     def _best(
         self,
-        fitted: engine.Fitted | None,
+        fitted: engine.FittedModel | None,
         known: Labels,
         count: int,
         clock: Clock,
@@ -187,7 +187,7 @@ class Trainer:
         ancestors = [] if hierarchy is None else hierarchy.lines(known.names)
         if fitted is None or count < 1:
             return selection.NO_CANDIDATES
-        items = computed_once(fitted.seen(self.items))
+        items = cached_features(fitted.prepare_items(self.items))
         seconds = {view: snapshot.seconds_per_answer(view) for view in VIEWS}
         candidates = selection.select_candidates(
             config.query,
@@ -221,7 +221,7 @@ class Trainer:
             drafts.append(QuestionDraft(rows[row.item], columns[row.label], False, repeats=row.id, own=own))
         return drafts
 
-    def _with_predictions(self, fitted: engine.Fitted | None, drafts: list[QuestionDraft]) -> list[QuestionDraft]:
+    def _with_predictions(self, fitted: engine.FittedModel | None, drafts: list[QuestionDraft]) -> list[QuestionDraft]:
         """Add the model's predictions, by which it is judged after the answers."""
         if fitted is None or not drafts:
             return drafts
@@ -280,7 +280,7 @@ def drop_contradictions(labels: Labels, hierarchy: Hierarchy | None) -> Labels:
     return hierarchy.deduce(labels.mapped(rule))
 
 
-def vectors(fitted: engine.Fitted, items: Items, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def vectors(fitted: engine.FittedModel, items: Items, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Return a vector per row to measure diversity: scaled features, or predicted probabilities of all labels."""
     if items.kind == "features":
         return scale_features(items, rows)
@@ -288,7 +288,7 @@ def vectors(fitted: engine.Fitted, items: Items, rows: npt.NDArray[np.int64]) ->
     return fitted.predict(items[unique]).astype(np.float64)[inverse]
 
 
-def suspect_labels(fitted: engine.Fitted, known: Labels) -> list[dict[str, Any]]:
+def suspect_labels(fitted: engine.FittedModel, known: Labels) -> list[dict[str, Any]]:
     """Return known entries that out-of-fold predictions contradict, the most confident first."""
     if fitted.out_of_fold is None or fitted.out_of_fold.shape != known.shape:
         return []

@@ -46,7 +46,7 @@ def examine(
     from partly.data.tables import SUFFIXES
     from partly.doctor import encodings, report_unreadable, run_checks
     from partly.doctor.context import CheckContext
-    from partly.engine import words_of
+    from partly.engine import describe_backbone
 
     how = reading.label_format()
     try:
@@ -67,7 +67,7 @@ def examine(
     if not context.find_missing_input("features"):
         origin = context.features.origin
         if origin is not None:
-            say(words_of(origin))
+            say(describe_backbone(origin))
     return run_checks(context)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -11,26 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from partly.cli.dataclass_options import Omit
+from partly.cli.dataclass_options import Omit, plugins_in
 
 if TYPE_CHECKING:
     from partly.data import Dataset, LabelSemantics
-
-
-def plugins_in(folder: str) -> Callable[[str], list[str]]:
-    """Complete a word with the names of the plug-ins in a folder of the package, without importing them."""
-
-    def complete(begun: str) -> list[str]:
-        files = (Path(__file__).parents[1] / folder).glob("[!_]*.py")
-        return sorted(name for file in files for name in _provided(file) if name.startswith(begun))
-
-    return complete
-
-
-def _provided(file: Path) -> list[str]:
-    """Return the names in `PROVIDES` of a plug-in file, or the name of the file."""
-    provides = re.search(r"^PROVIDES = \{(.*?)\}", file.read_text("utf-8"), re.M | re.S)
-    return re.findall(r'"([^"]+)":', provides[1]) if provides else [file.stem.replace("_", "-")]
 
 
 def option(help: str, *names: str, panel: str | None = None, **settings: Any) -> Any:

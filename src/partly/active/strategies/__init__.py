@@ -23,7 +23,8 @@ import numpy.typing as npt
 from torch import Tensor
 
 from partly import registry
-from partly.method import Method
+from partly.engine import Plan, build_method
+from partly.items import to_absent
 
 Floats = npt.NDArray[np.floating[Any]]
 Parts = Mapping[str, Tensor | Floats]
@@ -44,11 +45,15 @@ def find(name: str) -> registry.Info:
     return registry.find(name, discover(), "query")
 
 
-def check_method(query: str, build: Callable[[], Method]) -> None:
-    """Refuse a method that this query cannot use, before training; build it only if the query checks methods."""
+def check_method(query: str, plan: Plan) -> None:
+    """Refuse a method that this query cannot use, before training.
+
+    The method is built without data and per-entry state, and only if the query checks methods.
+    """
     check = getattr(find(query).module, "check", None)
     if check is not None:
-        check(build())
+        names = plan.labels.names
+        check(build_method(plan.config, to_absent(plan.items), len(names), names=names))
 
 
 def queries() -> dict[str, dict[str, Any]]:
