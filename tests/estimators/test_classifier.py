@@ -553,9 +553,7 @@ def test_pictures_of_another_kind_are_refused(bad: npt.NDArray[Any]) -> None:
 
 def test_pictures_and_features_are_not_confused(tmp_path: Path) -> None:
     seen = picture_model()
-    with pytest.raises(
-        DataError, match=r"trained on pictures of \[3, 16, 16\]; these are pictures of \[3, 20, 20\]"
-    ):
+    with pytest.raises(DataError, match=r"trained on pictures of \[3, 16, 16\]; these are pictures of \[3, 20, 20\]"):
         seen.predict(pictures(side=20))
     with pytest.raises(DataError, match=r"X has 2 dimensions; the model was trained on items of \[3, 16, 16\]"):
         seen.predict(np.zeros((4, 3)))
