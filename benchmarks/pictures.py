@@ -52,6 +52,7 @@ from sklearn.model_selection import GridSearchCV  # noqa: E402
 
 from partly import Dataset, Labels, PerLabel, engine, metrics, read, scenarios  # noqa: E402
 from partly.cli.features import features  # noqa: E402
+from partly.cli.options import DataOptions  # noqa: E402
 from partly.clock import Draw  # noqa: E402
 from partly.images.augmentation import Augmentation  # noqa: E402
 from partly.images.worker import Place  # noqa: E402
@@ -275,7 +276,9 @@ def made_features(options: argparse.Namespace, cell: Cell) -> Dataset:
     size, pooling = cell.get("size"), cell.get("pooling")
     folder = options.out.parent / f"{cell['backbone']}-{size or 'own'}{f'-{pooling}' if pooling else ''}"
     settings = {"size": size} | ({"pooling": pooling} if pooling else {})
-    features(str(options.data), folder, backbone=cell["backbone"], settings=settings, size=size, device="cpu")
+    setting = [f"{name}={value}" for name, value in settings.items() if value is not None]
+    reading = DataOptions(size=size)
+    features(str(options.data), folder, cell["backbone"], setting, reading=reading, device="cpu")
     return read(folder, labels=options.data.with_suffix(".csv"))
 
 

@@ -29,7 +29,7 @@ import torch
 from PIL import Image
 
 from partly import Classifier, Labels
-from partly.cli.predict import predict
+from partly.cli.predict import predict_items
 from partly.engine import Recipe, training
 from partly.items import as_items, texts
 
@@ -48,7 +48,7 @@ def main() -> None:
     if options.of:
         run, data, out = options.of
         begun = time.perf_counter()
-        predict(Path(run), data, Path(out))
+        predict_items(Path(run), data, Path(out))
         print(status("VmHWM"), time.perf_counter() - begun)
         return
     if options.by_hand:

@@ -13,7 +13,7 @@ import numpy as np
 
 from partly.comparison import results
 from partly.comparison.results import Line
-from partly.report import drawings, plots
+from partly.report import figures, plots
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE, DATA = "evidence/results/single-positive.jsonl", "voc2012"
@@ -46,7 +46,7 @@ def means(found: list[Line]) -> dict[str, dict[str, tuple[float, int]]]:
 def picture(root: Path = ROOT) -> bytes:
     """SVG: a panel a score, a bar each; it says where its numbers come from."""
     found = means(results.read(root / SOURCE))
-    with drawings.canvas(7.6, 2.5) as figure:
+    with figures.new_figure(7.6, 2.5) as figure:
         for axes, (name, words) in zip(figure.subplots(1, 2, sharey=True), SCORES.items(), strict=True):
             for place, (value, _) in enumerate(found[name].values()):
                 axes.barh(place, value, color=COLOURS[place], height=0.62)
@@ -58,7 +58,7 @@ def picture(root: Path = ROOT) -> bytes:
         figure.supxlabel(
             f"VOC 2012, one known label per image; test part, means of {seeds} seeds. From {SOURCE}.", fontsize=8
         )
-        return drawings.svg(figure)
+        return figures.to_svg(figure)
 
 
 def main(check: bool = False) -> int:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import re
 import sys
+import textwrap
 from pathlib import Path
 from statistics import median
 
@@ -26,6 +26,7 @@ from partly.engine import presets
 from partly.items import as_items
 from partly.method import Task
 from partly.methods import MethodInfo
+from partly.registry import sections
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = """\
@@ -56,6 +57,7 @@ brackets. **time**: relative to the naive method. A method without numbers has n
 |---|---|---:|---:|
 """  # noqa: E501
 
+PROSE = ("When to use", "Reference", "Known negatives", "Differences from the paper", "Defaults")
 Race = tuple[str, Block, Row]  # the page of results, the race, and the row of the method in it
 
 
@@ -132,15 +134,21 @@ def _time(races: list[Race]) -> str:
 
 
 def page(info: MethodInfo, races: list[Race]) -> str:
-    summary, *paragraphs = info.text.split("\n\n")
-    words = [re.sub(r"^(Take it|Formula|Paper|Known no|Differs|Defaults):", r"**\1:**", text) for text in paragraphs]
-    after = 1 + next(place for place, text in enumerate(words) if text.startswith("    "))  # the formula
-    parts = [f"# {info.name}", summary, *words[:after]]
+    words = [_section(heading, text) for heading, text in sections(info.text).items()]
+    after = 1 + list(sections(info.text)).index("Formula")
+    parts = [f"# {info.name}", info.summary, *words[:after]]
     parts += [f"![What it learns from an entry, or plans, and hidden yes found over the epochs]({info.name}.svg)"]
     parts += [f"```\npartly train features.csv --labels labels.csv --method {info.name} --run runs/mine\n```"]
     parts += [*words[after:], "## Cost", _cost(info, races), *_settings(info), "## Evidence", _evidence(races)]
     parts += ["## The picture", method_picture.words(info.name), "All methods: [methods](../methods.md)."]
     return "\n\n".join(parts) + "\n"
+
+
+def _section(heading: str, text: str) -> str:
+    """Return a section of a docstring as Markdown: prose as it is, formulas and tables as a code block."""
+    if heading in PROSE:
+        return f"**{heading}:** {text}"
+    return f"**{heading}:**\n\n{textwrap.indent(text, '    ')}"
 
 
 def _cost(info: MethodInfo, races: list[Race]) -> str:

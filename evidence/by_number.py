@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from partly.comparison.groups import OWN_HEAD
 from partly.comparison.results import Line
 from partly.comparison.statistics import Mean, mean
-from partly.report import drawings, plots
+from partly.report import figures, plots
 
 COARSE = "coarse-only:"
 
@@ -45,18 +45,18 @@ def _means(scores: dict[float, list[float]]) -> dict[float, Mean]:
 def draw(found: Sequence[Series], metric: str) -> bytes:
     """SVG: a panel for each set, a line for each method, with intervals."""
     sets = list(dict.fromkeys(one.data for one in found))
-    with drawings.canvas(4.6 * len(sets), 3.2) as figure:
+    with figures.new_figure(4.6 * len(sets), 3.2) as figure:
         panels = figure.subplots(1, len(sets), squeeze=False)[0]
         for axes, data in zip(panels, sets, strict=True):
             for place, one in enumerate(each for each in found if each.data == data):
-                look = plots.look(place, privileged=False)
+                look = plots.choose_style(place)
                 values = [point.value for point in one.points.values()]
                 margins = [point.margin or 0.0 for point in one.points.values()]
-                style = {"color": look.colour, "marker": look.marker, "label": one.method}
+                style = {"color": look.color, "marker": look.marker, "label": one.method}
                 axes.errorbar(list(one.points), values, margins, ms=4, capsize=2, **style)
             numbers = sorted({number for one in found if one.data == data for number in one.points})
             axes.set(title=data, xscale="log", xlabel="items of which all labels are known", ylabel=f"test {metric}")
             axes.set_xticks(numbers, [f"{number:.0f}" for number in numbers])
             axes.set_xticks([], minor=True)
             axes.legend(frameon=False, fontsize=8)
-        return drawings.svg(figure)
+        return figures.to_svg(figure)

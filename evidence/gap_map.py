@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from partly.comparison.baselines import withheld
 from partly.comparison.groups import Block
 from partly.comparison.plan import NAIVE, REFERENCES
-from partly.report import drawings, plots
+from partly.report import figures, plots
 
 ENDS = (-1.0, 1.0)  # of the colours: shares beyond are drawn as these
 COLUMN, ROW = 0.62, 0.25  # inches
@@ -51,7 +51,7 @@ def words(row: str) -> str:
 def draw(found: GapMap) -> bytes:
     """SVG: a cell a method and race, with its share in per cent."""
     colours = LinearSegmentedColormap.from_list("gap", [plots.NO, "#f4f1ea", plots.YES])
-    with drawings.canvas(2.6 + COLUMN * len(found.columns), 1.9 + ROW * len(found.rows)) as figure:
+    with figures.new_figure(2.6 + COLUMN * len(found.columns), 1.9 + ROW * len(found.rows)) as figure:
         axes = figure.subplots()
         axes.imshow(np.clip(found.shares, *ENDS), cmap=colours, vmin=ENDS[0], vmax=ENDS[1], aspect="auto")
         for (row, column), share in np.ndenumerate(found.shares):
@@ -59,11 +59,11 @@ def draw(found: GapMap) -> bytes:
                 text = f"{100 * share:.0f}" if share > ENDS[0] else "< -100"
                 axes.annotate(text, (column, row), ha="center", va="center", color="#222222", fontsize=8.5)
         axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0)
-        axes.set_yticks(range(len(found.rows)), [plots.plain(words(row), 26) for row in found.rows])
-        axes.set_xticks(range(len(found.columns)), [plots.plain(name, 40) for name in found.columns], rotation=35)
+        axes.set_yticks(range(len(found.rows)), [plots.shorten(words(row), 26) for row in found.rows])
+        axes.set_xticks(range(len(found.columns)), [plots.shorten(name, 40) for name in found.columns], rotation=35)
         for label in axes.get_xticklabels():
             label.set(ha="left", rotation_mode="anchor")
         axes.grid(visible=False)
         for side in axes.spines.values():
             side.set_visible(False)
-        return drawings.svg(figure)
+        return figures.to_svg(figure)

@@ -13,12 +13,12 @@ from partly.clock import Clock
 from partly.items import as_items
 from partly.labels import Labels
 from partly.method import Task
-from partly.report import drawings, plots
+from partly.report import figures, plots
 
 LABELS = 20  # of the item whose entry is shown
 POINTS = np.linspace(0.01, 0.99, 50)
 EPOCHS = 20
-KINDS = {"yes": (1, plots.YES, "-"), "no": (-1, plots.NO, "--"), "unknown": (0, plots.COLOURS[0], ":")}
+KINDS = {"yes": (1, plots.YES, "-"), "no": (-1, plots.NO, "--"), "unknown": (0, plots.COLORS[0], ":")}
 LEFT = {
     "slopes": "Left: the slope of its loss by the logit of an entry over the probability that it is given (above 0 it "
     "pushes towards no; an item of 20 labels, the others unknown, or the opposite where the loss is one of pairs; a "
@@ -41,7 +41,7 @@ def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
     """SVG. What was found: by scenario, a share for each epoch, of the method and of who takes unknown for no."""
     slope, planned = slopes(name), plan(name)
     wide = bool(slope or planned)
-    with drawings.canvas(7.4 if wide else 4.0, 2.6) as figure:
+    with figures.new_figure(7.4 if wide else 4.0, 2.6) as figure:
         grid: Any = figure.subplots(1, 2 if wide else 1, squeeze=False)
         panels = grid[0]
         if slope:
@@ -50,11 +50,11 @@ def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
             _draw_plan(panels[0], planned)
         for scenario, dashes in (("single-positive", "-"), ("uniform:0.2", "--")):
             _found(panels[-1], naive[scenario], plots.PRIVILEGED, dashes, "")
-            _found(panels[-1], own[scenario], plots.COLOURS[3], dashes, scenario)
+            _found(panels[-1], own[scenario], plots.COLORS[3], dashes, scenario)
         panels[-1].set(xlabel="epoch", ylabel="hidden yes found, %", ylim=(0, 100))
         panels[-1].legend(frameon=False, loc="lower right")
         panels[-1].xaxis.get_major_locator().set_params(integer=True)
-        return drawings.svg(figure)
+        return figures.to_svg(figure)
 
 
 @cache  # words and picture ask
@@ -88,9 +88,9 @@ def _draw_slopes(axes: Any, found: dict[str, Floats]) -> None:
 
 def _draw_plan(axes: Any, found: dict[str, list[float]]) -> None:
     for place, (what, values) in enumerate(found.items()):
-        look = plots.look(place, privileged=False)
+        look = plots.choose_style(place)
         axes.step(
-            range(1, EPOCHS + 1), values, where="mid", color=look.colour, ls="-" if not place else "--", label=what
+            range(1, EPOCHS + 1), values, where="mid", color=look.color, ls="-" if not place else "--", label=what
         )
     axes.set(xlabel="epoch", ylabel="by plan", ylim=(0, (1 + 0.25 * len(found)) * max(map(max, found.values()))))
     axes.legend(frameon=False, loc="upper left")

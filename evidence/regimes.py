@@ -17,7 +17,7 @@ from partly import losses, methods
 from partly.clock import Clock
 from partly.comparison.plan import method_and_settings
 from partly.errors import SettingError
-from partly.report import drawings, plots
+from partly.report import figures, plots
 
 Floats = npt.NDArray[np.float64]
 POINTS = np.linspace(0.005, 0.995, 199)
@@ -49,12 +49,12 @@ def regime(method: str, p: Floats = POINTS, entry: int = 0, labels: int = 1, oth
 
 def picture(names: Sequence[str]) -> bytes:
     """SVG: the regimes of some methods for unknown entries, over the probability."""
-    with drawings.canvas(6.4, 3.6) as figure:
+    with figures.new_figure(6.4, 3.6) as figure:
         axes = figure.subplots()
         for place, name in enumerate(names):
-            look = plots.look(place, privileged=False)
-            axes.plot(POINTS, regime(name), color=look.colour, lw=1.6, label=name)
+            look = plots.choose_style(place)
+            axes.plot(POINTS, regime(name), color=look.color, lw=1.6, label=name)
         axes.axhline(0, color=plots.PRIVILEGED, lw=0.8, zorder=1)
         axes.set(xlabel="probability of an unknown entry", ylabel="gradient by its logit (above 0: towards no)")
         axes.legend(frameon=False)
-        return drawings.svg(figure)
+        return figures.to_svg(figure)

@@ -32,8 +32,8 @@ import torch
 from comparison.killed import children, left
 from comparison.making import write_split
 from partly import atomic_io, data, engine, methods
-from partly.active import Plan
-from partly.cli.predict import predict
+from partly.cli.options import DataOptions
+from partly.cli.predict import predict_items
 from partly.cli.query import query
 from partly.cli.refine import refine
 from partly.comparison import results, runner
@@ -102,11 +102,12 @@ def comparison(where: Path) -> Job:
 
 
 def asking(where: Path) -> Job:
-    given = {"labels": where / "truth.csv", "scenario": "uniform:0.5", "rounds": 2, "say": lambda _: None}
-    parameters = {"method": "bce", "head": "linear", "epochs": 1, "seed": 0, "device": "cpu", "progress": False}
+    asks = {"scenario": "uniform:0.5", "rounds": 2, "query": "uncertainty", "count": 3}
+    training = {"method": "bce", "head": "linear", "epochs": 1, "seed": 0, "device": "cpu"}
 
     def work(folder: Path) -> None:
-        refine(str(where / "x.csv"), folder, **given, plan=Plan("uncertainty", 3), parameters=parameters)
+        reading = DataOptions(labels=where / "truth.csv")
+        refine(str(where / "x.csv"), folder, reading=reading, **asks, **training)
 
     def left(folder: Path) -> str:
         rounds = [atomic_io.read_checksummed(path) for path in sorted(folder.glob("*-00?.json"))]
@@ -140,11 +141,12 @@ def scoring(where: Path) -> list[Job]:
 
     def asked(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
-        query(model, x, folder / "out.csv", labels=where / "known.csv", query="uncertainty", count=9)
+        known = DataOptions(labels=where / "known.csv")
+        query(model, x, folder / "out.csv", reading=known, query="uncertainty", count=9)
 
     def predicted(folder: Path) -> None:
         folder.mkdir(exist_ok=True)
-        predict(model, x, folder / "out.csv")
+        predict_items(model, x, folder / "out.csv")
 
     return [Job("query", asked, left), Job("predict", predicted, left)]
 

@@ -13,8 +13,8 @@ from scipy.special import expit
 import partly
 from partly import Classifier, Labels, export, metrics
 from partly.calibration import fit_calibration
-from partly.cli.evaluate import evaluate
-from partly.cli.predict import predict
+from partly.cli.evaluate import evaluate_scores
+from partly.cli.predict import predict_items
 from partly.data import read_scores, write_labels
 from partly.data.formats.feature_table import write_numbers
 from partly.errors import CheckpointError, SettingError
@@ -90,10 +90,10 @@ def test_commands_use_it(both: tuple[Classifier, Path], tmp_path: Path) -> None:
     write_numbers(tmp_path / "x.csv", truth.ids, [f"f{j}" for j in range(5)], [new])
     write_labels(truth, tmp_path / "y.csv")
     for name, calls in (("p.csv", False), ("calls.csv", True)):
-        predict(tmp_path / "run", str(tmp_path / "x.csv"), tmp_path / name, calls=calls)
+        predict_items(tmp_path / "run", str(tmp_path / "x.csv"), tmp_path / name, calls=calls)
     np.testing.assert_allclose(read_scores(tmp_path / "p.csv").values, fitted.predict_proba(new), atol=1e-5)
     assert (read_scores(tmp_path / "calls.csv").values == fitted.predict(new)).mean() > 0.999
-    found, _ = evaluate(tmp_path / "p.csv", str(tmp_path / "y.csv"), run=tmp_path / "run")
+    found, _ = evaluate_scores(tmp_path / "p.csv", str(tmp_path / "y.csv"), run=tmp_path / "run")
     assert found["OF1"] == pytest.approx(metrics.evaluate(fitted.predict_proba(new), truth, fitted.thresholds_)["OF1"])
 
 

@@ -82,7 +82,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, killing.Job]:
         every[name] = killing.Job(name, lambda folder: (folder.mkdir(exist_ok=True), work(folder / "out.csv")), left)
 
     one_file("simulate", lambda out: simulate(str(where / "truth.csv"), "uniform:0.5", out))
-    one_file("card", lambda out: export(where / "model", None, out, overwrite=True, say=lambda _: None))
+    one_file("card", lambda out: export(where / "model", None, out, overwrite=True))
     parameters = {"method": "bce", "head": "linear", "epochs": 1, "seed": 0, "device": "cpu", "progress": False}
     given = {"labels": where / "known.csv", "scenario": None, "hold_out": 0.2, "parameters": parameters}
 

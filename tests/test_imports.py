@@ -25,7 +25,7 @@ LAYERS = [
     {"pool", "networks", "losses", "selection", "similarity", "lookahead", "binary_relevance"},
     {"method", "co_training"},
     {"solvers"},
-    {"methods"},
+    {"methods", "teachers"},
     {"metrics", "defaults"},
     {"engine"},
     {"report"},

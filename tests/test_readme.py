@@ -11,6 +11,7 @@ import pytest
 
 from pages.blocks import blocks
 from partly import methods
+from partly.registry import sections
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
@@ -30,10 +31,10 @@ def test_generated_pages_are_up_to_date(script: str) -> None:
     assert module.main(check=True) == 0, "run `make docs`"
 
 
-def test_every_method_says_when_to_take_it_and_its_formula() -> None:
+def test_every_method_has_the_sections_of_the_template() -> None:
+    wanted = ["When to use", "Formula", "Reference", "Known negatives", "Differences from the paper", "Defaults"]
     for name, info in methods.discover().items():
-        assert re.search(r"^Take it: ", info.text, re.M), name
-        assert re.search(r"^Formula:\n\n    \S", info.text, re.M), name
+        assert [heading for heading in sections(info.text) if heading in wanted] == wanted, name
 
 
 def test_notebooks_are_kept_without_output_and_are_all_listed() -> None:

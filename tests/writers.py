@@ -18,17 +18,18 @@ from partly.annotate.project import Plan
 from partly.annotate.server import Served, link, make_site
 from partly.atomic_io import sha256_of
 from partly.cli import ledger as ledgers
-from partly.cli.compare import compare
-from partly.cli.complete import Places, complete
+from partly.cli import vocabulary
+from partly.cli.compare import run_comparison
+from partly.cli.complete import Outputs, complete
 from partly.cli.convert import convert
 from partly.cli.demo import demo
 from partly.cli.export import export
-from partly.cli.predict import beliefs, predict
-from partly.cli.predict_files import predict_files
+from partly.cli.options import DataOptions
+from partly.cli.predict import predict_files, predict_items, write_beliefs
 from partly.cli.simulate import simulate
-from partly.cli.study import study
 from partly.cli.train import train
-from partly.completion import Terms
+from partly.comparison import Experiment
+from partly.comparison.study import study
 from partly.engine import Recipe, fit
 from partly.ledger import Ledger
 from partly.ledger.store import NothingThere
@@ -61,6 +62,7 @@ def reading(where: Path) -> dict[str, list[str]]:
         "verify": [model],
         "explain": [model, "0", "a", "--data", x, "--labels", truth],
         "methods": [],
+        "formats": [],
         "doctor": [truth, x, "--method", "bce"],
         "ledger log": [book],
         "ledger show": [book, "0"],
@@ -87,21 +89,23 @@ def _files(where: Path) -> list[killing.Job]:
         )
 
     def exported(statements: bool, out: Path) -> None:
-        ledgers.export(str(where / BOOK), out, statements, None, None, "latest", False, None, quiet)
+        ledgers.export(str(where / BOOK), out, statements)
 
     x, truth, model = str(where / "x.csv"), str(where / "truth.csv"), where / "model"
     return [
         one("simulate", "out.csv", lambda out: simulate(truth, "uniform:0.5", out)),
-        one("export:card", "out.md", lambda out: export(model, None, out, overwrite=True, say=quiet)),
-        one("export:onnx", "out.onnx", lambda out: export(model, out, None, overwrite=True, say=quiet)),
-        one("predict:parquet", "out.parquet", lambda out: predict(model, x, out)),
-        one("predict:top", "out.csv", lambda out: predict(model, x, out, top=2)),
-        one("predict:beliefs", "out.csv", lambda out: beliefs(where / "role", out)),
+        one("export:card", "out.md", lambda out: export(model, None, out, overwrite=True)),
+        one("export:onnx", "out.onnx", lambda out: export(model, out, None, overwrite=True)),
+        one("predict:parquet", "out.parquet", lambda out: predict_items(model, x, out)),
+        one("predict:top", "out.csv", lambda out: predict_items(model, x, out, top=2)),
+        one("predict:beliefs", "out.csv", lambda out: write_beliefs(where / "role", out)),
         *(
-            one(f"convert:{name}", name, lambda out: convert(truth, out, say=quiet))
+            one(f"convert:{name}", name, lambda out: convert(truth, out))
             for name in ("out.npz", "out.parquet", "out.csv.gz", "out.jsonl")
         ),
-        one("convert:items", "out.npz", lambda out: convert(x, out, "feature-arrays", labels=Path(truth), say=quiet)),
+        one(
+            "convert:items", "out.npz", lambda out: convert(x, out, "feature-arrays", reading=DataOptions(Path(truth)))
+        ),
         one("ledger export", "out.csv", partial(exported, False)),
         one("ledger export:statements", "out.parquet", partial(exported, True)),
     ]
@@ -124,7 +128,7 @@ def _folders(where: Path) -> list[killing.Job]:
         return ((job, work(job)) for job in jobs)
 
     def converted(form: str, target: str, folder: Path) -> None:
-        convert(str(where / "truth.csv"), folder / target, form, meaning=data.LabelSemantics(absent="no"), say=quiet)
+        convert(str(where / "truth.csv"), folder / target, form, reading=DataOptions(absent="no"))
 
     def empty(_: Path) -> None:
         """Nothing is there, and then all or nothing."""
@@ -141,13 +145,11 @@ def _folders(where: Path) -> list[killing.Job]:
         killing.Job("train:report", lambda folder: train(x, folder, **given, parameters=HOW), _left_of_training),
         killing.Job(
             "compare:page",
-            lambda folder: compare(str(where / "tiny.npz"), folder, asked=cells, say=quiet),
+            lambda folder: run_comparison(Experiment((str(where / "tiny.npz"),), **cells), folder, show=quiet),
             _left_of_cells,
         ),
-        killing.Job(
-            "study", lambda folder: study(str(where / "tiny.npz"), folder, asked=shares, say=quiet), _left_of_cells
-        ),
-        killing.Job("demo", lambda folder: demo(folder, items=60, say=quiet), _left_of_demo),
+        killing.Job("study", lambda folder: study(where / "tiny.npz", **shares, out=folder), _left_of_cells),
+        killing.Job("demo", lambda folder: demo(folder, items=60), _left_of_demo),
     ]
 
 
@@ -156,8 +158,8 @@ def _left_of_training(folder: Path) -> str:
 
 
 def _left_of_cells(folder: Path) -> str:
-    read = [killing.lines.read(path) for path in sorted(folder.glob("*.jsonl"))]
-    plain = [[{k: v for k, v in line.items() if k not in killing.lines.TIMING} for line in part] for part in read]
+    read = [killing.results.read(path) for path in sorted(folder.glob("*.jsonl"))]
+    plain = [[{k: v for k, v in line.items() if k not in killing.results.TIMING} for line in part] for part in read]
     return json.dumps([plain, sorted(path.name for path in folder.glob("[!.]*"))])
 
 
@@ -188,55 +190,54 @@ def _ledgers(where: Path) -> list[killing.Job]:
         return str(folder / BOOK)
 
     def imported(folder: Path) -> None:
-        nobody = dict.fromkeys(("person", "model", "rule"))
-        ledgers.take(book(folder), str(where / "truth.csv"), nobody, "", False, data.LabelSemantics(), "", None, quiet)
+        ledgers.import_(book(folder), str(where / "truth.csv"))
 
-    def completed(places: Places, run: Path | None) -> None:
-        given: dict[str, Any] = {"labels": where / "known.csv", "missing": "at-random", "force": True, "folds": 2}
-        given |= {"parameters": {**HOW, "run_dir": run}, "compare": False, "say": quiet}
-        complete(str(where / "x.csv"), places, Terms(0.6), **given)
+    def completed(outputs: Outputs, run: Path | None) -> None:
+        given: dict[str, Any] = {"mechanism": "at-random", "force": True, "folds": 2, "compare": False, "run": run}
+        given |= {"method": "bce", "head": "linear", "device": "cpu", "precision": 0.6}
+        complete(str(where / "x.csv"), outputs=outputs, reading=DataOptions(where / "known.csv"), **given)
 
     def asked(folder: Path) -> None:
         site = make_site(Plan(str(where / "x.csv"), book(folder), str(where / "known.csv")), Served())
         link(site, Served())
 
     def taken_back(folder: Path) -> None:
-        ledgers.undo(book(folder), 2, None, None, {}, None, "", quiet)
+        ledgers.undo(book(folder), 2)
 
     def made(folder: Path) -> None:
-        ledgers.init(book(folder), "a,b,c", None, None, None, quiet)
+        ledgers.init(book(folder), "a,b,c")
 
     return [
         killing.Job("ledger init", made, told, lambda _: None),
         killing.Job("ledger import", imported, told, put),
         killing.Job("ledger undo", taken_back, told, put),
         killing.Job("annotate", asked, told),
-        killing.Job("complete:ledger", lambda folder: completed(Places(ledger=book(folder)), None), told, put),
+        killing.Job("complete:ledger", lambda folder: completed(Outputs(ledger=book(folder)), None), told, put),
         killing.Job(
             "complete",
-            lambda folder: completed(Places(folder / "out.csv"), folder / "run"),
+            lambda folder: completed(Outputs(folder / "out.csv"), folder / "run"),
             lambda folder: all_files(folder, ("out.csv",)),
         ),
     ]
 
 
 def _vocabularies(where: Path) -> list[killing.Job]:
-    def changed(what: str, names: list[str], other: str | None, folder: Path) -> None:
-        ledgers.change(str(folder / BOOK), what, names, other, None, quiet)
+    def changed(what: str, words: list[Any], folder: Path) -> None:
+        getattr(vocabulary, what)(str(folder / BOOK), *words)
 
-    changes: dict[str, tuple[list[str], str | None]] = {
-        "add": (["d"], None),
-        "split": (["d", "e"], "a"),
-        "merge": (["a", "b"], "d"),
-        "rename": (["a"], "d"),
-        "retire": (["a"], None),
+    changes: dict[str, list[Any]] = {
+        "add": ["d"],
+        "split": ["a", ["into", "d,e"]],
+        "merge": ["a,b", ["as", "d"]],
+        "rename": ["a", ["to", "d"]],
+        "retire": ["a"],
     }
     return [
         killing.Job(
             f"vocabulary {what}",
-            partial(changed, what, names, other),
+            partial(changed, what, words),
             told,
             lambda folder: shutil.copy(where / BOOK, folder / BOOK),
         )
-        for what, (names, other) in changes.items()
+        for what, words in changes.items()
     ]

@@ -10,7 +10,7 @@ from evidence import papers
 from evidence.claims.rules import FAILS, HOLDS, OPEN, Decided, Decision, Setting
 from evidence.claims.specs import Claim
 from partly.comparison.statistics import Mean
-from partly.report.layout import escaped
+from partly.report.layout import escape_markdown
 
 VERBS = {"above": "above", "below": "below", "near": "near", "trend": "over"}
 SIGNS = {HOLDS: "+", FAILS: "-", OPEN: "?"}
@@ -192,11 +192,10 @@ def _table(found: Sequence[Decided]) -> list[str]:
     lines = ["| claim | verdict | effect here, in points | differs |", "|---|---|---|---|"]
     for one in found:
         claim = one.claim
-        said = f"**{claim.id}** ({escaped(claim.where)}): {escaped(claim.says)}"
+        said = f"**{claim.id}** ({escape_markdown(claim.where)}): {escape_markdown(claim.says)}"
         effects = "<br>".join(_effects(one.decisions))
-        lines.append(
-            f"| {said} | {escaped(summary(one) + chance(one))} | {effects} | {escaped(' '.join(claim.differs))} |"
-        )
+        verdict, differs = escape_markdown(summary(one) + chance(one)), escape_markdown(" ".join(claim.differs))
+        lines.append(f"| {said} | {verdict} | {effects} | {differs} |")
     return lines
 
 
@@ -206,8 +205,8 @@ def list_of(found: Sequence[Decided]) -> str:
     for one in found:
         effects = "<br>".join(_effects(one.decisions))
         lines.append(
-            f"| {escaped(one.claim.says)} ({one.claim.paper}, {escaped(one.claim.where)}) "
-            f"| {escaped(summary(one) + chance(one))} | {effects} |"
+            f"| {escape_markdown(one.claim.says)} ({one.claim.paper}, {escape_markdown(one.claim.where)}) "
+            f"| {escape_markdown(summary(one) + chance(one))} | {effects} |"
         )
     return "\n".join(lines)
 
@@ -219,7 +218,7 @@ def _effects(decisions: Sequence[Decision]) -> list[str]:
         if one.best.found:
             first = one.comparison.first
             groups.setdefault(f"{first.data}, {first.metric.removeprefix('areas: ')}", []).append(one)
-    return [escaped(f"{name}: {_range(ours)}") for name, ours in groups.items()]
+    return [escape_markdown(f"{name}: {_range(ours)}") for name, ours in groups.items()]
 
 
 def _range(ours: Sequence[Decision]) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         scenarios,
         selection,
         similarity,
+        teachers,
     )
     from partly.active.strategies import queries
     from partly.comparison import compare
@@ -82,6 +83,7 @@ __all__ = [
     "scenarios",
     "selection",
     "similarity",
+    "teachers",
     "write",
 ]
 

@@ -55,7 +55,7 @@ def mean_probability(one: Tensor, other: Tensor) -> Tensor:
     return yes - no
 
 
-def mean_of(entries: Tensor, items: Tensor) -> Tensor | None:
+def mean_over_items(entries: Tensor, items: Tensor) -> Tensor | None:
     """The mean over the chosen items, from entries [B, L] and a mask [B]; None where no item is chosen."""
     return entries[items].mean() if items.any() else None
 
@@ -76,7 +76,7 @@ def disagree(f: Tensor, g: Tensor) -> Tensor:
     return ((f > 0) != (g > 0)).any(dim=1)
 
 
-def kept(clock: Clock, forget: float, ramp: float) -> float:
+def kept_share(clock: Clock, forget: float, ramp: float) -> float:
     """The share of the items that is learned from, where the share `forget` is left out in the end."""
     return 1 - forget * ramp_up(clock, ramp)
 

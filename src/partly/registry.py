@@ -16,6 +16,7 @@ import pkgutil
 import re
 import sys
 import sysconfig
+import textwrap
 import traceback
 import types
 import typing
@@ -147,8 +148,7 @@ class Info:
         return self.defaults() | settings
 
 
-# The section of a docstring, up to the next line that is not indented; `Paper:` is the heading of 0.2.
-REFERENCE = re.compile(r"^(?:Reference\n(?= )|Paper:)(.*?)(?=\n\n\S|\n\n*\Z|\Z)", re.M | re.S)
+SECTION = re.compile(r"^(\S.*)\n(?= {4})((?:(?: {4}.*)?\n)+)", re.M)  # a heading and an indented block
 Of = TypeVar("Of", bound=Info)
 Function = TypeVar("Function", bound=Callable[..., Any])
 # Return the function or class that a file provides, several of them by name, or None for a file without a plug-in.
@@ -243,7 +243,8 @@ def _info(
     summary = text.partition("\n\n")[0]
     parameters = inspect.signature(make, eval_str=True).parameters.values()
     settings = {p.name: p for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-    citation = _one_line(" ".join(REFERENCE.findall(text)))
+    former = [part.removeprefix("Paper:") for part in text.split("\n\n") if part.startswith("Paper:")]  # of 0.2
+    citation = _one_line(sections(text).get("Reference") or " ".join(former))
     digest = source_digest(module)
     name = name.replace("_", "-")
     return kind(what, name, _one_line(summary), citation, settings, make, module, digest, description, text)
@@ -348,6 +349,11 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
         except json.JSONDecodeError:
             settings[name.strip()] = text.strip()
     return settings
+
+
+def sections(text: str) -> dict[str, str]:
+    """Return the sections of a docstring by heading: the block that is indented below it."""
+    return {heading: textwrap.dedent(block).strip() for heading, block in SECTION.findall(text + "\n")}
 
 
 def _one_line(text: str) -> str:

@@ -16,6 +16,7 @@ from annotate.running import running
 from partly.annotate import stats
 from partly.annotate.project import Plan, open_project
 from partly.annotate.trainer import Trainer
+from partly.cli.options import DataOptions
 from partly.cli.query import query
 from partly.items import MadeFeatures
 
@@ -83,4 +84,4 @@ def test_a_run_is_asked_for_diverse_questions(tmp_path: Path, kind: Kind) -> Non
     opened = partly.read(data, labels=labels)
     partly.Classifier(run_dir=tmp_path / "run", progress=False).fit(opened.items, opened.labels)
     questions = tmp_path / "questions.csv"
-    assert query(tmp_path / "run", str(data), questions, labels=labels, query="diverse", count=5) == 5
+    assert query(tmp_path / "run", str(data), questions, reading=DataOptions(labels), query="diverse", count=5) == 5

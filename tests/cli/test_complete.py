@@ -94,7 +94,7 @@ def test_force_writes_and_says_so(truth: Labels) -> None:
 
 
 def test_what_cannot_be_done_is_refused_before_the_work(truth: Labels) -> None:
-    with pytest.raises(SettingError, match="--form long: is that of --out"):
+    with pytest.raises(SettingError, match="--format long is the format of --out"):
         partly("--labels", "labels.csv", "--form", "long")
     with pytest.raises(PartlyError, match=r"none\.db"):
         partly("--labels", "labels.csv", "--ledger", "none.db")

@@ -12,6 +12,7 @@ import partly
 from partly import Labels
 from partly.cli.convert import convert
 from partly.cli.main import app
+from partly.cli.options import DataOptions
 from partly.data import LabelSemantics, read_labels, write_labels, write_scores
 from partly.errors import DataError, PartlyError, SettingError
 
@@ -32,7 +33,7 @@ def test_between_any_two_that_hold_all_three(tmp_path, first):
     write_labels(LABELS, tmp_path / FORMS[first], form=first)
     for second, name in FORMS.items():
         (tmp_path / second).mkdir()
-        convert(str(tmp_path / FORMS[first]), tmp_path / second / name, second, say=str)
+        convert(str(tmp_path / FORMS[first]), tmp_path / second / name, second)
         assert read_labels(tmp_path / second / name, names=LABELS.names) == LABELS
 
 
@@ -50,32 +51,31 @@ def test_the_command(tmp_path):
         call("convert", tmp_path / "a.csv", tmp_path / "d.csv", "--absent", "maybe")
 
 
-def test_items_go_along_where_there_is_a_place_for_them(tmp_path):
+def test_items_go_along_where_there_is_a_place_for_them(tmp_path, capsys):
     (tmp_path / "x.csv").write_text("item,p,q\na.jpg,1,2\nb.jpg,3,0\n")
     write_labels(LABELS, tmp_path / "y.csv")
     with pytest.warns(UserWarning, match="no place for the ids"):
-        convert(str(tmp_path / "x.csv"), tmp_path / "z.arff", labels=tmp_path / "y.csv", say=str)
+        convert(str(tmp_path / "x.csv"), tmp_path / "z.arff", reading=DataOptions(labels=tmp_path / "y.csv"))
     data = partly.read(tmp_path / "z.arff")
     assert data.items.take(slice(None)).tolist() == [[1, 2], [3, 0]]
     assert data.labels.rows(slice(None)).tolist() == LABELS.rows(slice(None)).tolist()
-    said: list[str] = []
-    convert(str(tmp_path / "z.arff"), tmp_path / "w.csv", say=said.append)
-    assert said[0].startswith("Written are the labels alone")
-    with pytest.raises(SettingError, match="holds items, and the source has labels alone"):
-        convert(str(tmp_path / "y.csv"), tmp_path / "v.arff", "mulan", say=str)
+    convert(str(tmp_path / "z.arff"), tmp_path / "w.csv")
+    assert capsys.readouterr().err.splitlines()[-2].startswith("Only the labels are written")
+    with pytest.raises(SettingError, match="holds items, but the source has labels only"):
+        convert(str(tmp_path / "y.csv"), tmp_path / "v.arff", "mulan")
 
 
 def test_parts_and_scores(tmp_path):
     with pytest.raises(SettingError, match="--part train or --part test"):
-        convert("digits", tmp_path / "a.csv", say=str)
-    convert("digits", tmp_path / "a.csv", part="test", say=str)
+        convert("digits", tmp_path / "a.csv")
+    convert("digits", tmp_path / "a.csv", part="test")
     assert len(read_labels(tmp_path / "a.csv")) == len(partly.read("digits").test.labels)
     write_labels(LABELS, tmp_path / "b.csv")
     write_scores(tmp_path / "s.csv", np.full((2, 3), 0.75, np.float32), LABELS.ids, LABELS.names)
-    convert(str(tmp_path / "b.csv"), tmp_path / "t.json", "label-studio", scores=tmp_path / "s.csv", say=str)
+    convert(str(tmp_path / "b.csv"), tmp_path / "t.json", "label-studio", scores=tmp_path / "s.csv")
     assert [one["predictions"][0]["score"] for one in json.loads((tmp_path / "t.json").read_text())] == [0.75, 0.75]
-    with pytest.raises(SettingError, match="say --form label-studio"):
-        convert(str(tmp_path / "b.csv"), tmp_path / "t.csv", scores=tmp_path / "s.csv", say=str)
+    with pytest.raises(SettingError, match="add --format label-studio"):
+        convert(str(tmp_path / "b.csv"), tmp_path / "t.csv", scores=tmp_path / "s.csv")
 
 
 def test_every_command_is_told_what_a_file_leaves_open(tmp_path):

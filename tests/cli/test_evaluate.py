@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from typer.testing import CliRunner
 
 from partly import Classifier, Labels, metrics
-from partly.cli.evaluate import evaluate
+from partly.cli.evaluate import evaluate_scores
 from partly.cli.main import app
 from partly.data import write_labels, write_scores
 from partly.errors import DataError, SettingError
@@ -27,12 +27,12 @@ def test_thresholds_are_those_of_the_run_in_the_order_of_the_labels(tmp_path: Pa
     write_scores(tmp_path / "scores.csv", p, truth.ids, truth.names)
     turned = Labels.from_ternary(truth.ternary()[:, ::-1], names=["c", "b", "a"])
     write_labels(turned, tmp_path / "turned.csv")
-    found, _ = evaluate(tmp_path / "scores.csv", str(tmp_path / "turned.csv"), run=tmp_path / "auto")
+    found, _ = evaluate_scores(tmp_path / "scores.csv", str(tmp_path / "turned.csv"), run=tmp_path / "auto")
     assert found["OF1"] == metrics.evaluate(p, truth, model.thresholds_)["OF1"]
     assert len(set(model.thresholds_.tolist())) > 1
     Classifier("bce", "linear", epochs=1, progress=False).fit(x, truth).save(tmp_path / "bce")
     with pytest.raises(SettingError, match="bce chooses no thresholds"):
-        evaluate(tmp_path / "scores.csv", str(tmp_path / "turned.csv"), run=tmp_path / "bce")
+        evaluate_scores(tmp_path / "scores.csv", str(tmp_path / "turned.csv"), run=tmp_path / "bce")
 
 
 @pytest.fixture
@@ -88,15 +88,15 @@ def test_a_run_is_evaluated_without_a_file_of_scores(
     write_scores("scores.parquet", p[order], [str(i) for i in order], labels.names)
     wanted = metrics.evaluate(p, labels)
     for found, _ in (
-        evaluate(Path("scores.parquet"), "labels.npz"),
-        evaluate(Path("run"), "x.npy", observed=Path("labels.npz")),
-        evaluate(Path("run"), "x.npy", observed=Path("turned.csv")),
-        evaluate(Path("scores.parquet"), "turned.csv"),
+        evaluate_scores(Path("scores.parquet"), "labels.npz"),
+        evaluate_scores(Path("run"), "x.npy", observed=Path("labels.npz")),
+        evaluate_scores(Path("run"), "x.npy", observed=Path("turned.csv")),
+        evaluate_scores(Path("scores.parquet"), "turned.csv"),
     ):
         assert {key: found[key] for key in wanted} == pytest.approx(wanted, nan_ok=True)
     done = CliRunner().invoke(app, ["evaluate", "run", "x.npy", "--labels", "labels.npz", "--json"])
     assert json.loads(done.stdout)["mAP"] == pytest.approx(wanted["mAP"])
     with pytest.raises(SettingError, match="holds scores"):
-        evaluate(Path("scores.parquet"), "labels.npz", observed=Path("labels.npz"))
+        evaluate_scores(Path("scores.parquet"), "labels.npz", observed=Path("labels.npz"))
     with pytest.raises(DataError, match="need --labels"):
-        evaluate(Path("run"), "x.npy")
+        evaluate_scores(Path("run"), "x.npy")

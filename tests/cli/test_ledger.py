@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from partly import Labels, Ledger
-from partly.active import Plan
 from partly.cli.annotate import annotate
 from partly.cli.main import app
+from partly.cli.options import DataOptions
 from partly.cli.refine import refine
 from partly.errors import CheckpointError, DataError, PartlyError
 
@@ -133,11 +133,10 @@ def test_answers_of_people_go_back_into_the_ledger_once(place: str) -> None:
         csv.writer(file).writerows([["item", "u", "v", "w"], *([name, *row] for name, row in zip(ids, x, strict=True))])
     ledger = Ledger.create(place)
     ledger.append_labels(Labels.from_nan(y, names=["Cat", "Dog"], ids=ids), author="first.csv", add_labels=True)
-    plan, run = Plan("uncertainty", 3), Path("run")
-    how: Any = {"method": "bce", "head": "linear", "epochs": 1, "device": "cpu", "seed": 0, "progress": False}
+    how: Any = {"method": "bce", "head": "linear", "epochs": 1, "device": "cpu", "query": "uncertainty", "count": 3}
 
     def call(**more: Any) -> str:
-        found = refine("items.csv", run, labels=Path(place), plan=plan, parameters=how, say=lambda _: None, **more)
+        found = refine("items.csv", Path("run"), reading=DataOptions(Path(place)), **how, **more)
         return str(found["questions"])
 
     asked = call()
@@ -157,10 +156,10 @@ def test_answers_of_people_go_back_into_the_ledger_once(place: str) -> None:
         assert labels.rows([labels.ids.index(row["item"])])[0][labels.names.index(name)] == 1
     Ledger.create("other.db", names=["Cat"])
     with pytest.raises(CheckpointError, match="asks about the ledger"):
-        refine("items.csv", run, labels=Path("other.db"), plan=plan, parameters=how)
+        refine("items.csv", Path("run"), reading=DataOptions(Path("other.db")), **how)
 
 
 def test_no_password_is_typed_for_pages() -> None:
     with pytest.raises(DataError, match="PGPASSWORD") as refused:
-        annotate({"ledger": "postgresql://anna:s3cret@host/labels"}, {}, print)
+        annotate("items.csv", ledger="postgresql://anna:s3cret@host/labels")
     assert "s3cret" not in str(refused.value)

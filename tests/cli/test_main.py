@@ -8,17 +8,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
 import typer
-from typer.models import OptionInfo
 from typer.testing import CliRunner
 
 import partly
 from partly import data
-from partly.cli import comparison_group, main, options, printing
+from partly.cli import main, options, printing
 from partly.labels import Labels
 
 COMMANDS = ("demo", "train", "predict", "evaluate", "simulate", "compare", "methods")
@@ -69,21 +68,38 @@ def test_an_option_means_the_same_in_every_command() -> None:
     """One type for one spelling, of whatever command; all commands can be quiet, and print JSON."""
     types: dict[str, set[str]] = {}
     having: dict[str, set[str]] = {}
-    # Groups that have a name, `ledger` and `vocabulary`, have a language of their own.
-    apps = [main.app, *(one.typer_instance for one in main.app.registered_groups if not isinstance(one.name, str))]
-    for command in [command for one in apps for command in one.registered_commands]:
-        for name, hint in get_type_hints(command.callback, include_extras=True).items():
-            kind, *info = get_args(hint) or (hint,)
-            if info and isinstance(info[-1], OptionInfo):
-                said = [word for word in (info[-1].default, *(info[-1].param_decls or ())) if isinstance(word, str)]
-                for spelling in said or [f"--{name.replace('_', '-')}"]:
-                    types.setdefault(spelling, set()).add(str(kind | None))
-                    having.setdefault(spelling, set()).add(command.callback.__name__)
+    group: Any = typer.main.get_command(main.app)
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):  # `ledger` and `vocabulary` have a language of their own
+            continue
+        for option in command.params:
+            for spelling in option.opts if option.param_type_name == "option" else ():
+                types.setdefault(spelling, set()).add(f"{option.type_descriptor.annotation}{option.multiple}")
+                having.setdefault(spelling, set()).add(name)
     # But for one: answers of a round, and all answers so far.
     assert {name for name, kinds in types.items() if len(kinds) > 1} == {"--answers"}
     assert having["--json"] >= set(COMMANDS) | {"study", "query", "refine", "features", "export"}
-    group = typer.main.get_command(main.app)
-    assert all("--quiet" in group.get_command(None, name).params[-1].opts for name in group.list_commands(None))
+    assert having["--quiet"] == {name for name, command in group.commands.items() if not hasattr(command, "commands")}
+
+
+def test_every_help_fits_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--help"], ["ledger", "--help"], ["vocabulary", "--help"]):
+        _, text = run(*words)
+        assert "..." not in text.partition("Options:")[2], text
+
+
+def test_a_file_is_a_command(tmp_path: Path) -> None:
+    """A file dropped into the folder of commands is one, without any list to edit."""
+    (tmp_path / "greet.py").write_text(
+        "from partly.cli.app import command\n@command('Start')\ndef greet(name: str) -> None:\n"
+        "    \"Say hello.\"\n    print('Hello', name)\n"
+    )
+    code = (
+        f"import partly.cli; partly.cli.__path__.append({str(tmp_path)!r}); from partly.cli.main import app; "
+        "app(['greet', 'you'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "Hello you\n"
 
 
 def test_words_are_completed_from_the_folders() -> None:
@@ -145,7 +161,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tables: Path, monkeypatch: py
     child.send_signal(signal.SIGINT)
     _, words_of_it = child.communicate(timeout=60)
     assert child.returncode == 130
-    assert "Start the same command again to go on" in words_of_it
+    assert "Run the same command again to resume" in words_of_it
     monkeypatch.chdir(tables)
     code, told = run(*words)
     assert code == 0, told
@@ -215,4 +231,4 @@ def test_a_small_demo(tmp_path: Path) -> None:
 
 
 def test_names_may_hold_settings() -> None:
-    assert comparison_group._names("a, b[c=1,d=2],e") == ["a", "b[c=1,d=2]", "e"]
+    assert options.split_names("a, b[c=1,d=2],e") == ["a", "b[c=1,d=2]", "e"]

@@ -71,13 +71,13 @@ def test_beliefs_of_the_training_items(run: Path) -> None:
 
 def test_it_is_items_or_beliefs(run: Path) -> None:
     for words in ((), ("features.csv", "--beliefs")):
-        with pytest.raises(SettingError, match="Give DATA to be scored, or --beliefs"):
+        with pytest.raises(SettingError, match="Give DATA to predict, or --beliefs"):
             partly("predict", "run", *words, "--out", "x.csv")
 
 
 def test_who_believes_nothing_says_so(run: Path) -> None:
     partly("train", "features.csv", "--labels", "labels.csv", "--run", "plain", "--method", "bce", "--epochs", "1")
-    with pytest.raises(SettingError, match="plain: bce holds no beliefs"):
+    with pytest.raises(SettingError, match="plain: bce has no beliefs"):
         partly("predict", "plain", "--beliefs", "--out", "x.csv")
 
 
@@ -186,7 +186,7 @@ def test_the_strongest_alone(run: Path) -> None:
         (["--above", "half"], "--above half: give a probability, or 'own'"),
         (["--above", "2"], "above"),
         (["--top", "0"], "top = 0"),
-        (["--top", "1", "--calls"], "leave out --beliefs and --calls"),
+        (["--top", "1", "--calls"], "leave out --beliefs and --binary"),
     ],
 )
 def test_a_wrong_choice_is_refused(run: Path, words: list[str], said: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from partly import data, engine
-from partly.cli.predict_files import parquet_files, predict_files
+from partly.cli.predict import parquet_files, predict_files
 from partly.errors import CheckpointError, DataError
 from partly.executors import Died
 from partly.items import as_items
@@ -82,7 +82,7 @@ def test_files_that_cannot_be_scored_are_named_and_the_others_are_there(where: P
     def one_dies(jobs: Any, work: Callable[[Any], Any]) -> Iterator[tuple[Any, Any]]:
         return ((job, Died("its process ended") if job.name == "0.parquet" else work(job)) for job in jobs)
 
-    with pytest.raises(DataError, match="2 of 3 files could not be scored") as caught:
+    with pytest.raises(DataError, match="2 of 3 files could not be predicted") as caught:
         predict_files(where / "run", files(where), where / "out", one_dies)
     assert "0.parquet: its process ended" in str(caught.value)
     assert "2.parquet" in str(caught.value)

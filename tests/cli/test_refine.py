@@ -139,7 +139,7 @@ def test_ctrl_c_between_two_trainings(here: Path, monkeypatch: pytest.MonkeyPatc
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Loop, "ask", pressed)
-    with pytest.raises(Stopped, match="what was done is in run"):
+    with pytest.raises(Stopped, match="finished rounds are in run"):
         partly("refine", "features.csv", "--labels", "labels.csv", "--run", "run", *TRAINING)
 
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import partly
 from partly.cli import main
-from partly.cli.spelling import respelled
+from partly.cli.spelling import respell
 from partly.errors import SettingError
 
 KNOWN = ["--labels", "--method", "--run", "--dtype", "--seed", "--label-columns", "--missing", "--mechanism"]
@@ -31,24 +31,24 @@ KNOWN = ["--labels", "--method", "--run", "--dtype", "--seed", "--label-columns"
     ],
 )
 def test_spellings_that_mean_the_same(command: str, given: list[str], expected: list[str]) -> None:
-    assert respelled(command, KNOWN, given) == (expected, [])
+    assert respell(command, KNOWN, given) == (expected, [])
 
 
 def test_old_names_work_and_warn() -> None:
-    words, told = respelled("train", KNOWN, ["--precision", "float32"])
+    words, told = respell("train", KNOWN, ["--precision", "float32"])
     assert words == ["--dtype", "float32"]
     assert "--dtype" in told[0]
     for given in (["--missing", "at-random"], ["--missing=at-random"]):
-        words, told = respelled("complete", KNOWN, given)
+        words, told = respell("complete", KNOWN, given)
         assert words[0].startswith("--mechanism")
         assert "--mechanism" in told[0]
 
 
 def test_a_seed_is_not_a_number_of_seeds() -> None:
     with pytest.raises(SettingError, match="has no --seeds: --seed N is the seed"):
-        respelled("train", ["--seed"], ["--seeds", "3"])
+        respell("train", ["--seed"], ["--seeds", "3"])
     with pytest.raises(SettingError, match="has no --seed: --seeds N runs"):
-        respelled("compare", ["--seeds"], ["--seed", "3"])
+        respell("compare", ["--seeds"], ["--seed", "3"])
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     ]
     done = CliRunner().invoke(main.app, [*words, "--precision", "float32"], catch_exceptions=False)
     assert done.exit_code == 0
-    assert "Warning: --precision is called --dtype" in done.stderr
+    assert "Warning: --precision of `partly train` is now --dtype" in done.stderr
     assert (tmp_path / "r" / "run.json").exists()
 
 

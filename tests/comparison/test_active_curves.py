@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from comparison.making import line
-from partly.cli.compare import compare
+from partly.cli.compare import run_comparison
 from partly.comparison import Experiment, read_experiment
 from partly.comparison.active_curves import groups, markdown
 from partly.comparison.plan import Cell
@@ -43,7 +43,7 @@ def tiny(tmp_path: Path) -> Path:
 def test_a_line_for_each_query_and_seed(tiny: Path) -> None:
     said: list[str] = []
     for _ in range(2):  # the second time everything is there
-        compare(str(tiny / "asking.toml"), tiny / "out", asked={}, workers=1, say=said.append)
+        run_comparison(read_experiment(tiny / "asking.toml"), tiny / "out", workers=1, show=said.append)
     lines = read(tiny / "out" / "asking.jsonl")
     assert {(one["asks"]["query"], one["seed"]) for one in lines} == {
         (query, seed) for query in ("random", "uncertainty") for seed in (0, 1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from comparison.making import line, write_split
-from partly.cli import comparison_group
+from partly.cli.study import study as study_command
 from partly.comparison import Experiment, results, score_tables, study
 from partly.comparison.study import Point, Study
 from partly.data import LabelSemantics
@@ -200,7 +200,7 @@ def test_a_study_from_end_to_end_is_not_run_twice(tmp_path: Path, capsys: pytest
         'data = "tiny.npz"\nmethods = ["bce"]\nscenarios = ["uniform:0.5", "dense:0.5"]\nheads = ["linear"]\n'
         "seeds = 2\nnaive = false\nrecipe = {epochs = 2}\n"
     )
-    comparison_group.study(str(experiment), out=tmp_path / "out", workers=1)
+    study_command(str(experiment), out=tmp_path / "out", workers=1)
     assert "| 50% |" in capsys.readouterr().out
     assert (tmp_path / "out" / "study.jsonl").read_bytes() == written
     assert "noisy-plus" not in (tmp_path / "out" / "study.md").read_text()
@@ -217,4 +217,4 @@ def test_text_from_the_data_stays_text_in_the_page() -> None:
 @pytest.mark.parametrize("shares", ["0.1;0.2", "10", "-0.1"])
 def test_impossible_shares_are_refused(tmp_path: Path, shares: str) -> None:
     with pytest.raises(SettingError, match="from 0 to 1"):
-        comparison_group.study(str(write_split(tmp_path / "tiny.npz")), shares=shares, out=tmp_path)
+        study_command(str(write_split(tmp_path / "tiny.npz")), shares=shares, out=tmp_path)

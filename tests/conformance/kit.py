@@ -53,7 +53,7 @@ from conformance.bench import (
     x_of,
 )
 from conformance.digests import in_other_processes
-from partly import networks
+from partly import networks, registry
 from partly.clock import Clock
 from partly.engine import training
 from partly.errors import SettingError, Stopped
@@ -81,12 +81,11 @@ def checks() -> dict[str, Check]:
 
 
 def check_docstring(info: MethodInfo) -> None:
-    """The file opens with a line about itself, the citation, what becomes of a known no, and what differs."""
+    """The file opens with a summary and has the sections of the template."""
     assert info.summary.endswith("."), f"{info.name}: the docstring must open with a one-line summary and a full stop."
-    parts = inspect.cleandoc(info.module.__doc__ or "").split("\n\n")
-    for heading in ("Paper:", "Known no:", "Differs:"):
-        said = [part for part in parts if part.startswith(heading) and part.removeprefix(heading).strip()]
-        assert said, f"{info.name}: the docstring needs a paragraph that starts with '{heading}'."
+    found = registry.sections(info.text)
+    for heading in ("Reference", "Known negatives", "Differences from the paper"):
+        assert found.get(heading), f"{info.name}: the docstring needs an indented block below the line '{heading}'."
 
 
 def check_settings(info: MethodInfo) -> None:

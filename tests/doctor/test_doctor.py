@@ -12,8 +12,7 @@ import scipy.sparse as sp
 
 import partly
 from partly import Labels
-from partly.cli.doctor import doctor as command
-from partly.cli.doctor import page
+from partly.cli.doctor import examine, page
 from partly.data import write_labels
 from partly.data.formats.feature_table import write_numbers
 from partly.doctor import checks
@@ -194,12 +193,12 @@ def test_strange_values_are_named_with_their_meanings(tmp_path: Path) -> None:
     assert found["findings"][0]["numbers"] == {"values": {"-1": 2, "-100": 1}}
     assert "torch's 'ignore'" in found["findings"][0]["words"]
     (tmp_path / "labels.csv").write_text("item,a,b\nx,1,-1\ny,,2\n")
-    found = command(str(tmp_path / "labels.csv"))
+    found = examine(str(tmp_path / "labels.csv"))
     assert found["findings"][0]["numbers"] == {"values": {"-1": 1, "2": 1}}
     assert "Not checked (the labels cannot be read)" in page(found)
     (tmp_path / "ragged.csv").write_text("item,a,b\nx,1\n")
     with pytest.raises(DataError, match="not as wide"):
-        command(str(tmp_path / "ragged.csv"))
+        examine(str(tmp_path / "ragged.csv"))
     with pytest.raises(LabelError):
         partly.doctor(np.zeros((2, 2, 2)))
 
@@ -209,15 +208,15 @@ def test_the_command_reads_files_and_leaves_out_what_it_cannot_check(tmp_path: P
     labels = Labels.from_nan(known, names=[f"label {j}" for j in range(L)], ids=[f"i{k}" for k in range(N)])
     write_labels(labels, tmp_path / "y.csv")
     write_numbers(tmp_path / "x.csv", labels.ids, [f"f{j}" for j in range(D)], [x])
-    alone = command(str(tmp_path / "y.csv"))
+    alone = examine(str(tmp_path / "y.csv"))
     assert alone["skipped"]["leaks"] == "needs the items: give features"
-    found = command(str(tmp_path / "y.csv"), str(tmp_path / "x.csv"), method="bce")
+    found = examine(str(tmp_path / "y.csv"), str(tmp_path / "x.csv"), method="bce")
     assert found["skipped"] == {"leaks": "needs a test set"}
     assert json.loads(json.dumps(found)) == found
     assert found["known"] == labels.summary()
     assert found["labels"][0]["label"] == "label 0"
     text = page(found)
-    assert "400 items x 6 labels" in text
+    assert "400 items, 6 labels" in text
     assert "Fine (missing)" in text
 
 

@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from partly import Classifier, Labels
 from partly.cli.explain import explain, page, remember
+from partly.cli.options import DataOptions
 from partly.data import LabelSemantics, write_labels
 from partly.data.formats.feature_table import write_numbers
 from partly.errors import DataError, LabelError, PartlyError, SettingError
@@ -67,7 +68,7 @@ def test_sparse_features_and_a_method_with_reasons_of_its_own() -> None:
     assert {one["feature"] for one in told["features"]} == {str(j) for j in np.flatnonzero(x[7])}
     assert told["paths"]
     assert {one["label"] for one in told["paths"]} <= set(NAMES)
-    assert "by the method itself" in page(told)
+    assert "according to the method" in page(told)
 
 
 def test_what_cannot_be_explained_is_refused(model: Classifier) -> None:
@@ -90,13 +91,15 @@ def test_the_command_finds_the_data_of_the_run(model: Classifier, tmp_path: Path
     with pytest.raises(DataError, match="Give --data and --labels"):
         explain(tmp_path / "run", "i7", "a")
     remember(tmp_path / "run", str(tmp_path / "x.csv"), tmp_path / "y.csv", LabelSemantics(), None, 0)
-    told = explain(tmp_path / "run", "i7", "a", most=2)
-    assert told == explain(tmp_path / "run", "i7", "a", str(tmp_path / "x.csv"), tmp_path / "y.csv", most=2)
+    told = explain(tmp_path / "run", "i7", "a", count=2)
+    assert told == explain(
+        tmp_path / "run", "i7", "a", str(tmp_path / "x.csv"), reading=DataOptions(tmp_path / "y.csv"), count=2
+    )
     assert told["features"][0]["feature"].startswith("f")
     assert "i7, a:" in page(told)
     for item, label in (("i99", "a"), ("i7", "A")):
         with pytest.raises(PartlyError, match="there is no"):
             explain(tmp_path / "run", item, label)
     write_labels(labels[:30], tmp_path / "some.csv")  # an item that no row of the labels names has reasons too
-    told = explain(tmp_path / "run", "i40", "a", str(tmp_path / "x.csv"), tmp_path / "some.csv")
+    told = explain(tmp_path / "run", "i40", "a", str(tmp_path / "x.csv"), reading=DataOptions(tmp_path / "some.csv"))
     assert told["given"] == "unknown"

@@ -18,7 +18,7 @@ import pytest
 
 from comparison.making import write_split
 from partly import data, engine, executors
-from partly.cli.predict_files import parquet_files, predict_files
+from partly.cli.predict import parquet_files, predict_files
 from partly.comparison import compare, results
 from partly.errors import PartlyError, SettingError
 from partly.executors import on_ray

@@ -13,7 +13,7 @@ from partly import Classifier, Labels, export
 from partly.engine import write_measured
 from partly.errors import DataError
 from partly.export.card import code, some
-from partly.report.layout import escaped
+from partly.report.layout import escape_markdown
 
 NAMES = ["a | b", "dog", "rare"]
 
@@ -48,7 +48,7 @@ def test_without_scores(tmp_path: Path) -> None:
     assert f"{known['yes']} known yes, {known['no']} known no, {known['unknown']} unknown entries" in card
     yes, no = (data["known_by_label"][which] for which in ("yes", "no"))
     for name, y, n in zip(NAMES, yes, no, strict=True):
-        assert f"| {escaped(name)} | {y} | {n} | 0.500 |" in card
+        assert f"| {escape_markdown(name)} | {y} | {n} | 0.500 |" in card
     assert "yes were known of 1 labels, so expect little of them: rare." in card
     assert 'InferenceSession("here.onnx")' in card
     assert "model-index" not in card
@@ -92,8 +92,8 @@ def test_runs_of_before_have_no_counts_of_labels(tmp_path: Path) -> None:
 
 
 def test_words_of_anybody_stay_in_their_cell() -> None:
-    assert escaped("a|b\n<b>*x*") == "a\\|b \\<b\\>\\*x\\*"
-    assert escaped("http://a www.b c@d.e P@1") == "http\\://a www\\.b c\\@d.e P@1"
+    assert escape_markdown("a|b\n<b>*x*") == "a\\|b \\<b\\>\\*x\\*"
+    assert escape_markdown("http://a www.b c@d.e P@1") == "http\\://a www\\.b c\\@d.e P@1"
     assert (code("a b"), code("a``b`")) == ("`a b`", "``` a``b` ```")
     assert some([f"n{i}" for i in range(12)]).endswith("n8, n9 and 2 more")
     assert json.loads(json.dumps(some(["one"]))) == "one"

@@ -1,10 +1,13 @@
 """Settings without names: a misspelt one is taken in silence.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `**settings` takes everything.
+Differences from the paper
+    `**settings` takes everything.
 """
 
 from torch import Tensor

@@ -1,10 +1,13 @@
 """Items are weighted by how far they lie from the mean of all.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: all items are asked for at once, and they may be more than fit into memory.
+Differences from the paper
+    All items are asked for at once, and they may be more than fit into memory.
 """
 
 import torch

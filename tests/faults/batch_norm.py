@@ -1,10 +1,13 @@
 """Batch normalisation of the logits.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: a batch of one has no variance.
+Differences from the paper
+    A batch of one has no variance.
 """
 
 from torch import Tensor, nn

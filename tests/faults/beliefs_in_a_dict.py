@@ -1,10 +1,13 @@
 """What each item was believed to be, in a dictionary by position.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the dictionary is in no checkpoint.
+Differences from the paper
+    The dictionary is in no checkpoint.
 """
 
 import torch

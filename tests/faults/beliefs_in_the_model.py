@@ -1,10 +1,13 @@
 """A number for every training entry, in a buffer of the model.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `register_buffer` in place of `keep`, so that whoever loads the model loads the training state too.
+Differences from the paper
+    `register_buffer` in place of `keep`, so that whoever loads the model loads the training state too.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """Beliefs that are always those of all items.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `rows` is not heard, so a file of beliefs, written in blocks, has too many of them.
+Differences from the paper
+    `rows` is not heard, so a file of beliefs, written in blocks, has too many of them.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """A number for every training entry, in a buffer that is saved nowhere.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `persistent=False` without `keep`, so the buffer is neither of the model nor of the training state.
+Differences from the paper
+    `persistent=False` without `keep`, so the buffer is neither of the model nor of the training state.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """A cache that keeps the noise of every step.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `lru_cache` without a limit, keyed by the time.
+Differences from the paper
+    `lru_cache` without a limit, keyed by the time.
 """
 
 from functools import cache

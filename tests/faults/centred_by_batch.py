@@ -1,10 +1,13 @@
 """Scores relative to the mean of the batch.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the score of an item depends on who is scored with it.
+Differences from the paper
+    The score of an item depends on who is scored with it.
 """
 
 from torch import Tensor

@@ -1,10 +1,13 @@
 """Logits cut off in place.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the caller's logits change under its hands.
+Differences from the paper
+    The caller's logits change under its hands.
 """
 
 from torch import Tensor

@@ -1,10 +1,13 @@
 """A byte for every entry, and four declared.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `entry_bytes` counts more than the declared state keeps, so runs are refused that would fit.
+Differences from the paper
+    `entry_bytes` counts more than the declared state keeps, so runs are refused that would fit.
 """
 
 import torch

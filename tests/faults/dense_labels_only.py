@@ -1,10 +1,13 @@
 """Label frequencies computed from the pool's matrix as if it were always an array.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: sparse labels break it.
+Differences from the paper
+    Sparse labels break it.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """Dropout that stays on when scoring.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `training=True` in place of `training=self.training`.
+Differences from the paper
+    `training=True` in place of `training=self.training`.
 """
 
 from torch import Tensor

@@ -1,10 +1,13 @@
 """The first yes of an item counts, the others do not.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: which yes is the first depends on the order of the labels.
+Differences from the paper
+    Which yes is the first depends on the order of the labels.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """First weights that are the same for every seed.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the network is made under a seed of its own.
+Differences from the paper
+    The network is made under a seed of its own.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """Every other batch of pictures is mirrored by the method itself; which one, a plain attribute counts.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: a run that goes on counts anew. Features are left alone, so only a run on pictures shows it.
+Differences from the paper
+    A run that goes on counts anew. Features are left alone, so only a run on pictures shows it.
 """
 
 from dataclasses import replace

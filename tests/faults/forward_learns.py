@@ -1,10 +1,13 @@
 """Scores centred by a running mean that scoring itself moves.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: who is scored first changes the score of who comes later.
+Differences from the paper
+    Who is scored first changes the score of who comes later.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """A loss weight drawn from Python's global generator.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `random.random()` depends on who drew before.
+Differences from the paper
+    `random.random()` depends on who drew before.
 """
 
 import random

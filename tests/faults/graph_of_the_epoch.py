@@ -1,10 +1,13 @@
 """Label statistics computed when an epoch begins, and kept in a plain attribute.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: a run that resumes in the middle of an epoch goes on without them.
+Differences from the paper
+    A run that resumes in the middle of an epoch goes on without them.
 """
 
 import torch

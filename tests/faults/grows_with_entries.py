@@ -1,10 +1,13 @@
 """What was last said of every training entry, kept in the model and called a part that may grow.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `grown` is for parts with a bound, such as landmarks; this one has a number for every item and label.
+Differences from the paper
+    `grown` is for parts with a bound, such as landmarks; this one has a number for every item and label.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """Randomness from Python's `hash`, which differs from process to process.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `hash` of a text is salted; `clock.rng` is not.
+Differences from the paper
+    `hash` of a text is salted; `clock.rng` is not.
 """
 
 import numpy as np

@@ -1,10 +1,13 @@
 """Two networks that teach each other, with beliefs, two optimisers and randomness: all that a method may be.
 
-Paper: none, the healthy sibling of the planted faults.
+Reference
+    None, the healthy sibling of the planted faults.
 
-Known no: an ordinary negative. Unknown: drawn towards the beliefs, which start at one half.
+Known negatives
+    An ordinary negative. Unknown: drawn towards the beliefs, which start at one half.
 
-Differs: nothing.
+Differences from the paper
+    None.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """A loss that changes with the epochs: at first unknown entries are left out, at last they are taken for no.
 
-Paper: none, a healthy sibling of the planted faults.
+Reference
+    None, a healthy sibling of the planted faults.
 
-Known no: an ordinary negative. Unknown: a negative whose weight grows from 0 to 1.
+Known negatives
+    An ordinary negative. Unknown: a negative whose weight grows from 0 to 1.
 
-Differs: nothing.
+Differences from the paper
+    None.
 """
 
 from typing import Literal

@@ -1,10 +1,13 @@
 """A warm-up that counts its steps in a plain attribute.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: no checkpoint holds `steps_done`; a resumed run warms up again.
+Differences from the paper
+    No checkpoint holds `steps_done`; a resumed run warms up again.
 """
 
 from partly import losses

@@ -1,10 +1,13 @@
 """Certainty as the only aim.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: ignored.
+Known negatives
+    Ignored.
 
-Differs: the entropy of the scores is made small, whatever people said.
+Differences from the paper
+    The entropy of the scores is made small, whatever people said.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """The labels of the last item seen, without a copy.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the buffer shares memory with the batch.
+Differences from the paper
+    The buffer shares memory with the batch.
 """
 
 import torch

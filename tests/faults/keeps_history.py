@@ -1,10 +1,13 @@
 """A list of all losses so far.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: it grows for as long as the run lasts, and no checkpoint holds it.
+Differences from the paper
+    It grows for as long as the run lasts, and no checkpoint holds it.
 """
 
 from partly import losses

@@ -1,10 +1,13 @@
 """A plain counter that matters only after a hundred steps.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: too late for a short run to show it, and lost in a long one.
+Differences from the paper
+    Too late for a short run to show it, and lost in a long one.
 """
 
 from partly import losses

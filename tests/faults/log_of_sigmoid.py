@@ -1,10 +1,13 @@
 """The logarithm of a probability.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the probability of a strong no is 0, and its logarithm infinite; `logsigmoid` is finite.
+Differences from the paper
+    The probability of a strong no is 0, and its logarithm infinite; `logsigmoid` is finite.
 """
 
 import torch

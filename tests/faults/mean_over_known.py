@@ -1,10 +1,13 @@
 """The mean over the known entries of a batch.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: a batch of which nothing is known divides 0 by 0.
+Differences from the paper
+    A batch of which nothing is known divides 0 by 0.
 """
 
 from torch import Tensor

@@ -1,10 +1,13 @@
 """Unknown entries multiplied by 0.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: NaN times 0 is NaN, in the gradient too.
+Differences from the paper
+    NaN times 0 is NaN, in the gradient too.
 """
 
 from torch import Tensor

@@ -1,10 +1,13 @@
 """None of its epochs may be chosen.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: it waits for an epoch after the last one.
+Differences from the paper
+    It waits for an epoch after the last one.
 """
 
 from partly import losses

@@ -1,8 +1,10 @@
 """A file that does not say what it does differently.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 """
 
 from partly.losses import bce as loss

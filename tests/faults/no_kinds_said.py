@@ -1,10 +1,13 @@
 """A mean of the features of each label's known yes, to which items are compared; that it needs features is not said.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `kinds` is left as it is, features and pictures, but a picture has no such mean.
+Differences from the paper
+    `kinds` is left as it is, features and pictures, but a picture has no such mean.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """Noise added to the items as they come.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: pictures come as whole numbers from 0 to 255.
+Differences from the paper
+    Pictures come as whole numbers from 0 to 255.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """Optimisers kept in a list, where nobody finds them.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: their momentum is lost when a run is resumed.
+Differences from the paper
+    Their momentum is lost when a run is resumed.
 """
 
 from partly import losses

@@ -1,10 +1,13 @@
 """Beliefs that forget what people said.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the network's opinion replaces known entries too.
+Differences from the paper
+    The network's opinion replaces known entries too.
 """
 
 import torch

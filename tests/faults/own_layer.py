@@ -1,10 +1,13 @@
 """A layer whose first weights come from wherever torch's generator is.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `nn.Linear` in place of `task.network`.
+Differences from the paper
+    `nn.Linear` in place of `task.network`.
 """
 
 import torch

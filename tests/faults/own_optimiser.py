@@ -1,10 +1,13 @@
 """An optimiser of its own.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the learning rate, the weight decay and the schedule of the task do not reach it.
+Differences from the paper
+    The learning rate, the weight decay and the schedule of the task do not reach it.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """A setting that nobody can set by name.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `margin` stands before the star, so the catalogue does not see it.
+Differences from the paper
+    `margin` stands before the star, so the catalogue does not see it.
 """
 
 import torch

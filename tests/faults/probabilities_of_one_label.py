@@ -1,10 +1,13 @@
 """One score an item in place of one an entry.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the maximum over labels loses them.
+Differences from the paper
+    The maximum over labels loses them.
 """
 
 from torch import Tensor

@@ -1,10 +1,13 @@
 """Scores drawn towards those of similar items, by products of raw features.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: large features overflow; the network's own are standardised.
+Differences from the paper
+    Large features overflow; the network's own are standardised.
 """
 
 import torch

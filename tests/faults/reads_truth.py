@@ -1,10 +1,13 @@
 """Unknown entries filled from the truth, where a pool happens to have it.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the truth is not for training.
+Differences from the paper
+    The truth is not for training.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """A step that does not say how it went.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: there is nothing to watch, and nobody notices a loss that is NaN.
+Differences from the paper
+    There is nothing to watch, and nobody notices a loss that is NaN.
 """
 
 from partly import losses

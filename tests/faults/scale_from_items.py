@@ -1,10 +1,13 @@
 """A temperature measured on the training items and kept in a plain attribute.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: a loaded model has no training items and measures another one.
+Differences from the paper
+    A loaded model has no training items and measures another one.
 """
 
 from torch import Tensor

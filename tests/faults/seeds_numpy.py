@@ -1,10 +1,13 @@
 """Draws from numpy's global generator, seeded anew at each step.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the program around it gets other numbers than it would without.
+Differences from the paper
+    The program around it gets other numbers than it would without.
 """
 
 import numpy as np

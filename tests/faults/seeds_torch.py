@@ -1,10 +1,13 @@
 """Noise under a global seed.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: every later draw of the step follows this seed instead of the loop's.
+Differences from the paper
+    Every later draw of the step follows this seed instead of the loop's.
 """
 
 import torch

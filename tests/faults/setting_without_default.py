@@ -1,10 +1,13 @@
 """A setting that has to be given.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `weight` has no default.
+Differences from the paper
+    `weight` has no default.
 """
 
 from torch import Tensor

@@ -1,10 +1,13 @@
 """Its epochs may be chosen once it was asked often enough.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: who goes on from a checkpoint was asked less often.
+Differences from the paper
+    Who goes on from a checkpoint was asked less often.
 """
 
 from partly import losses

@@ -1,10 +1,13 @@
 """Only its second epoch may not be chosen.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: a phase that is there, gone, and there again.
+Differences from the paper
+    A phase that is there, gone, and there again.
 """
 
 from partly import losses

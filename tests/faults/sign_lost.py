@@ -1,10 +1,13 @@
 """Observations that lost their sign.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: a yes.
+Known negatives
+    A yes.
 
-Differs: `z.abs()` makes a yes of every no.
+Differences from the paper
+    `z.abs()` makes a yes of every no.
 """
 
 from torch import Tensor

@@ -1,10 +1,13 @@
 """A running mean of the loss that lives in the module.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: the second run of a process starts with what the first one left behind.
+Differences from the paper
+    The second run of a process starts with what the first one left behind.
 """
 
 from torch import Tensor

@@ -1,10 +1,13 @@
 """A step that moves the clock.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: time belongs to the loop; where a run resumes is no longer where it was.
+Differences from the paper
+    Time belongs to the loop; where a run resumes is no longer where it was.
 """
 
 from partly import losses

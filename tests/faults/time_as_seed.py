@@ -1,10 +1,13 @@
 """Mixing items with a generator seeded from the time of day.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: no two runs mix the same items.
+Differences from the paper
+    No two runs mix the same items.
 """
 
 import time

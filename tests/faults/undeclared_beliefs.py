@@ -1,10 +1,13 @@
 """A number for every entry that nobody was told of.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `entry_state` does not declare what is registered, so no run is refused in time.
+Differences from the paper
+    `entry_state` does not declare what is registered, so no run is refused in time.
 """
 
 from partly import losses

@@ -1,10 +1,13 @@
 """Label noise from a generator that nobody seeded.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `default_rng()` starts somewhere else in every run.
+Differences from the paper
+    `default_rng()` starts somewhere else in every run.
 """
 
 import numpy as np

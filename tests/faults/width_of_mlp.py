@@ -1,10 +1,13 @@
 """A second read-out that counts on the features of one head.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: other heads have features of another width.
+Differences from the paper
+    Other heads have features of another width.
 """
 
 import torch

@@ -1,10 +1,13 @@
 """Unknown entries set to no in place.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `batch.z` belongs to the pool.
+Differences from the paper
+    `batch.z` belongs to the pool.
 """
 
 from partly import losses

@@ -1,10 +1,13 @@
 """Outliers cut off in place, for everybody.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: what `take` gives of a slice may be the caller's own memory.
+Differences from the paper
+    What `take` gives of a slice may be the caller's own memory.
 """
 
 from partly import losses

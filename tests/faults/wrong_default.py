@@ -1,10 +1,13 @@
 """A default that is not of its own type.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: an ordinary negative.
+Known negatives
+    An ordinary negative.
 
-Differs: `power` says int, its default is 0.5.
+Differences from the paper
+    `power` says int, its default is 0.5.
 """
 
 from torch import Tensor

@@ -1,10 +1,13 @@
 """The loss without its minus sign.
 
-Paper: none, a planted fault.
+Reference
+    None, a planted fault.
 
-Known no: pushed up.
+Known negatives
+    Pushed up.
 
-Differs: what should become small becomes large.
+Differences from the paper
+    What should become small becomes large.
 """
 
 from torch import Tensor

@@ -115,7 +115,7 @@ def _train(method: Auto, x: np.ndarray, labels: Labels, steps: int | None = None
     """Its parts, one after the other."""
     pool = Pool(as_items(x), labels, 64)
     for step in STEPS[:steps]:
-        method._attempt(pool, step)
+        method._try_step(pool, step)
 
 
 def test_the_steps_are_the_parts() -> None:

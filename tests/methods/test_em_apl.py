@@ -11,7 +11,7 @@ from conformance.bench import make_clock, make_pool, make_task, observed, x_of
 from losses.cases import entropy, no, yes
 from partly.clock import Clock
 from partly.engine import training
-from partly.methods.em_apl import EMAPL, least
+from partly.methods.em_apl import EMAPL, smallest_per_row
 from partly.pool import Batch
 
 
@@ -113,7 +113,7 @@ def test_as_many_as_asked_of_each_row_and_no_more_where_values_are_equal() -> No
     values = torch.from_numpy(rng.integers(0, 4, (9, 12)).astype(np.float32))  # many are equal
     among = torch.from_numpy(rng.random((9, 12)) < 0.7)
     counts = torch.tensor([min(i - 1, int(among[i].sum())) for i in range(9)])  # -1 and 0 among them
-    chosen = least(values, among, counts)
+    chosen = smallest_per_row(values, among, counts)
     for row in range(9):
         count = max(0, int(counts[row]))
         assert not (chosen[row] & ~among[row]).any()

@@ -39,7 +39,7 @@ def trained(**settings: object) -> Imcl:
 
 
 def seen(method: Imcl, batch: Batch) -> tuple[torch.Tensor, Candidates]:
-    return method.eval()._seen(batch, method.classes)
+    return method.eval()._encode(batch, method.classes)
 
 
 def some(method: Imcl, items: int = 8) -> Candidates:

@@ -41,14 +41,17 @@ def test_selective_leaves_out_frequent_labels_and_likely_entries() -> None:
     z = torch.tensor([[1, 0, 0, 0, -1], [0, 0, -1, 1, 0]], dtype=torch.int8)
     logits = torch.tensor([[9.0, -1.0, 2.0, -5.0, 9.0], [0.5, -2.0, 9.0, 9.0, 3.0]])
     # Likely: three entries, the unknown ones at 3, 2 and 0.5. Frequent: the last two labels.
-    assert made._ignored(logits, z).tolist() == [[False, False, True, True, False], [True, False, False, False, True]]
+    assert made._ignore_mask(logits, z).tolist() == [
+        [False, False, True, True, False],
+        [True, False, False, False, True],
+    ]
 
 
 def test_the_other_modes() -> None:
     z = torch.from_numpy(observed())
     logits = torch.zeros(z.shape)
-    assert started(mode="negative")._ignored(logits, z) is None
-    assert torch.equal(started(mode="ignore")._ignored(logits, z), z == 0)
+    assert started(mode="negative")._ignore_mask(logits, z) is None
+    assert torch.equal(started(mode="ignore")._ignore_mask(logits, z), z == 0)
 
 
 @pytest.mark.parametrize("mode", ["selective", "negative", "ignore"])
@@ -57,6 +60,6 @@ def test_settings_reach_the_loss(mode: str) -> None:
     made, pool = started(mode=mode, likely=1.0, **settings), make_pool()
     batch = pool.take(torch.arange(3, 9))
     logits = made(batch.x)
-    ignored = made._ignored(logits, batch.z)
+    ignored = made._ignore_mask(logits, batch.z)
     expected = losses.partial_asymmetric(logits, batch.z, ignored=ignored, **settings).mean().item()
     assert made.update(batch, make_clock(pool))["loss"] == pytest.approx(expected, rel=1e-6)

@@ -18,7 +18,7 @@ from partly.engine import training
 from partly.items import Absent, Items, absent, as_items
 from partly.labels import Labels
 from partly.method import Task
-from partly.methods.role import Role, known_share
+from partly.methods.role import Role, label_frequency
 from partly.pool import Batch, Pool
 from partly.solvers import folds
 from solvers.by_hand import calibrated, z_scored
@@ -60,11 +60,11 @@ def with_hidden_yes(known: float, items: int = 1200) -> tuple[Items, np.ndarray,
 def test_expected_yes_where_only_yes_is_known(known: float) -> None:
     items, truth, z = with_hidden_yes(known)
     pool = make_pool(z, items)
-    found = Role(make_task(pool))._estimated(pool)
+    found = Role(make_task(pool))._estimate_yes_per_item(pool)
     assert found == pytest.approx(truth.sum() / len(truth), rel=0.2)
     assert found >= z.sum() / len(z)
     sparse = Labels.from_ternary(sp.csr_array(z))
-    assert Role(make_task(pool))._estimated(Pool(items, sparse, 8)) == found
+    assert Role(make_task(pool))._estimate_yes_per_item(Pool(items, sparse, 8)) == found
 
 
 def test_the_known_share_is_counted_among_the_highest_scores() -> None:
@@ -83,7 +83,7 @@ def test_the_known_share_is_counted_among_the_highest_scores() -> None:
     while hits < wanted:
         hits += entries[seen][1]
         seen += 1
-    assert known_share(x, yes, 3) == pytest.approx(hits / seen, abs=0.005)
+    assert label_frequency(x, yes, 3) == pytest.approx(hits / seen, abs=0.005)
 
 
 def test_expected_yes_of_awkward_pools() -> None:
@@ -95,7 +95,7 @@ def test_expected_yes_of_awkward_pools() -> None:
     assert started(z).expected.item() >= z.sum() / len(z)
     pictures = as_items(np.random.default_rng(0).integers(0, 256, (len(z), 16, 16, 3), dtype=np.uint8))
     pool = make_pool(z, pictures)
-    assert Role(make_task(pool))._estimated(pool) == pytest.approx(z.sum() / len(z))
+    assert Role(make_task(pool))._estimate_yes_per_item(pool) == pytest.approx(z.sum() / len(z))
 
 
 def test_no_more_than_half_of_the_labels_are_expected() -> None:
@@ -104,7 +104,7 @@ def test_no_more_than_half_of_the_labels_are_expected() -> None:
     z = np.zeros((300, 40), np.int8)
     z[np.arange(300), rng.integers(0, 40, 300)] = 1
     pool = make_pool(z, as_items(rng.normal(size=(300, 5)).astype(np.float32)))
-    assert 1 < Role(make_task(pool))._estimated(pool) <= 20
+    assert 1 < Role(make_task(pool))._estimate_yes_per_item(pool) <= 20
 
 
 def test_memory_of_the_estimate_does_not_grow_with_the_items() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partly.report.chart import Axis, Chart, around, even
+from partly.report.chart import Axis, Chart, linear_axis, padded_range
 
 NUMBERS = st.floats(-1e12, 1e12, allow_subnormal=False)
 
@@ -28,29 +28,29 @@ NUMBERS = st.floats(-1e12, 1e12, allow_subnormal=False)
     ],
 )
 def test_figures_stand_at_round_distances(low: float, high: float, most: int, whole: bool, figures: str) -> None:
-    assert list(even(low, high, most=most, whole=whole).ticks.values()) == figures.split()
+    assert list(linear_axis(low, high, max_ticks=most, whole=whole).ticks.values()) == figures.split()
 
 
 @given(st.lists(NUMBERS | st.sampled_from([math.nan, math.inf]), min_size=1, max_size=5), st.booleans())
 def test_any_values_can_be_drawn_and_lie_inside(values: list[float], whole: bool) -> None:
-    axis = even(*around(values), whole=whole)
+    axis = linear_axis(*padded_range(values), whole=whole)
     assert 0 <= len(axis.ticks) <= 10
     assert all(axis.low <= tick * (1 + 1e-9 * math.copysign(1, tick)) for tick in axis.ticks)
     chart = Chart(300, 200, axis, axis)
-    chart.line(values, values, "#000000")
-    ElementTree.fromstring(chart.svg())
+    chart.add_line(values, values, "#000000")
+    ElementTree.fromstring(chart.to_svg())
     for value in filter(math.isfinite, values):
-        x, y = chart.place(value, value)
+        x, y = chart.to_picture(value, value)
         assert chart.left <= x <= 300
         assert 0 <= y <= 200
 
 
 def test_what_is_undefined_is_a_gap_and_has_no_mark() -> None:
-    axis = even(0, 4)
+    axis = linear_axis(0, 4)
     chart = Chart(300, 200, axis, axis)
-    chart.line([0, 1, 2, 3, 4], [0, 1, math.nan, 3, 4], "#000000")
-    chart.marks([0, 1], [1, math.nan], "o", "", 3)
-    svg = chart.svg().decode()
+    chart.add_line([0, 1, 2, 3, 4], [0, 1, math.nan, 3, 4], "#000000")
+    chart.add_marks([0, 1], [1, math.nan], "o", "", 3)
+    svg = chart.to_svg().decode()
     line = next(part for part in svg.splitlines() if 'stroke="#000000"' in part)
     assert line.count("M") == 2
     assert line.count("L") == 2
@@ -58,5 +58,5 @@ def test_what_is_undefined_is_a_gap_and_has_no_mark() -> None:
 
 
 def test_an_axis_may_be_bent() -> None:
-    axis = Axis(1, 100, {}, spaced=math.log10)
-    assert [axis.share(value) for value in (1, 10, 100)] == [0, 0.5, 1]
+    axis = Axis(1, 100, {}, scale=math.log10)
+    assert [axis.position(value) for value in (1, 10, 100)] == [0, 0.5, 1]

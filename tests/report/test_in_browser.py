@@ -74,7 +74,7 @@ def test_tables_sort_pictures_speak_and_thresholds_move(tmp_path: Path) -> None:
     assert found["bubble"] == found["words"] != ""
     for row, view in zip(found["runs"], views, strict=True):
         scores = metrics.evaluate(view.probabilities, truth, 0.8)
-        assert row[1:] == [f"{scores[key]:.3f}" for key in (*operating_points.SUMMED, *operating_points.MEANS)]
+        assert row[1:] == [f"{scores[key]:.3f}" for key in (*operating_points.MICRO, *operating_points.MACRO)]
     table = metrics.by_label(views[1].probabilities, truth, 0.8)  # of the best run
     for j, row in enumerate(found["labels"]):
         ratios = [table[key][j] for key in ("precision", "recall", "F1")]

@@ -27,12 +27,12 @@ def test_every_threshold_gives_what_the_metrics_give(
     z, p = entries
     truth = Labels.from_ternary(z)
     step = data.draw(st.integers(1, steps - 1))
-    called = points.count(p, truth, steps)
+    called = points.count_by_threshold(p, truth, steps)
     scores, table = metrics.both(p, truth, step / steps)
     found = called.scores(step)
-    for key in (*points.SUMMED, *points.MEANS):
+    for key in (*points.MICRO, *points.MACRO):
         assert found[key] == scores[key] or np.isnan([found[key], scores[key]]).all()
-    hits, predicted, yes = called.above(step)
+    hits, predicted, yes = called.count_above(step)
     for mine, key in ((hits, "hits"), (predicted, "predicted"), (yes, "yes")):
         np.testing.assert_array_equal(mine, table[key])
 
@@ -40,7 +40,7 @@ def test_every_threshold_gives_what_the_metrics_give(
 def test_packed_counts_are_thresholds_reached_yes_and_no(monkeypatch: pytest.MonkeyPatch) -> None:
     truth = Labels.from_ternary([[1, -1], [1, 0], [-1, 1]])
     p = np.array([[0.5, 0.04], [0.52, 0.9], [0.5, 1.0]])
-    called = points.count(p, truth, 20)
-    assert called.packed() == [[10, 2, 1], [0, 0, 1, 20, 1, 0]]
-    monkeypatch.setattr(points, "LISTED", 1)
-    assert called.packed() == [[0, 0, 1, 10, 2, 1, 20, 1, 0]]
+    called = points.count_by_threshold(p, truth, 20)
+    assert called.to_lists() == [[10, 2, 1], [0, 0, 1, 20, 1, 0]]
+    monkeypatch.setattr(points, "MAX_LABELS_LISTED", 1)
+    assert called.to_lists() == [[0, 0, 1, 10, 2, 1, 20, 1, 0]]

@@ -195,10 +195,10 @@ def test_page_is_whole_and_needs_nothing_from_outside(case: Any, tmp_path: Path)
 
 def test_same_input_gives_same_bytes_and_leaves_matplotlib_alone() -> None:
     before = dict(matplotlib.rcParams)
-    first = report.render(demo()), report.picture(demo())
+    first = report.render(demo()), report.draw_overview(demo())
     assert dict(matplotlib.rcParams) == before
     with matplotlib.rc_context({"font.size": 31.0, "lines.linewidth": 9.0}):  # the caller's taste stays outside
-        assert (report.render(demo()), report.picture(demo())) == first
+        assert (report.render(demo()), report.draw_overview(demo())) == first
     assert len(first[0]) < 1_500_000
     assert len(first[1]) < 300_000
 
@@ -241,13 +241,13 @@ def test_the_page_says_what_other_thresholds_give_without_a_script() -> None:
     made, page = demo(), page_of(demo)
     for threshold in (0.1, 0.5, 0.9):
         scores = metrics.evaluate(made.runs[1].probabilities, made.truth, threshold)
-        numbers = " ".join(f"{scores[key]:.3f}" for key in (*operating_points.SUMMED, *operating_points.MEANS))
+        numbers = " ".join(f"{scores[key]:.3f}" for key in (*operating_points.MICRO, *operating_points.MACRO))
         assert f" {threshold} {numbers} " in page.text
     table = metrics.by_label(made.runs[1].probabilities, made.truth)
     numbers = " ".join(f"{table[key][3]:.3f}" for key in ("precision", "recall", "F1"))
     assert f"thing 3 {numbers} {table['predicted'][3]} {table['yes'][3]} {table['no'][3]}" in page.text
-    assert "From which probability on" not in page_of(no_validation).text
-    assert "From which probability on" not in page_of(only_yes).text
+    assert "Precision and recall at other thresholds" not in page_of(no_validation).text
+    assert "Precision and recall at other thresholds" not in page_of(only_yes).text
 
 
 def test_label_rows_show_what_was_known_in_training() -> None:
@@ -257,22 +257,22 @@ def test_label_rows_show_what_was_known_in_training() -> None:
     assert f"a – {yes[0]} {no[0]}" in text
     ap = metrics.average_precision(made.runs[0].probabilities, made.truth)
     assert f"d {ap[3]:.3f} ● {yes[3]} {no[3]}" in text
-    assert "Undefined AP: 3 of 6" in text
+    assert "AP is undefined for 3 of 6 labels" in text
 
 
 def test_undefined_scores_say_so() -> None:
     text = page_of(only_yes).text
     assert "No mAP: no label has both a known yes and a known no" in text
-    assert "whatever is called yes would be right" in text
+    assert "every prediction of yes would count as right" in text
     assert text.count("–") >= 8  # the bar, two tables and six labels
-    assert "validation mAP, unknown taken for no" in text
+    assert "validation mAP, unknown treated as no" in text
 
 
 def test_one_epoch_is_no_curve() -> None:
     report = only_yes()
     short = tuple(replace(view, history=view.history[:1]) for view in report.runs)
     texts = [page_of(lambda part=part: part).text for part in (report, replace(report, runs=short))]
-    assert ["validation mAP, unknown taken for no" in text for text in texts] == [True, False]
+    assert ["validation mAP, unknown treated as no" in text for text in texts] == [True, False]
 
 
 def test_a_run_without_evaluation_items_has_no_scores() -> None:
@@ -287,7 +287,9 @@ def test_curves_mark_the_best_epoch() -> None:
     made, page = demo(), page_of(demo)
     assert "bce epoch 2 of 3" in page.text
     none = replace(made, runs=tuple(replace(view, best_epoch=None) for view in made.runs))
-    assert report._panels(report.words.score(made.runs, None)) != report._panels(report.words.score(none.runs, None))
+    assert report._draw_learning_curves(report.summary.score_runs(made.runs, None)) != report._draw_learning_curves(
+        report.summary.score_runs(none.runs, None)
+    )
 
 
 def test_markup_from_the_data_stays_text() -> None:
@@ -322,20 +324,20 @@ def test_many_labels_show_extremes_first_and_never_an_undefined_one_as_weakest()
 
 def test_matrix_is_a_sample_at_even_distances() -> None:
     observed = labels(1000, [f"{j}" for j in range(300)], 0.3)
-    known = report._known(observed)
+    known = report._describe_labels(observed)
     items, columns = np.linspace(0, 999, 40).round().astype(int), np.linspace(0, 299, 200).round().astype(int)
     np.testing.assert_array_equal(known["z"], np.asarray(observed.ternary())[items][:, columns])
     assert known["names"] == []
-    small = report._known(labels(3, list("ab"), 0.5))
+    small = report._describe_labels(labels(3, list("ab"), 0.5))
     assert small["z"].shape == (3, 2)
     assert small["names"] == ["a", "b"]
 
 
 def test_examples_show_the_best_run() -> None:
     made = demo()
-    assert "Predicted by auto , chosen from 30 items" in page_of(demo).text
+    assert "Predictions of auto for some of 30 items" in page_of(demo).text
     swapped = replace(made, runs=(made.runs[1], made.runs[0], made.runs[2]))
-    shown = report._examples(swapped, runs := report.words.score(swapped.runs, swapped.truth), runs[0])
+    shown = report._choose_examples(swapped, runs := report.summary.score_runs(swapped.runs, swapped.truth), runs[0])
     assert shown is not None
     assert shown["title"] == "auto"
     assert made.examples is not None
@@ -358,10 +360,12 @@ def test_evidence_is_that_of_the_best_run_for_the_label_of_the_card() -> None:
     assert made.examples is not None
     runs = ("bce", "auto", "everything")
     text = Page(report.render(replace(made, examples=replace(made.examples, evidence=tuple(map(seeks, runs)))))).text
-    shown = report.cards(replace(made.examples, probabilities=made.examples.probabilities[1:2]), made.labels.names)
+    shown = report.choose_examples(
+        replace(made.examples, probabilities=made.examples.probabilities[1:2]), made.labels.names
+    )
     assert asked == [("auto", len(shown), [card.label for card in shown])]
     assert text.count("; evidence for") == len(shown) - 1
-    assert text.count("; nothing speaks for") == 1
+    assert text.count("; no evidence for") == 1
     assert "evidence" not in page_of(demo).text
 
 
@@ -380,11 +384,11 @@ def test_own_thresholds_stand_beside_the_usual_one() -> None:
     view = run("auto", observed, truth)
     own = np.array([0.3, 0.6, 0.4])
     page = Page(report.render(Report("t", observed, (replace(view, thresholds=own),), truth)))
-    assert "at its own thresholds" in page.text
+    assert "at per-label thresholds" in page.text
     found = metrics.evaluate(view.probabilities, truth, own)
     assert {found["CF1"], found["exact_match"]} <= set(page.values())
     assert "the line in its bar" in page.text
-    assert "own thresholds" not in page_of(no_validation).text
+    assert "per-label thresholds" not in page_of(no_validation).text
 
 
 def test_view_of_a_classifier_and_the_report_about_it(tmp_path: Path) -> None:
@@ -392,14 +396,16 @@ def test_view_of_a_classifier_and_the_report_about_it(tmp_path: Path) -> None:
     x = rng.normal(size=(60, 4))
     truth = Labels.from_full((x[:, :2] > 0).astype(int), names=["first", "second"])
     model = Classifier("bce", head="linear", epochs=2, progress=False).fit(x, truth, validation=(x, truth))
-    view = report.view("mine", model.fitted_.description, model.fitted_.progress, model.reason_, model.predict_proba(x))
+    view = report.view_run(
+        "mine", model.fitted_.description, model.fitted_.progress, model.reason_, model.predict_proba(x)
+    )
     np.testing.assert_array_equal(view.probabilities, model.predict_proba(x))
     assert (view.best_epoch, view.history, view.reason) == (model.best_epoch_, model.history_, model.reason_)
     assert view.description["recipe"]["method"] == "bce"
     report.write(Report("t", truth, (view,), truth), tmp_path / "r.html")
     text = Page((tmp_path / "r.html").read_text("utf-8")).text
     assert "on the training items" in text
-    assert "also chose the best epoch" in text
+    assert "used to choose the best epoch" in text
     assert not math.isnan(view.seconds)
 
 
@@ -431,6 +437,6 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_picture_renders(case: Any, tmp_path: Path) -> None:
-    (tmp_path / "p.png").write_bytes(report.picture(case()))
+    (tmp_path / "p.png").write_bytes(report.draw_overview(case()))
     with Image.open(tmp_path / "p.png") as image:
         assert image.size == (1560, 624)

@@ -11,7 +11,7 @@ from partly.active.selection import Questions
 from partly.atomic_io import write_file
 from partly.labels import Labels
 from partly.report import plots
-from partly.report.layout import template
+from partly.report.layout import load_template
 
 BESIDE = {"all yes": "recovered_all_yes", "coin": "recovered_coin"}  # what else would recover so much
 SHOWN = 50  # questions, at most
@@ -29,13 +29,13 @@ def write(
 def render(title: str, said: Sequence[str], arms: Arms, labels: Labels, questions: Questions | None = None) -> str:
     """The page as HTML."""
     drawn = panels(arms) if all(len(rounds) > 1 for rounds in arms.values()) else {}
-    return template("rounds.html").render(
+    return load_template("rounds.html").render(
         title=title,
         said=said,
         arms=arms,
         known=labels.summary(),
-        panels={name: plots.over_answers(curves) for name, curves in drawn.items()},
-        looks={name: curve.look for curves in drawn.values() for name, curve in curves.items()},
+        panels={name: plots.draw_over_answers(curves) for name, curves in drawn.items()},
+        styles={name: curve.style for curves in drawn.values() for name, curve in curves.items()},
         questions=[] if questions is None else _listed(questions, labels),
         asked=0 if questions is None else len(questions),
     )
@@ -45,16 +45,16 @@ def panels(arms: Arms) -> Panels:
     """The progression curves; beside what was recovered, what saying yes everywhere and tossing a coin would recover of
     the entries that the first arm leaves unknown."""
     names = [name for name in (*simulation.RANKS, "recovered") if all(_defined(r, name) for r in arms.values())]
-    drawn = [(title, rounds, plots.look(place, privileged=False)) for place, (title, rounds) in enumerate(arms.items())]
+    drawn = [(title, rounds, plots.choose_style(place)) for place, (title, rounds) in enumerate(arms.items())]
     found = {name: {title: _curve(rounds, name, look) for title, rounds, look in drawn} for name in names}
     if "recovered" in found:
         first = next(iter(arms.values()))
         for place, (title, name) in enumerate(BESIDE.items(), len(arms)):
-            found["recovered"][title] = _curve(first, name, plots.look(place, privileged=True))
+            found["recovered"][title] = _curve(first, name, plots.choose_style(place, privileged=True))
     return found
 
 
-def _curve(rounds: Sequence[Round], name: str, look: plots.Look) -> plots.Curve:
+def _curve(rounds: Sequence[Round], name: str, look: plots.Style) -> plots.Curve:
     return plots.Curve(look, [one["answers"] for one in rounds], [one["scores"][name] for one in rounds])
 
 

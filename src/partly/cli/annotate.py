@@ -1,20 +1,94 @@
-"""`partly annotate`: pages where people answer the questions that help most."""
+"""`partly annotate`: serve a web page on which people answer questions, and train on the answers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Annotated
 
+from partly.cli.app import command
+from partly.cli.options import Count, Data, DataOptionsWithoutSize, Method, Query, QuerySetting, Seed, option
+from partly.cli.printing import say
 from partly.errors import SettingError
-from partly.ledger import without_password
+from partly.registry import parse_settings
+
+QUESTIONS, PEOPLE, SERVER = "Questions", "People", "Server"
 
 
-def annotate(plan: dict[str, Any], served: dict[str, Any], say: Callable[[str], None]) -> None:
-    """Serve the pages until somebody stops them."""
-    without_password(plan["ledger"])
+@command("Annotation")
+def annotate(
+    data: Data,
+    *,
+    ledger: Annotated[str, option("Ledger for the answers: a file or postgresql://...; created if missing.")],
+    reading: DataOptionsWithoutSize,
+    run: Annotated[
+        Path | None, option("Finished run that asks first and whose configuration is trained on.", panel="Model")
+    ] = None,
+    method: Method = "auto",
+    query: Query = "uncertainty",
+    query_setting: QuerySetting = None,
+    count: Count = 100,
+    every: Annotated[int, option("Number of answers after which a model is trained.", panel=QUESTIONS)] = 50,
+    random: Annotated[
+        float, option("Share of random questions: the control group that shows the gain.", panel=QUESTIONS)
+    ] = 0.1,
+    repeat: Annotated[float, option("Share of questions asked twice, to measure agreement.", panel=QUESTIONS)] = 0.05,
+    audit: Annotated[float, option("Share of questions about entries that models filled in.", panel=QUESTIONS)] = 0.05,
+    votes: Annotated[
+        int, option("Number of people who answer each entry; admins resolve disagreements.", panel=PEOPLE)
+    ] = 1,
+    guidelines: Annotated[
+        str | None, option("TOML file with a text per label, shown next to its questions.", panel=PEOPLE)
+    ] = None,
+    show: Annotated[
+        str | None, option("Image folder to show for the items, matched by id.  [default: DATA]", panel=PEOPLE)
+    ] = None,
+    accounts: Annotated[
+        bool, option("Require people to sign in; admins invite them.", "--accounts", panel=PEOPLE)
+    ] = False,
+    new_password: Annotated[
+        str | None, option("Print a link with which this account sets a new password.", panel=PEOPLE)
+    ] = None,
+    name: Annotated[
+        str | None, option("Your name in the ledger, without --accounts.  [default: user name]", panel=PEOPLE)
+    ] = None,
+    host: Annotated[
+        str, option("Address to listen on; any but this machine needs --accounts and --public-url.", panel=SERVER)
+    ] = "127.0.0.1",
+    port: Annotated[int, option("Port to listen on.", panel=SERVER, min=1, max=65535)] = 8765,
+    public_url: Annotated[
+        str | None, option("URL under which people reach the server: https://...", panel=SERVER)
+    ] = None,
+    seed: Seed = 0,
+) -> None:
+    """Ask people in a browser and train on their answers.
+
+    Questions are single (item, label) pairs, chosen to improve the model fastest. Answers go to the ledger.
+    """
+    from partly.ledger import without_password
+
+    without_password(ledger)
     try:
         from partly.annotate.project import Plan
         from partly.annotate.server import Served, serve
     except ImportError as error:
-        raise SettingError(f"The pages need {error.name}: pip install 'partly[annotate]'.") from error
-    serve(Plan(**plan), Served(**served), say)
+        raise SettingError(f"The annotation server needs {error.name}: pip install 'partly[annotate]'.") from error
+    project = Plan(
+        data=data,
+        ledger=ledger,
+        labels=None if reading.labels is None else str(reading.labels),
+        hierarchy=None if reading.hierarchy is None else str(reading.hierarchy),
+        skip_bad=reading.skip_bad,
+        **reading.label_format(),
+        run=None if run is None else str(run),
+        method=method,
+        query=query,
+        settings=parse_settings(query_setting or []),
+        count=count,
+        every=every,
+        random=random,
+        repeat=repeat,
+        audit=audit,
+        votes=votes,
+        seed=seed,
+    )
+    serve(project, Served(host, port, accounts, public_url, show, name, guidelines, new_password), say)

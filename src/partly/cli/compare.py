@@ -1,59 +1,130 @@
-"""`partly compare`: run methods side by side, say their table and write their page."""
+"""`partly compare`: train methods side by side, print their table and write a report."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from partly import methods
-from partly.atomic_io import write_file
-from partly.cli.opening import Say, words
-from partly.comparison import Experiment, active_curves, overview, paper_tables, read_experiment, runner, score_tables
-from partly.comparison.groups import gather
+import typer
+
+from partly.cli.app import command
+from partly.cli.options import (
+    MODEL,
+    OUTPUT,
+    TRAINING,
+    Address,
+    DataOptionsWithoutHierarchy,
+    Json,
+    On,
+    Workers,
+    option,
+    split_names,
+)
+from partly.cli.printing import print_json, say
 from partly.errors import SettingError
 
+if TYPE_CHECKING:
+    from partly.comparison import Experiment
 
+
+@command("Comparison")
 def compare(
-    data: str,
-    out: Path,
+    data: Annotated[str, typer.Argument(help="Data as for `partly train` (several: a,b), or an experiment (.toml).")],
+    methods: Annotated[str, option("Methods a,b,...; settings as a[name=value].", panel=MODEL)] = "all",
+    scenarios: Annotated[
+        str, option("Simulations of missing labels: uniform:0.1,...; full keeps all labels.", panel="Data")
+    ] = "full",
+    heads: Annotated[str, option("Heads linear,mlp,...; auto picks one per method.", panel=MODEL)] = "auto",
+    seeds: Annotated[int, option("Number of runs per cell, each with a seed of its own.", panel=TRAINING)] = 5,
+    validation: Annotated[
+        str, option("Labels of the validation part: complete, partial or complete,partial.", panel=TRAINING)
+    ] = "complete",
+    tune: Annotated[
+        int, option("Number of trials to tune each method's settings; 0 keeps the defaults.", panel=TRAINING)
+    ] = 0,
     *,
-    asked: dict[str, Any],
-    tables: Sequence[Path] = (),
-    workers: int | None = None,
-    on: str = "here",
-    address: str | None = None,
-    say: Say = print,
-) -> dict[str, Any]:
-    """Run a comparison, say its table, and write its page and the tables asked for; `data` may be an experiment file.
-    What came out: where these are, and who leads."""
-    formats = {path: paper_tables.format_of(path) for path in tables}
+    reading: DataOptionsWithoutHierarchy,
+    out: Annotated[Path, option("Folder for the results and the report.", panel=OUTPUT)] = Path("results"),
+    table: Annotated[
+        list[Path] | None, option("File for the tables: .tex, .md, .csv or .json. Repeatable.", panel=OUTPUT)
+    ] = None,
+    workers: Workers = None,
+    on: On = "here",
+    address: Address = None,
+    as_json: Json = False,
+) -> None:
+    """Compare methods on your data under one protocol.
+
+    Finished cells are kept: the same command resumes, and adding methods or seeds runs only what is missing.
+    """
+    from partly import methods as catalogue
+    from partly.comparison import Experiment, read_experiment
+
     if data.endswith(".toml"):
         experiment = read_experiment(Path(data))
     else:
-        names = list(methods.discover()) if asked["methods"] == ["all"] else asked["methods"]
-        experiment = Experiment(tuple(data.split(",")), **asked | {"methods": names})
+        names = split_names(methods)
+        experiment = Experiment(
+            tuple(data.split(",")),
+            methods=tuple(catalogue.discover() if names == ["all"] else names),
+            scenarios=tuple(split_names(scenarios)),
+            heads=tuple(split_names(heads)),
+            seeds=seeds,
+            validation=tuple(split_names(validation)),
+            tune=tune,
+            labels=None if reading.labels is None else str(reading.labels),
+            skip_bad=reading.skip_bad,
+            size=reading.size,
+            **reading.label_format(),
+        )
+    result = run_comparison(
+        experiment, out, table or [], workers, on=on, address=address, show=say if as_json else print
+    )
+    say(f"Report: {result['report']}")
+    for path in result["tables"]:
+        say(f"Table: {path}")
+    print_json(result, as_json)
+
+
+def run_comparison(
+    experiment: Experiment,
+    out: Path,
+    tables: Sequence[Path] = (),
+    workers: int | None = None,
+    *,
+    on: str = "here",
+    address: str | None = None,
+    show: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Run an experiment, show its table and write its report; return where everything is, and the leading methods."""
+    from partly.atomic_io import write_file
+    from partly.cli.opening import words
+    from partly.comparison import active_curves, overview, paper_tables, runner, score_tables
+    from partly.comparison.groups import gather
+
+    formats = {path: paper_tables.format_of(path) for path in tables}
     if tables and experiment.queries:
-        raise SettingError("--table is for comparisons of methods; this one compares queries. Leave it out.")
-    failed = None
+        raise SettingError("--table works for comparisons of methods, but this one compares queries. Leave it out.")
+    failure = None
     try:
         lines = runner.run(experiment, out, workers, on=on, address=address)
     except runner.Incomplete as error:
         if not error.lines:
             raise
-        lines, failed = error.lines, error
-    say(active_curves.markdown(lines) if experiment.queries else score_tables.markdown(lines, over=experiment.over))
-    for number, group in enumerate(active_curves.groups(lines).values()):
-        write_file(out / f"{experiment.name}-{number}.svg", active_curves.picture(group))
-    path = out / f"{experiment.name}.html"
-    count = runner.unlisted(experiment)
-    note = words(count, "only methods that learn from what is unknown learn from them") if count else ""
+        lines, failure = error.lines, error
+    show(active_curves.markdown(lines) if experiment.queries else score_tables.markdown(lines, over=experiment.over))
+    for number, curves in enumerate(active_curves.groups(lines).values()):
+        write_file(out / f"{experiment.name}-{number}.svg", active_curves.picture(curves))
+    report = out / f"{experiment.name}.html"
+    unlisted = runner.unlisted(experiment)
+    note = words(unlisted, "only methods that learn from unlabeled items use them") if unlisted else ""
     if note:
         say(note)
-    overview.write(lines, path, title=experiment.title or experiment.name, over=experiment.over, note=note)
-    for place, kind in formats.items():
-        write_file(place, paper_tables.table(lines, kind).encode())
-    if failed is not None:
-        raise failed  # after all that can be said
-    found = {"report": path, "results": path.with_suffix(".jsonl"), "tables": list(tables)}
-    return found | {"leaders": [] if experiment.queries else paper_tables.leaders(gather(lines))}
+    overview.write(lines, report, title=experiment.title or experiment.name, over=experiment.over, note=note)
+    for path, kind in formats.items():
+        write_file(path, paper_tables.table(lines, kind).encode())
+    if failure is not None:
+        raise failure  # the cells that finished are reported first
+    leaders = [] if experiment.queries else paper_tables.leaders(gather(lines))
+    return {"report": report, "results": report.with_suffix(".jsonl"), "tables": list(tables), "leaders": leaders}

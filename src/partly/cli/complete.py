@@ -1,152 +1,223 @@
-"""`partly complete`: fill in missing labels to a precision that is promised, or ask what is needed to promise it."""
+"""`partly complete`: fill in missing labels with a guaranteed precision, or write the questions that it takes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-
-from partly import data as files
-from partly.cli.explain import remember
-from partly.cli.opening import Say, hidden, of_use, open_data
-from partly.completion import Completion, Terms
-from partly.completion import complete as completed
-from partly.completion.downstream import measure_benefit
-from partly.data.answers import read_answers, write_questions
+from partly.cli.app import command
+from partly.cli.options import (
+    MODEL,
+    OUTPUT,
+    TRAINING,
+    Data,
+    DataOptionsWithoutSize,
+    Device,
+    Format,
+    Head,
+    Json,
+    Method,
+    Scenario,
+    Seed,
+    option,
+)
+from partly.cli.printing import print_json, say
 from partly.errors import SettingError
-from partly.estimators.classifier import Classifier
-from partly.labels import Labels
-from partly.ledger import Ledger, without_password
+
+if TYPE_CHECKING:
+    from partly.completion import Completion
+    from partly.data import Dataset
+    from partly.labels import Labels
+    from partly.ledger import Ledger
 
 AUTHOR = "partly complete"
+GUARANTEE, QUESTIONS = "Guarantee", "Questions"
 
 
 @dataclass(frozen=True)
-class Places:
-    """Where labels are written (a file, a ledger, both or nowhere), and questions; where answers are read."""
+class Outputs:
+    """Where completed labels and questions are written."""
 
-    out: Path | None = None
-    form: str | None = None
-    ledger: str | None = None
-    questions: Path | None = None
-    answers: Sequence[Path] = ()
+    out: Annotated[Path | None, option("File for the completed labels.", panel=OUTPUT)] = None
+    ledger: Annotated[
+        str | None, option("Ledger that the filled-in labels are added to, as one batch.", panel=OUTPUT)
+    ] = None
+    form: Format = None
+    questions: Annotated[Path | None, option("File for the questions.  [default: next to --out]", panel=QUESTIONS)] = (
+        None
+    )
 
 
+@command("Labels")
 def complete(
-    data: str,
-    places: Places,
-    terms: Terms,
+    data: Data,
     *,
-    parameters: dict[str, Any],
-    labels: Path | None = None,
-    hierarchy: Path | None = None,
-    scenario: str | None = None,
-    missing: str = "auto",
-    force: bool = False,
-    compare: bool = True,
-    folds: int | None = None,
-    skip_bad: bool = False,
-    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
-    say: Say = print,
-) -> dict[str, Any]:
-    """What was filled in and what is promised of it, as plain data; said in words on the way."""
-    if places.form is not None and places.out is None:
-        raise SettingError(f"--form {places.form}: is that of --out, which is not given.")
-    opened, _ = of_use(open_data(data, labels, hierarchy, skip_bad, meaning=meaning), parameters["method"], say)
-    opened = hidden(opened, scenario, parameters["seed"])
-    # Before the work, so that one that is not there is told of at once.
-    ledger = None if places.ledger is None else Ledger(without_password(places.ledger))
-    model, seed = Classifier(hierarchy=opened.hierarchy, **parameters), parameters["seed"]
-    answers = _answers(opened, places.answers)
-    how: dict[str, Any] = {"recall": terms.recall, "budget": terms.budget, "answers": answers, "force": force}
-    how |= {"missing": missing, "hierarchy": opened.hierarchy, "folds": folds, "seed": seed}
-    found = completed(model, opened.items, opened.labels, terms.precision, terms.confidence, **how)
-    if model.run_dir is not None:
-        remember(Path(model.run_dir), data, labels, meaning, scenario, seed)
-    told: dict[str, Any] = {"words": found.words, "labels": found.table} | _plain(found)
-    told["questions"] = _ask(found, opened.labels, places)
-    told |= _written(found, places, ledger, answers, meaning)
-    if compare and found.filled:
-        value = measure_benefit(model, opened.items, opened.labels, found, opened.hierarchy, seed)
-        told["words"] = [*told["words"], value.words]
-        told["worth"] = vars(value)
-    say("\n".join([*told["words"], *_where(told)]))
-    return told
+    outputs: Outputs,
+    reading: DataOptionsWithoutSize,
+    scenario: Scenario = None,
+    precision: Annotated[
+        float, option("Minimum precision of the filled-in yes, and of the filled-in no.", panel=GUARANTEE)
+    ] = 0.95,
+    recall: Annotated[
+        float | None, option("Also certify this share of the hidden positives as found.", panel=GUARANTEE)
+    ] = None,
+    confidence: Annotated[float, option("Confidence level of the guarantee.", panel=GUARANTEE)] = 0.95,
+    mechanism: Annotated[
+        str, option("Assume at-random or not-at-random missing entries; auto tests it.", panel=GUARANTEE)
+    ] = "auto",
+    force: Annotated[bool, option("Fill in labels without a guarantee, too.", "--force", panel=GUARANTEE)] = False,
+    budget_questions: Annotated[
+        int, option("Maximum number of questions, if entries are not missing at random.", panel=QUESTIONS)
+    ] = 200,
+    answers: Annotated[
+        list[Path] | None, option("Answered questions of earlier calls. Repeatable: give all of them.", panel=QUESTIONS)
+    ] = None,
+    method: Method = "auto",
+    head: Head = "auto",
+    budget: Annotated[
+        str | None, option("Time limit for auto: minutes, or 20x for twenty plain fits.", panel=TRAINING)
+    ] = None,
+    folds: Annotated[
+        int | None, option("Number of folds for out-of-fold scores.  [default: the method's, or 5]", panel=TRAINING)
+    ] = None,
+    run: Annotated[Path | None, option("Run folder for the model, for `partly explain`.", panel=MODEL)] = None,
+    compare: Annotated[
+        bool, option("Train on the completed labels, too, and report whether they help.", panel=OUTPUT)
+    ] = True,
+    device: Device = "auto",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Fill in missing labels with a guaranteed precision.
+
+    Where the known entries cannot support the guarantee, questions for people are written instead.
+    """
+    from partly.cli.explain import remember
+    from partly.cli.opening import hidden, of_use
+    from partly.completion import complete as fill_in
+    from partly.completion.downstream import measure_benefit
+    from partly.estimators.classifier import Classifier
+    from partly.ledger import Ledger, without_password
+
+    if outputs.form is not None and outputs.out is None:
+        raise SettingError(f"--format {outputs.form} is the format of --out, which is not given.")
+    opened, _ = of_use(reading.open(data), method, say)
+    opened = hidden(opened, scenario, seed)
+    # Opened before training, so that a missing ledger is reported at once.
+    ledger = None if outputs.ledger is None else Ledger(without_password(outputs.ledger))
+    model = Classifier(
+        method, head=head, budget=budget, run_dir=run, device=device, seed=seed, hierarchy=opened.hierarchy
+    )
+    answered = _read_answers(opened, answers or [])
+    completion = fill_in(
+        model,
+        opened.items,
+        opened.labels,
+        precision,
+        confidence,
+        recall=recall,
+        budget=budget_questions,
+        answers=answered,
+        force=force,
+        missing=mechanism,
+        hierarchy=opened.hierarchy,
+        folds=folds,
+        seed=seed,
+    )
+    if run is not None:
+        remember(run, data, reading.labels, reading.meaning, scenario, seed)
+    result: dict[str, Any] = {"words": completion.words, "labels": completion.table} | _plain(completion)
+    result["questions"] = _write_questions(completion, opened.labels, outputs)
+    result |= _write_labels(completion, outputs, ledger, answered, reading.absent)
+    if compare and completion.filled:
+        gain = measure_benefit(model, opened.items, opened.labels, completion, opened.hierarchy, seed)
+        result["words"] = [*result["words"], gain.words]
+        result["worth"] = vars(gain)
+    say("\n".join([*result["words"], *_destinations(result)]))
+    print_json(result, as_json)
 
 
-def _answers(opened: files.Dataset, paths: Sequence[Path]) -> Labels | None:
-    """What was answered in all of these files; None where there is none."""
+def _read_answers(opened: Dataset, paths: Sequence[Path]) -> Labels | None:
+    """Return the answers of all files; None where there are none."""
+    import numpy as np
+
+    from partly.data.answers import read_answers
+
     if not paths:
         return None
-    nothing = opened.labels.mapped(lambda z, _: np.zeros_like(z))
+    answers = opened.labels.mapped(lambda z, _: np.zeros_like(z))
     for path in paths:
-        said = read_answers(path, opened.labels, opened.hierarchy)
-        nothing = said.told(nothing)
-    return nothing
+        answers = read_answers(path, opened.labels, opened.hierarchy).told(answers)
+    return answers
 
 
-def _plain(found: Completion) -> dict[str, Any]:
+def _plain(completion: Completion) -> dict[str, Any]:
     return {
-        "certified": found.certified,
-        "filled": found.filled,
-        "expected_errors": found.expected_errors,
-        "audited": found.certification.why,
-        "sides": {side.word: vars(side) | {"labels": list(side.labels)} for side in found.sides},
+        "certified": completion.certified,
+        "filled": completion.filled,
+        "expected_errors": completion.expected_errors,
+        "audited": completion.certification.why,
+        "sides": {side.word: vars(side) | {"labels": list(side.labels)} for side in completion.sides},
     }
 
 
-def _ask(found: Completion, labels: Labels, places: Places) -> str | None:
-    """Write the open questions, in the order of asking. A file that is there stays: it may be half answered."""
-    rows, columns = found.questions
+def _write_questions(completion: Completion, labels: Labels, outputs: Outputs) -> str | None:
+    """Write the open questions in the order of asking; keep a file that exists, since it may be half answered."""
+    from partly.data.answers import write_questions
+
+    rows, columns = completion.questions
     if not len(rows):
         return None
-    asked = sum(side.asked for side in found.certification.sides)
-    beside = Path("completion.csv") if places.out is None else places.out
-    path = places.questions or beside.with_name(f"{beside.stem}-questions-{asked:03d}.csv")
+    asked = sum(side.asked for side in completion.certification.sides)
+    target = Path("completion.csv") if outputs.out is None else outputs.out
+    path = outputs.questions or target.with_name(f"{target.stem}-questions-{asked:03d}.csv")
     if not path.exists():
-        write_questions(path, labels, rows, columns, {"score": found.entry_scores.chance[rows, columns]})
+        write_questions(path, labels, rows, columns, {"score": completion.entry_scores.chance[rows, columns]})
     return str(path)
 
 
-def _written(
-    found: Completion, places: Places, ledger: Ledger | None, answers: Labels | None, meaning: files.LabelSemantics
+def _write_labels(
+    completion: Completion, outputs: Outputs, ledger: Ledger | None, answers: Labels | None, absent: str | None
 ) -> dict[str, Any]:
-    """Where labels went: nowhere, where nothing is filled in."""
-    told: dict[str, Any] = {"out": None, "batch": None}
-    if not found.filled:
-        return told
-    if places.out is not None:
-        files.write_labels(found.labels, places.out, form=places.form, absent=meaning.absent)
-        told["out"] = str(places.out)
+    """Write the completed labels to a file, a ledger or both; return the file and the batch."""
+    from partly.data import write_labels
+
+    written: dict[str, Any] = {"out": None, "batch": None}
+    if not completion.filled:
+        return written
+    if outputs.out is not None:
+        write_labels(completion.labels, outputs.out, form=outputs.form, absent=absent)
+        written["out"] = str(outputs.out)
     if ledger is not None:
-        if answers is not None:  # once, however often they are read
+        if answers is not None:  # the key makes repeated calls append them once
             ledger.append_labels(answers, kind="person", author=AUTHOR, key=f"answers {answers.digest()[:32]}")
-        rows, columns, z, chance = found.entries()
-        ids, names = found.labels.ids, found.labels.names
-        promise = "certified" if found.certified else "NOT certified, by force"
-        note = f"{promise}: precision {found.terms.precision:g}, confidence {found.terms.confidence:g}"
-        told["batch"] = ledger.append(
+        rows, columns, z, chance = completion.entries()
+        ids, names, terms = completion.labels.ids, completion.labels.names, completion.terms
+        status = "certified" if completion.certified else "NOT certified, by --force"
+        written["batch"] = ledger.append(
             [ids[i] for i in rows.tolist()],
             [names[j] for j in columns.tolist()],
             (z == 1).astype(int).tolist(),
             kind="model",
             author=AUTHOR,
-            run=str(found.model.run_dir or f"{found.model.method_} on {found.known.digest()[:12]}"),
+            run=str(completion.model.run_dir or f"{completion.model.method_} on {completion.known.digest()[:12]}"),
             confidence=chance,
-            note=note,
+            note=f"{status}: precision {terms.precision:g}, confidence {terms.confidence:g}",
         )
-    return told
+    return written
 
 
-def _where(told: dict[str, Any]) -> list[str]:
-    lines = [f"Labels: {told['out']}"] if told["out"] else []
-    if told["batch"]:
-        lines.append(f"In the ledger: batch {told['batch']}; `partly ledger undo` takes it back whole.")
-    if told["questions"]:
-        lines.append(f"Questions: {told['questions']}. Fill in `answer` (1 yes, 0 no); then --answers with this file.")
-    if told["filled"] and not (told["out"] or told["batch"]):
-        lines.append("Nothing is written: give --out FILE or --ledger LEDGER.")
+def _destinations(result: dict[str, Any]) -> list[str]:
+    lines = [f"Labels: {result['out']}"] if result["out"] else []
+    if result["batch"]:
+        lines.append(f"Ledger: batch {result['batch']} (`partly ledger undo` removes it)")
+    if result["questions"]:
+        lines.append(
+            f"Questions: {result['questions']}. Fill in the column `answer` (1 yes, 0 no), then repeat the "
+            f"command with --answers {result['questions']}."
+        )
+    if result["filled"] and not (result["out"] or result["batch"]):
+        lines.append("Nothing is saved: give --out FILE or --ledger LEDGER.")
     return lines

@@ -1,74 +1,95 @@
-"""`partly convert`: labels, or items with labels, from one format to another."""
+"""`partly convert`: write labels, or items with labels, in another format."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from partly import data as files
-from partly.cli.opening import Say
-from partly.data import formats
-from partly.data.formats.label_studio import write_tasks
-from partly.data.paths import format_suffix
+import typer
+
+from partly.cli.app import command
+from partly.cli.dataclass_options import Omit
+from partly.cli.options import OUTPUT, DataOptions, Format, Json, option
+from partly.cli.printing import print_json, say
 from partly.errors import SettingError
-from partly.items import Absent
+
+if TYPE_CHECKING:
+    from partly.data import Dataset
 
 TASKS = "label-studio"
 FOLDER = "hugging-face"  # holds items, where there are any
 
 
+@command("Labels")
 def convert(
-    source: str,
-    target: Path,
-    form: str | None = None,
+    source: Annotated[str, typer.Argument(help="Labels, or items with labels; see `partly formats`.")],
+    target: Annotated[Path, typer.Argument(help="File or folder to write.")],
+    form: Format = None,
     *,
-    labels: Path | None = None,
-    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
-    part: str | None = None,
-    scores: Path | None = None,
-    say: Say = print,
+    reading: Annotated[DataOptions, Omit("hierarchy", "size", "skip_bad")],
+    part: Annotated[str | None, option("Part of the source to write: train or test.", panel="Data")] = None,
+    scores: Annotated[
+        Path | None,
+        option("Probabilities of `partly predict`, written as predictions of Label Studio tasks.", panel=OUTPUT),
+    ] = None,
+    as_json: Json = False,
 ) -> None:
-    """Items and labels where the source has both and the target can hold both, else labels alone.
+    """Write labels, or items with labels, in another format.
 
-    `meaning` is said of the source. A target that lists what is there and nothing else is told the same, and refuses
-    what it would make ambiguous where nothing was said.
+    Items are written along where the target format holds items. --absent describes the source; a target format that
+    lists only positives uses it too.
     """
-    opened = _chosen(_opened(source, labels, meaning), part)
+    from partly import data as files
+    from partly.data.formats.label_studio import write_tasks
+    from partly.items import Absent
+
+    opened = _choose_part(_open(source, reading), part)
     if scores is not None:
         if form != TASKS:
-            raise SettingError(f"--scores become predictions in Label Studio's tasks: say --form {TASKS}.")
+            raise SettingError(f"--scores become predictions of Label Studio tasks: add --format {TASKS}.")
         write_tasks(opened.labels, target, files.read_scores(scores))
-    elif _holds_items(opened, target, form):
-        files.write(opened, target, form=form, absent=meaning.absent)
+    elif _writes_items(opened, target, form):
+        files.write(opened, target, form=form, absent=reading.absent)
     else:
-        files.write_labels(opened.labels, target, form=form, absent=meaning.absent)
+        files.write_labels(opened.labels, target, form=form, absent=reading.absent)
         if not isinstance(opened.items, Absent):
-            say(f"Written are the labels alone; the {opened.items.kind} of {source} have no place in such a file.")
+            say(f"Only the labels are written: this format cannot hold the {opened.items.kind} of {source}.")
     say(f"{target}: {opened.labels!r}")
+    print_json({"out": target}, as_json)
 
 
-def _opened(source: str, labels: Path | None, meaning: files.LabelSemantics) -> files.Dataset:
-    if labels is not None or files.is_whole(source):
-        return files.read(source, labels, **vars(meaning))
-    known = files.read_labels(source, **vars(meaning))
-    return files.Dataset(Absent("features", (0,), len(known)), known)
+def _open(source: str, reading: DataOptions) -> Dataset:
+    from partly import data as files
+    from partly.items import Absent
+
+    if reading.labels is not None or files.is_whole(source):
+        return files.read(source, reading.labels, **reading.label_format())
+    labels = files.read_labels(source, **reading.label_format())
+    return files.Dataset(Absent("features", (0,), len(labels)), labels)
 
 
-def _chosen(opened: files.Dataset, part: str | None) -> files.Dataset:
+def _choose_part(opened: Dataset, part: str | None) -> Dataset:
+    from partly.data import Dataset
+
     if part not in (None, "train", "test") or (part == "test" and opened.test is None):
-        raise SettingError(f"--part {part}: may be train, or test where there is a test part.")
+        raise SettingError(f"--part {part}: should be train, or test if the data have a test part.")
     if opened.test is not None and part is None:
-        raise SettingError("The data have a train and a test part. Say which one: --part train or --part test.")
+        raise SettingError("The data have a train and a test part. Choose one: --part train or --part test.")
     if part == "test" and opened.test is not None:
         return opened.test
-    return files.Dataset(opened.items, opened.labels, hierarchy=opened.hierarchy)
+    return Dataset(opened.items, opened.labels, hierarchy=opened.hierarchy)
 
 
-def _holds_items(opened: files.Dataset, target: Path, form: str | None) -> bool:
-    """Whether the target is of a format that holds items, and there are items."""
-    if form is not None:
-        one = formats.by_name(form, "labels", "dataset", "items")
-        if one.holds != "labels" and isinstance(opened.items, Absent) and form != FOLDER:
-            raise SettingError(f"--form {form} holds items, and the source has labels alone.")
-        return bool(one.holds != "labels")
-    known = formats.suffixes("labels")
-    return format_suffix(target) not in known and not isinstance(opened.items, Absent)
+def _writes_items(opened: Dataset, target: Path, form: str | None) -> bool:
+    """Return True where there are items and the target format holds items."""
+    from partly.data import formats
+    from partly.data.paths import format_suffix
+    from partly.items import Absent
+
+    has_items = not isinstance(opened.items, Absent)
+    if form is None:
+        return has_items and format_suffix(target) not in formats.suffixes("labels")
+    holds_items = formats.by_name(form, "labels", "dataset", "items").holds != "labels"
+    if holds_items and not has_items and form != FOLDER:
+        raise SettingError(f"--format {form} holds items, but the source has labels only.")
+    return holds_items

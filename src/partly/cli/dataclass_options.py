@@ -15,30 +15,42 @@ from partly.registry import parse_settings
 Values = dict[str, Any]
 
 
+class Omit:
+    """Annotation that leaves out some fields of a dataclass parameter: `Annotated[Config, Omit("seed")]`."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+
 def expand_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with one option for each field of its dataclass parameters.
 
-    Fields are described by their metadata: `help`; `option`, one spelling or several (`"--augment/--no-augment"`) where
-    it is not the name of the field; `cli=False` for a field that is no option; `complete`, a function that completes a
-    word. A field that is annotated with a `typer.Option` is taken as it is. Fields of type `dict` are settings:
-    `head_settings` becomes a repeatable `--head-setting name=value`. The function itself can still be called with an
-    instance.
+    The metadata of a field may hold `help`; `option`, one spelling or several (`"--augment/--no-augment"`), where it is
+    not the name of the field; `cli=False` for a field that is no option; `complete`, a function that completes a word;
+    `panel`, its heading in the help. A field annotated with a `typer.Option` is used as it is. A `dict` holds settings:
+    `head_settings` becomes a repeatable `--head-setting name=value`. The function can still be called with an instance.
     """
     hints = get_type_hints(function, include_extras=True)
-    bundles = {name: hint for name, hint in hints.items() if name != "return" and dataclasses.is_dataclass(hint)}
+    bundles: dict[str, tuple[Any, Values]] = {}
+    for name, hint in hints.items():
+        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if name != "return" and dataclasses.is_dataclass(kind):
+            omitted = {field for extra in extras if isinstance(extra, Omit) for field in extra.names}
+            fields = {field: of for field, of in hints_of(kind).items() if field not in omitted}
+            bundles[name] = kind, fields
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(function).parameters.values():
         annotated = parameter.replace(annotation=hints.get(parameter.name, Any), kind=inspect.Parameter.KEYWORD_ONLY)
         if parameter.name in bundles:
-            parameters += _options_of(bundles[parameter.name], parameter.default)
+            parameters += _options_of(*bundles[parameter.name], parameter.default)
         else:
             parameters.append(annotated)
 
     @functools.wraps(function)
     def call(*args: Any, **values: Any) -> Any:
-        for name, kind in bundles.items():
+        for name, (kind, fields) in bundles.items():
             if name not in values:
-                values[name] = _build(kind, hints_of(kind), values)
+                values[name] = _build(kind, fields, values)
         return function(*args, **values)
 
     vars(call)["__signature__"] = inspect.Signature(parameters)
@@ -56,9 +68,8 @@ def hints_of(kind: Any) -> Values:
     }
 
 
-def _options_of(kind: Any, default: Any) -> list[inspect.Parameter]:
+def _options_of(kind: Any, hints: Values, default: Any) -> list[inspect.Parameter]:
     """Return a keyword parameter for each field; its default is that of the field, or of the instance `default`."""
-    hints = hints_of(kind)
     return [
         inspect.Parameter(
             field.name,
@@ -81,7 +92,12 @@ def _option(field: dataclasses.Field[Any], hint: Any) -> Any:
         names = [f"--{field.name.removesuffix('s').replace('_', '-')}"]
     if not names and hint is bool and field.default is False:
         names = [f"--{field.name.replace('_', '-')}"]
-    option = typer.Option(*names, help=field.metadata.get("help"), autocompletion=field.metadata.get("complete"))
+    option = typer.Option(
+        *names,
+        help=field.metadata.get("help"),
+        autocompletion=field.metadata.get("complete"),
+        rich_help_panel=field.metadata.get("panel"),
+    )
     if kind is None:
         return Annotated[hint, option]
     of = str if kind is dict else _members(hint)[0]

@@ -1,35 +1,47 @@
-"""`partly demo`: what partly known labels cost, and what is to be had of them, on handwritten digits."""
+"""`partly demo`: train on handwritten digits with few known labels and write a report."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
-from partly import scenarios
-from partly.atomic_io import write_file
-from partly.cli.opening import Say
-from partly.cli.reporting import Scores, report, scores
-from partly.data import split_holdout
-from partly.data.formats.digits import digits, pictures
-from partly.engine import Fitted
-from partly.estimators.classifier import Classifier
-from partly.report import page
+from partly.cli.app import command
+from partly.cli.options import Json, Seed, option
+from partly.cli.printing import print_scores, say
 
 SCENARIO = "single-positive"
 
 
-def demo(out: Path, *, items: int = 1200, seed: int = 0, say: Say = print) -> Scores:
-    """One yes known of each digit: plain logistic regression that takes unknown for no, `auto`, and the model that
-    knows everything."""
-    whole = digits(train=items, seed=seed)
-    data = replace(whole, labels=scenarios.parse(SCENARIO)(whole.labels, seed), truth=whole.labels)
+@command("Start")
+def demo(
+    out: Annotated[Path, option("Folder for the runs and the report.")] = Path("demo"),
+    items: Annotated[int, option("Number of digits to train on.")] = 1200,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Train on handwritten digits and write a report.
+
+    One positive label per digit is known. Compares logistic regression that treats unknown as no, `auto`, and a model
+    that knows every label.
+    """
+    from partly import scenarios
+    from partly.atomic_io import write_file
+    from partly.cli.reporting import report, scores
+    from partly.data import split_holdout
+    from partly.data.formats.digits import digits, pictures
+    from partly.estimators.classifier import Classifier
+    from partly.report import page
+
+    truth = digits(train=items, seed=seed)
+    data = replace(truth, labels=scenarios.parse(SCENARIO)(truth.labels, seed), truth=truth.labels)
     say(f"digits: {data.labels!r}")
     fit, hold = split_holdout(len(data.labels), 0.2, seed)
-    models: dict[str, Fitted] = {}
+    models = {}
     for title, method, head, labels in (
         ("unknown taken for no", "assume-negative", "linear", data.labels),
         ("auto", "auto", "auto", data.labels),
-        ("all labels known", "auto", "auto", whole.labels),
+        ("all labels known", "auto", "auto", truth.labels),
     ):
         model = Classifier(method, head=head, seed=seed, run_dir=out / title.replace(" ", "-"))
         model.fit(data.items[fit], labels[fit], validation=(data.items[hold], labels[hold]))
@@ -37,5 +49,5 @@ def demo(out: Path, *, items: int = 1200, seed: int = 0, say: Say = print) -> Sc
         models[title] = model.fitted_
     made = report("Digits, one yes known of each", models, data, fit, hold, upper="all labels known", drawn=pictures)
     page.write(made, out / "report.html")
-    write_file(out / "report.png", page.picture(made))  # the README shows it
-    return scores(made)
+    write_file(out / "report.png", page.draw_overview(made))  # shown in the README
+    print_scores(scores(made), out / "report.html", as_json)

@@ -1,54 +1,70 @@
-"""`partly doctor`: what is known of labels, how it is missing, what is wrong with it, and what to do."""
+"""`partly doctor`: check labels and items for problems before training."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from partly import data as files
-from partly.cli.opening import Say
-from partly.cli.printing import one_line
-from partly.data.headers import ID
-from partly.data.splits import COLUMN as SPLIT
-from partly.data.table_view import matching_columns, view
-from partly.data.tables import SUFFIXES, is_table, open_table
-from partly.doctor import encodings, report_unreadable, run_checks
-from partly.doctor.context import CheckContext
-from partly.engine import words_of
+import typer
+
+from partly.cli.app import command
+from partly.cli.dataclass_options import Omit
+from partly.cli.options import MODEL, DataOptions, Json, Seed, option
+from partly.cli.printing import one_line, print_json, say
 from partly.errors import PartlyError
-from partly.items import origin_of
 
-SIGNS = {"problem": "PROBLEM", "warning": "Warning", "note": "Note", "fine": "Fine"}
-SHOWN = 30  # labels in the table
+LEVELS = {"problem": "PROBLEM", "warning": "Warning", "note": "Note", "fine": "OK"}
+MAX_LABELS_SHOWN = 30
 
 
+@command("Labels")
 def doctor(
+    labels: Annotated[str, typer.Argument(help="Label file, or a data set that includes its labels.")],
+    data: Annotated[str | None, typer.Argument(help="Items of these labels, as for `partly train`.")] = None,
+    method: Annotated[
+        str, option("Method that computes out-of-fold scores; see `partly methods`.", panel=MODEL)
+    ] = "auto",
+    *,
+    reading: Annotated[DataOptions, Omit("labels", "hierarchy", "size")],
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Check labels and data for problems, and suggest fixes."""
+    result = examine(labels, data, reading, method=method, seed=seed)
+    if not print_json(result, as_json):
+        print(page(result))
+
+
+def examine(
     labels: str,
     data: str | None = None,
+    reading: DataOptions = DataOptions(),  # noqa: B008 (frozen)
     *,
     method: str = "auto",
-    skip_bad: bool = False,
-    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
     seed: int = 0,
-    say: Say = lambda _: None,
 ) -> dict[str, Any]:
-    """Findings as plain data. labels: a file of labels, or a data set by itself; data: the items."""
+    """Return the findings as plain data. `labels` is a label file or a data set; `data` holds the items."""
+    from partly import data as files
+    from partly.data.tables import SUFFIXES
+    from partly.doctor import encodings, report_unreadable, run_checks
+    from partly.doctor.context import CheckContext
+    from partly.engine import words_of
+    from partly.items import origin_of
+
+    how = reading.label_format()
     try:
-        if data is None and not (files.is_whole(labels) or _has_items(labels, meaning)):
-            return run_checks(CheckContext(files.read_labels(labels, **vars(meaning))))
-        items, said = (labels, None) if data is None else (data, labels)
-        opened = files.read(items, said, skip_bad=skip_bad, **vars(meaning))
-        for note in opened.notes:
-            say(note)
+        if data is None and not (files.is_whole(labels) or _has_items(labels, reading)):
+            return run_checks(CheckContext(files.read_labels(labels, **how)))
+        items, label_file = (labels, None) if data is None else (data, labels)
+        opened = files.read(items, label_file, skip_bad=reading.skip_bad, **how)
     except PartlyError:
-        odd = (
-            encodings.find_unusual_values(encodings.count_table_values(Path(labels)))
-            if Path(labels).suffix.lower() in SUFFIXES
-            else None
-        )
-        if odd is None or meaning.label_columns or meaning.id_column:
+        is_table = Path(labels).suffix.lower() in SUFFIXES
+        unusual = encodings.find_unusual_values(encodings.count_table_values(Path(labels))) if is_table else None
+        if unusual is None or reading.label_columns or reading.id_column:
             raise
-        return report_unreadable(odd)
+        return report_unreadable(unusual)
+    for note in opened.notes:
+        say(note)
     tested = None if opened.test is None else opened.test.items
     context = CheckContext(opened.labels, opened.items, tested, method, seed)
     if not context.find_missing_input("features"):
@@ -58,39 +74,47 @@ def doctor(
     return run_checks(context)
 
 
-def _has_items(path: str, meaning: files.LabelSemantics) -> bool:
-    """Whether a table holds other columns than ids and the labels that the caller names."""
-    if not (meaning.label_columns and is_table(Path(path)) and Path(path).is_file()):
+def _has_items(path: str, reading: DataOptions) -> bool:
+    """Return True if a table has columns besides ids and the labels of --label-columns."""
+    from partly.data.headers import ID
+    from partly.data.splits import COLUMN as SPLIT
+    from partly.data.table_view import matching_columns, view
+    from partly.data.tables import is_table, open_table
+
+    if not (reading.label_columns and is_table(Path(path)) and Path(path).is_file()):
         return False
-    table = view(open_table(Path(path)), meaning.id_column)
-    labels = matching_columns(table.header, meaning.label_columns, table.place(-1))
+    table = view(open_table(Path(path)), reading.id_column)
+    labels = matching_columns(table.header, reading.label_columns, table.place(-1))
     return bool({*table.header} - {ID, SPLIT, *labels})
 
 
-def page(found: dict[str, Any]) -> str:
-    """The same as text."""
+def page(result: dict[str, Any]) -> str:
+    """Return the findings as text: findings first, then the table of labels."""
     lines = []
-    if found["known"]:
-        known = found["known"]
+    if result["known"]:
+        known = result["known"]
         lines.append(
-            f"{known['items']} items x {known['labels']} labels: {known['yes']} yes, {known['no']} no, "
-            f"{known['unknown']} unknown ({1 - known['known_share']:.1%})."
+            f"{known['items']:,} items, {known['labels']:,} labels, {known['known_share']:.1%} of entries known "
+            f"({known['yes']:,} yes, {known['no']:,} no)"
         )
-        shown = [one_line(line["label"]) for line in found["labels"][:SHOWN]]
-        width = max(map(len, shown), default=0)
-        lines.append(f"\n{'label':{width}}  {'yes':>8}{'no':>8}{'unknown':>9}")
-        lines += [
-            f"{name:{width}}  {line['yes']:>8}{line['no']:>8}{line['unknown']:>9}"
-            for name, line in zip(shown, found["labels"], strict=False)
-        ]
-        rest = len(found["labels"]) - SHOWN
-        lines += [f"... and {rest} more (--json has all)"] if rest > 0 else []
-    for one in found["findings"]:
-        lines.append(f"\n{SIGNS[one['level']]} ({one['check']}): {one_line(one['words'])}")
+    for one in result["findings"]:
+        lines.append(f"\n{LEVELS[one['level']]} ({one['check']}): {one_line(one['words'])}")
         lines += [f"  What to do: {one_line(one['remedy'])}"] if one.get("remedy") else []
-    if not any(one["level"] != "fine" for one in found["findings"]):
-        lines.append("\nNothing wrong was found.")
-    for why in dict.fromkeys(found["skipped"].values()):
-        names = ", ".join(name for name, reason in found["skipped"].items() if reason == why)
+    if not any(one["level"] != "fine" for one in result["findings"]):
+        lines.append("\nNo problems found.")
+    for why in dict.fromkeys(result["skipped"].values()):
+        names = ", ".join(name for name, reason in result["skipped"].items() if reason == why)
         lines.append(f"\nNot checked ({why}): {names}.")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_label_table(result["labels"])] if result["known"] else lines)
+
+
+def _label_table(labels: list[dict[str, Any]]) -> list[str]:
+    names = [one_line(row["label"]) for row in labels[:MAX_LABELS_SHOWN]]
+    width = max(map(len, names), default=0)
+    lines = [f"\n{'label':{width}}  {'yes':>8}{'no':>8}{'unknown':>9}"]
+    lines += [
+        f"{name:{width}}  {row['yes']:>8}{row['no']:>8}{row['unknown']:>9}"
+        for name, row in zip(names, labels, strict=False)
+    ]
+    rest = len(labels) - MAX_LABELS_SHOWN
+    return [*lines, f"... and {rest} more (see --json)"] if rest > 0 else lines

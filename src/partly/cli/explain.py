@@ -1,89 +1,112 @@
-"""`partly explain`: why a finished run gives an entry its probability."""
+"""`partly explain`: show why a finished run gives an entry its probability."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from partly import atomic_io
-from partly.cli.opening import hidden, open_data
-from partly.cli.printing import one_line
-from partly.data import Dataset, LabelSemantics
-from partly.engine import load, reasons
+import typer
+
+from partly.cli.app import command
+from partly.cli.dataclass_options import Omit
+from partly.cli.options import DataOptions, Json, RunFolder, option
+from partly.cli.printing import one_line, print_json
 from partly.errors import DataError, did_you_mean
+
+if TYPE_CHECKING:
+    from partly.data import Dataset, LabelSemantics
 
 SOURCE = "data.json"  # in a run folder: which data it was trained on, as the command named it
 
 
-def remember(
-    run: Path, data: str, labels: Path | None, meaning: LabelSemantics, scenario: str | None, seed: int
-) -> None:
-    """Keep in a run folder where its data lies, and what it means."""
-    places = {"data": _whole(data), "labels": None if labels is None else _whole(str(labels))}
-    atomic_io.write_checksummed(run / SOURCE, places | vars(meaning) | {"scenario": scenario, "seed": seed})
-
-
-def _whole(name: str) -> str:
-    return str(Path(name).resolve()) if Path(name).exists() else name
-
-
+@command("Models")
 def explain(
-    run: Path,
-    item: str,
-    label: str,
-    data: str | None = None,
-    labels: Path | None = None,
-    meaning: LabelSemantics = LabelSemantics(),  # noqa: B008 (it is frozen)
-    most: int = 5,
+    run: RunFolder,
+    item: Annotated[str, typer.Argument(help="Id of an item of the training or test data.")],
+    label: Annotated[str, typer.Argument(help="Name of a label.")],
+    data: Annotated[str | None, option("Data, if they have moved, or other items.", panel="Data")] = None,
+    *,
+    reading: Annotated[DataOptions, Omit("hierarchy", "size", "skip_bad")],
+    count: Annotated[int, option("Maximum number of reasons of each kind.", "-n", "--count", min=1)] = 5,
+    as_json: Json = False,
 ) -> dict[str, Any]:
-    """Reasons for an entry, by the item's id and the label's name. data, labels: where the run folder does not say, or
-    where it has moved."""
+    """Explain the probability of one entry.
+
+    Lists the features or words that matter most, the nearest items with a known label, and the method's own reasons.
+    """
+    from partly.engine import load, reasons
+
     fitted = load(run)
-    opened = _opened(run, data, labels, meaning)
-    parts = (opened, opened.test, opened.with_unlabelled)  # of the last, some have no row in the labels
+    opened = _open_source(run, data, reading)
+    parts = (opened, opened.test, opened.with_unlabelled)  # the last one includes items without a row in the labels
     part = next((part for part in parts if part is not None and item in part.labels.ids), None)
     if part is None:
         raise DataError(f"{run}: there is no item {item!r} in its data.{did_you_mean(item, opened.labels.ids)}")
     if label not in fitted.names:
         raise DataError(f"{run}: there is no label {label!r}.{did_you_mean(label, fitted.names)}")
     position = part.labels.ids.index(item)
-    return reasons(fitted, part.items, part.labels, position, fitted.names.index(label), most)
+    result = reasons(fitted, part.items, part.labels, position, fitted.names.index(label), count)
+    if not print_json(result, as_json):
+        print(page(result))
+    return result
 
 
-def _opened(run: Path, data: str | None, labels: Path | None, meaning: LabelSemantics) -> Dataset:
+def remember(
+    run: Path, data: str, labels: Path | None, meaning: LabelSemantics, scenario: str | None, seed: int
+) -> None:
+    """Record in a run folder which data it was trained on and how they were read."""
+    from partly import atomic_io
+
+    source = {"data": _absolute(data), "labels": None if labels is None else _absolute(str(labels))}
+    atomic_io.write_checksummed(run / SOURCE, source | vars(meaning) | {"scenario": scenario, "seed": seed})
+
+
+def _absolute(name: str) -> str:
+    return str(Path(name).resolve()) if Path(name).exists() else name
+
+
+def _open_source(run: Path, data: str | None, reading: DataOptions) -> Dataset:
+    """Open the data of the options, or those that the run folder names."""
+    from partly import atomic_io
+    from partly.cli.opening import hidden, open_data
+    from partly.data import LabelSemantics
+
     if data is not None:
-        return open_data(data, labels, meaning=meaning)
+        return reading.open(data)
     if not (run / SOURCE).exists():
-        raise DataError(f"{run}: does not say which data it was trained on. Give --data and --labels.")
-    said = atomic_io.read_checksummed(run / SOURCE)
+        raise DataError(f"{run}: does not record which data it was trained on. Give --data and --labels.")
+    source = atomic_io.read_checksummed(run / SOURCE)
+    labels, meaning = reading.labels, reading.meaning
     if labels is None:
-        meaning = LabelSemantics.from_options(**{one.name: said.get(one.name) for one in fields(LabelSemantics)})
-        labels = None if said["labels"] is None else Path(said["labels"])
-    opened = open_data(said["data"], labels, meaning=meaning)
-    return hidden(opened, said["scenario"], said["seed"])
+        meaning = LabelSemantics.from_options(**{one.name: source.get(one.name) for one in fields(LabelSemantics)})
+        labels = None if source["labels"] is None else Path(source["labels"])
+    opened = open_data(source["data"], labels, meaning=meaning)
+    return hidden(opened, source["scenario"], source["seed"])
 
 
-def page(found: dict[str, Any]) -> str:
-    """The same as text."""
+def page(reasons: dict[str, Any]) -> str:
+    """Return the reasons as text."""
     lines = [
-        f"{one_line(found['item'])}, {one_line(found['label'])}: {found['probability']:.1%}, called {found['called']} "
-        f"(threshold {found['threshold']:.1%}); given: {found['given']}."
+        f"{one_line(reasons['item'])}, {one_line(reasons['label'])}: {reasons['probability']:.1%}, predicted "
+        f"{reasons['called']} (threshold {reasons['threshold']:.1%}); observed: {reasons['given']}."
     ]
-    if found.get("features"):
-        lines.append("\nWithout it (at its mean) the logit would be lower by:")
+    if reasons.get("features"):
+        lines.append("\nContribution of features to the logit (compared with their mean):")
         lines += [
-            f"  {one['adds']:+8.3f}  {one_line(str(one['feature']))} = {one['value']:.4g}" for one in found["features"]
+            f"  {one['adds']:+8.3f}  {one_line(str(one['feature']))} = {one['value']:.4g}"
+            for one in reasons["features"]
         ]
-    if found.get("words"):
-        lines.append("\nWithout the word the logit would be lower by:")
-        lines += [f"  {one['adds']:+8.3f}  {one_line(one['word'])}" for one in found["words"]]
-    if "neighbours" in found:
-        lines.append("\nNearest items of which the label is known:" + ("" if found["neighbours"] else " none."))
-        lines += [f"  {one['distance']:8.3f}  {one_line(one['item'])}: {one['given']}" for one in found["neighbours"]]
-    if found.get("paths"):
-        lines.append("\nSimilar items and related labels, by the method itself:")
-        for one in found["paths"]:
+    if reasons.get("words"):
+        lines.append("\nContribution of words to the logit (compared with the text without them):")
+        lines += [f"  {one['adds']:+8.3f}  {one_line(one['word'])}" for one in reasons["words"]]
+    if "neighbours" in reasons:
+        nearest = reasons["neighbours"]
+        lines.append("\nNearest items with a known label (distance):" + ("" if nearest else " none."))
+        lines += [f"  {one['distance']:8.3f}  {one_line(one['item'])}: {one['given']}" for one in nearest]
+    if reasons.get("paths"):
+        lines.append("\nContribution of similar items and related labels, according to the method:")
+        for one in reasons["paths"]:
             source = "known" if one["known"] else "predicted"
             what = f"{one_line(one['item'])}: {one_line(one['label'])}"
             lines.append(f"  {one['contribution']:+8.3f}  {what} {one['value']:+.2f} ({source})")

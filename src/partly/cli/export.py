@@ -1,28 +1,45 @@
-"""`partly export`: a finished run for use elsewhere."""
+"""`partly export`: write a finished model for use elsewhere."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from partly.cli.opening import Say
-from partly.distributed.progress import step
-from partly.engine import load
+from partly.cli.app import command
+from partly.cli.options import OUTPUT, Json, RunFolder, option
+from partly.cli.printing import print_json, say
 from partly.errors import SettingError
-from partly.export import check_free, model_card, to_onnx
 
 
-def export(run: Path, onnx: Path | None, card: Path | None, *, overwrite: bool = False, say: Say = print) -> None:
-    """Write an ONNX file, a card about the model, or both."""
-    wanted = [path for path in (onnx, card) if path is not None]
-    if not wanted:
-        raise SettingError("Say what to write: --onnx model.onnx, --model-card card.md, or both.")
-    for path in wanted:
-        check_free(path, overwrite)
+@command("Models")
+def export(
+    run: RunFolder,
+    onnx: Annotated[
+        Path | None, option("ONNX file: takes items, returns logits and probabilities.", panel=OUTPUT)
+    ] = None,
+    model_card: Annotated[
+        Path | None, option("Markdown file that describes data, scores and limits.", panel=OUTPUT)
+    ] = None,
+    overwrite: Annotated[bool, option("Replace existing files.", "--overwrite", panel=OUTPUT)] = False,
+    as_json: Json = False,
+) -> None:
+    """Export a finished model to ONNX, with a model card."""
+    from partly import export as exports
+    from partly.distributed.progress import step
+    from partly.engine import load
+
+    targets = [path for path in (onnx, model_card) if path is not None]
+    if not targets:
+        raise SettingError("Nothing to write: give --onnx model.onnx, --model-card card.md, or both.")
+    for path in targets:
+        exports.check_free(path, overwrite)
     with step(f"Loading {run}"):
         fitted = load(run)
     if onnx is not None:
-        apart = to_onnx(fitted, onnx, overwrite=overwrite)
-        say(f"{onnx}: {onnx.stat().st_size / 1e6:.1f} MB; differs from torch by at most {apart:.1e}")
-    if card is not None:
-        model_card(fitted, card, onnx=onnx or "model.onnx", overwrite=overwrite)
-        say(f"Model card: {card}")
+        difference = exports.to_onnx(fitted, onnx, overwrite=overwrite)
+        size = onnx.stat().st_size / 1e6
+        say(f"ONNX model: {onnx} ({size:.1f} MB, differs from torch by at most {difference:.1e})")
+    if model_card is not None:
+        exports.model_card(fitted, model_card, onnx=onnx or "model.onnx", overwrite=overwrite)
+        say(f"Model card: {model_card}")
+    print_json({"onnx": onnx, "model_card": model_card}, as_json)

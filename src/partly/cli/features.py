@@ -1,41 +1,60 @@
-"""`partly features`: what a backbone makes of pictures or texts, computed once."""
+"""`partly features`: compute the features of images or texts once."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from partly import data as files
-from partly.cli.opening import Say
-from partly.distributed.devices import device_of
-from partly.engine import make_features
+from partly.cli.app import command
+from partly.cli.dataclass_options import Omit
+from partly.cli.options import MODEL, OUTPUT, Address, Data, DataOptions, Device, Json, On, option
+from partly.cli.printing import print_json, say
 from partly.errors import DataError, SettingError
-from partly.executors import placed
+from partly.registry import parse_settings
+
+LABEL_OPTIONS = ("labels", "hierarchy", *DataOptions().label_format())
 
 
+@command("Models")
 def features(
-    data: str,
-    out: Path,
+    data: Data,
+    out: Annotated[Path, option("Folder for the features; the same command resumes.", panel=OUTPUT)],
+    backbone: Annotated[str | None, option("Feature extractor.  [default: a pretrained one]", panel=MODEL)] = None,
+    backbone_setting: Annotated[
+        list[str] | None, option("Setting of the backbone: name=value. Repeatable.", panel=MODEL)
+    ] = None,
     *,
-    backbone: str | None = None,
-    settings: dict[str, Any] | None = None,
-    size: int | None = None,
-    skip_bad: bool = False,
-    device: str = "auto",
-    on: str = "here",
-    address: str | None = None,
-    say: Say = print,
-) -> tuple[int, int]:
-    """Features of all items into a folder; how many items, and how many features. What is known of the items is not
-    written: every command is given it. On Ray, a core makes a block of them at a time."""
+    reading: Annotated[DataOptions, Omit(*LABEL_OPTIONS)],
+    device: Device = "auto",
+    on: On = "here",
+    address: Address = None,
+    as_json: Json = False,
+) -> None:
+    """Compute features of images or texts once.
+
+    Every other command accepts the folder as DATA.
+    """
+    from partly import data as files
+    from partly.distributed.devices import device_of
+    from partly.engine import make_features
+    from partly.executors import placed
+
     if on != "here" and device not in ("auto", "cpu"):
-        raise SettingError(f"device = {device!r}: on {on}, features are made on cores. Leave out --device.")
+        raise SettingError(f"device = {device!r}: with --on {on}, features are computed on CPUs. Leave out --device.")
     results = placed(on, address)
-    opened = files.read(
-        data, skip_bad=skip_bad, size=size, absent="unknown", uncertain="unknown"
-    )  # no label is asked for
+    # Labels in the data are not used, so their open questions need no answer.
+    opened = files.read(data, skip_bad=reading.skip_bad, size=reading.size, absent="unknown", uncertain="unknown")
     if opened.test is not None:
-        raise DataError(f"{data}: is a data set with a test part; features are made of items by themselves.")
-    where = device_of(device) if on == "here" else "cpu"
-    elsewhere = None if on == "here" else results
-    return make_features(opened.items, opened.labels.ids, out, backbone, settings, where, results=elsewhere, say=say)
+        raise DataError(f"{data}: is a data set with a test part. Give items only.")
+    count, width = make_features(
+        opened.items,
+        opened.labels.ids,
+        out,
+        backbone,
+        parse_settings(backbone_setting or []),
+        device_of(device) if on == "here" else "cpu",
+        results=None if on == "here" else results,
+        say=say,
+    )
+    say(f"{count} items x {width} features: {out}")
+    print_json({"items": count, "features": width, "out": out}, as_json)

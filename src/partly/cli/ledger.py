@@ -1,285 +1,302 @@
-"""`partly ledger` and `partly vocabulary`: what was said of which entry, by whom, and which labels there are.
+"""`partly ledger`: an append-only record of who labeled what.
 
-Formats of labels, which need torch, are imported by those that read or write one: the others answer at once.
+The readers and writers of label formats need torch and are imported where they are used: other commands answer at once.
 """
 
 from __future__ import annotations
 
 import csv
 import getpass
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from partly.cli.app import command, group
+from partly.cli.dataclass_options import Omit
+from partly.cli.options import DataOptions, Format, Json, LabelFormatOptions, option
+from partly.cli.printing import print_json, say
 from partly.errors import SettingError
-from partly.ledger import Batch, Ledger, exchange, without_password
 
 if TYPE_CHECKING:
-    from partly.cli.opening import Say
-    from partly.data import LabelSemantics
+    from partly.ledger import Batch, Ledger
 
+ledger = group("ledger", "Annotation", "Record who labeled what, without forgetting anything.")
+
+Place = Annotated[str, typer.Argument(help="A file, or postgresql://user@host/database.", metavar="LEDGER")]
+Author = Annotated[str | None, option("Who makes the change.  [default: user name]")]
+At = Annotated[str | None, option("State after this batch, or at this time: 12, 2026-03-01T12:00.", "--at")]
+Policy = Annotated[str, option("How to resolve people's disagreements: latest or majority.")]
+Models = Annotated[bool, option("Include labels by models, where nobody else has labeled.", "--models")]
 Plain = dict[str, Any]
 
 
+def open_ledger(place: str) -> Ledger:
+    """Open a ledger; refuse a password in its URL."""
+    from partly.ledger import Ledger, without_password
+
+    return Ledger(without_password(place))
+
+
+@command(to=ledger)
 def init(
-    place: str, labels: str, hierarchy: Path | None, statements: Path | None, author: str | None, say: Say
-) -> Plain:
+    place: Place,
+    labels: Annotated[str, option("Label names, separated by commas; an import can add them, too.")] = "",
+    hierarchy: Annotated[Path | None, option("Table with the columns child and parent.")] = None,
+    statements: Annotated[
+        Path | None, option("Restore another ledger from its `partly ledger export --statements`.")
+    ] = None,
+    author: Author = None,
+    as_json: Json = False,
+) -> None:
+    """Create a ledger."""
+    from partly.ledger import Ledger, exchange, without_password
+
     if statements is not None:
         if labels or hierarchy is not None:
-            raise SettingError("--statements brings its labels along; leave out --labels and --hierarchy.")
-        made = exchange.restore(without_password(place), statements)
+            raise SettingError("--statements include the labels; leave out --labels and --hierarchy.")
+        created = exchange.restore(without_password(place), statements)
     else:
         parents = None
         if hierarchy is not None:
             from partly.data import read_hierarchy
 
             parents = read_hierarchy(hierarchy)
-        made = Ledger.create(without_password(place), words(labels), parents, author=user(author))
-    count = len(made.log())
-    say(f"{made.store.place.shown}: {count} batches, {len(made.vocabulary().names)} labels")
-    return {"ledger": made.store.place.shown, "batches": count}
+        created = Ledger.create(without_password(place), split_names(labels), parents, author=user_name(author))
+    count, shown = len(created.log()), created.store.place.shown
+    say(f"Created {shown} with {len(created.vocabulary().names)} labels ({count} batches).")
+    print_json({"ledger": shown, "batches": count}, as_json)
 
 
-def take(
-    place: str,
-    source: str,
-    who: dict[str, str | None],
-    mapping: str,
-    add_labels: bool,
-    meaning: LabelSemantics,
-    note: str,
-    key: str | None,
-    say: Say,
-    force: bool = False,
-) -> Plain:
-    """Labels of any format, a file of answers, or another ledger."""
+@command(to=ledger, name="import")
+def import_(
+    place: Place,
+    source: Annotated[str, typer.Argument(help="Label file in any format, answered questions, or another ledger.")],
+    person: Annotated[str | None, option("Person who labeled all of it.  [default: an import]")] = None,
+    model: Annotated[str | None, option("Run of the model that labeled all of it.")] = None,
+    rule: Annotated[str | None, option("Name of the rule that labeled all of it.")] = None,
+    mapping: Annotated[
+        str, option("New names for its labels: kitty=Cat,puppy=Dog. Several may become one.", "--map")
+    ] = "",
+    add_labels: Annotated[bool, option("Add labels that the ledger does not have.", "--add-labels")] = False,
+    *,
+    reading: LabelFormatOptions,
+    note: Annotated[str, option("Note for the log.")] = "",
+    key: Annotated[str | None, option("Name of this import; a second import of that name is skipped.")] = None,
+    force: Annotated[bool, option("Append even what was imported before.", "--force")] = False,
+    as_json: Json = False,
+) -> None:
+    """Append labels, answers or another ledger."""
     from partly.data import read_labels
     from partly.data.answers import read_statements
     from partly.data.formats import ledger_db
 
-    ledger, names = Ledger(without_password(place)), pairs(mapping)
-    named = {kind: name for kind, name in who.items() if name is not None}
-    if len(named) > 1:
-        raise SettingError("Say one of --person, --model and --rule: a batch has one source.")
-    kind, name = next(iter(named.items()), ("import", Path(source).name))
-    source_of: Plain = {"kind": kind, "author": "" if kind == "model" else name, "run": name if kind == "model" else ""}
-    last = len(ledger.log())
-    new = add_labels or not ledger.vocabulary().names  # the first import says which labels there are
-    how: Plain = {"add_labels": new, "skip_repeated": not force}
-    if ledger_db.recognizes(Path(source)) and not named:
-        batches = ledger.append_ledger(Ledger(without_password(source)), mapping=names, **how)
-    elif not ledger_db.recognizes(Path(source)) and _is_answers(Path(source)):
-        item, label, value = read_statements(source)
-        label = [names.get(one, one) for one in label]
-        batches = [ledger.append(item, label, value, **source_of, note=note, key=key, **how)]
+    opened, names = open_ledger(place), parse_mapping(mapping)
+    authors = {kind: name for kind, name in (("person", person), ("model", model), ("rule", rule)) if name is not None}
+    if len(authors) > 1:
+        raise SettingError("Give only one of --person, --model and --rule: a batch has one source.")
+    kind, name = next(iter(authors.items()), ("import", Path(source).name))
+    origin: Plain = {"kind": kind, "author": "" if kind == "model" else name, "run": name if kind == "model" else ""}
+    last = len(opened.log())
+    # The first import defines the labels.
+    how: Plain = {"add_labels": add_labels or not opened.vocabulary().names, "skip_repeated": not force}
+    is_ledger = ledger_db.recognizes(Path(source))
+    if is_ledger and not authors:
+        batches = opened.append_ledger(open_ledger(source), mapping=names, **how)
+    elif not is_ledger and _holds_answers(Path(source)):
+        items, labels, values = read_statements(source)
+        labels = [names.get(label, label) for label in labels]
+        batches = [opened.append(items, labels, values, **origin, note=note, key=key, **how)]
     else:
-        found = read_labels(source, **vars(meaning))
+        found = read_labels(source, **reading.label_format())
         say(f"{source}: {found!r}")
-        batches = [ledger.append_labels(found, **source_of, note=note or source, key=key, mapping=names, **how)]
-    earlier = [number for number in batches if number <= last]
-    fresh = [number for number in batches if number > last]
-    shown = ledger.store.place.shown
-    if fresh or not earlier:
-        say(f"{shown}: batch {', '.join(map(str, fresh)) or 'none: there was nothing to say'}")
+        batches = [opened.append_labels(found, **origin, note=note or source, key=key, mapping=names, **how)]
+    earlier, added = [n for n in batches if n <= last], [n for n in batches if n > last]
+    shown = opened.store.place.shown
+    if added or not earlier:
+        say(f"{shown}: added batch {', '.join(map(str, added))}" if added else f"{shown}: nothing to add.")
     if earlier:
-        what = ", ".join(map(str, earlier))
-        say(f"{shown}: imported before, nothing changed (batch {what}). --force appends it again.")
-    return {"ledger": shown, "batches": batches, "imported_before": earlier}
+        say(
+            f"{shown}: imported before, nothing changed (batch {', '.join(map(str, earlier))}). "
+            "--force appends it again."
+        )
+    print_json({"ledger": shown, "batches": batches, "imported_before": earlier}, as_json)
 
 
+@command(to=ledger)
 def export(
-    place: str,
-    target: Path,
-    statements: bool,
-    form: str | None,
-    at: str | None,
-    policy: str,
-    models: bool,
-    absent: str | None,
-    say: Say,
-) -> Plain:
-    ledger = Ledger(without_password(place))
+    place: Place,
+    target: Annotated[Path, typer.Argument(help="Label file in any format; with --statements a .parquet file.")],
+    statements: Annotated[
+        bool, option("Export the whole history instead of the resulting labels.", "--statements")
+    ] = False,
+    form: Format = None,
+    at: At = None,
+    policy: Policy = "latest",
+    models: Models = False,
+    *,
+    reading: Annotated[
+        DataOptions,
+        Omit("labels", "uncertain", "missing", "label_columns", "id_column", "tag_separator", "hierarchy", "size",
+             "skip_bad"),
+    ],
+    as_json: Json = False,
+) -> None:  # fmt: skip
+    """Export the present labels, or the whole history."""
+    opened = open_ledger(place)
     if statements:
+        from partly.ledger import exchange
+
         if target.suffix.lower() != ".parquet" or at is not None or form is not None:
-            raise SettingError(f"{target}: statements are written whole, to a .parquet file.")
-        count = exchange.export(ledger, target)
+            raise SettingError(f"{target}: statements are exported as a whole, to a .parquet file.")
+        count = exchange.export(opened, target)
         say(f"{target}: {count} batches")
-        return {"out": target, "batches": count}
+        print_json({"out": target, "batches": count}, as_json)
+        return
     from partly.data import write_labels
 
-    labels = ledger.labels(at, policy=policy, models=models)
-    write_labels(labels, target, form=form, absent=absent)
+    labels = opened.labels(at, policy=policy, models=models)
+    write_labels(labels, target, form=form, absent=reading.absent)
     say(f"{target}: {labels!r}")
-    left_out = sum(one.count for one in ledger.log(at) if one.kind == "model" and not one.undone_by)
-    if left_out and not models:
-        say(f"Left out: {left_out} statements of models (--models takes them).")
-    return {"out": target, **labels.summary()}
+    by_models = sum(one.count for one in opened.log(at) if one.kind == "model" and not one.undone_by)
+    if by_models and not models:
+        say(f"Left out: {by_models} statements by models (--models includes them).")
+    print_json({"out": target, **labels.summary()}, as_json)
 
 
-def log(place: str, at: str | None) -> list[Plain]:
-    return [_plain(one) for one in Ledger(without_password(place)).log(at)]
+@command(to=ledger)
+def log(place: Place, at: At = None, as_json: Json = False) -> None:
+    """List all batches: who said how much and when."""
+    batches = [_plain(batch) for batch in open_ledger(place).log(at)]
+    if not print_json(batches, as_json):
+        print("\n".join(map(_batch_line, batches)))
+
+
+@command(to=ledger)
+def show(
+    place: Place,
+    item: Annotated[str, typer.Argument(help="Id of an item.")],
+    at: At = None,
+    policy: Policy = "latest",
+    as_json: Json = False,
+) -> None:
+    """Show the labels of an item, and who said what."""
+    opened = open_ledger(place)
+    statements = [
+        _plain(one.batch) | {name: getattr(one, name) for name in ("label", "value", "confidence", "counts")}
+        for one in opened.show(item, at)
+    ]
+    labels = opened.labels(at, policy=policy, models=True)
+    row = labels.rows([labels.ids.index(item)])[0].tolist() if item in labels.ids else [0] * len(labels.names)
+    known = {name: "yes" if z == 1 else "no" for name, z in zip(labels.names, row, strict=True) if z}
+    if print_json({"item": item, "known": known, "said": statements}, as_json):
+        return
+    print("\n".join([f"{name}: {value}" for name, value in known.items()] or ["No label is known."]) + "\n")
+    for one in statements:
+        confidence = "" if one["confidence"] is None else f" ({one['confidence']:.2f})"
+        undone = "" if one["counts"] else "  [undone]"
+        print(f"{_batch_start(one)}: {one['label']} {one['value']}{confidence}{undone}")
+
+
+@command(to=ledger)
+def diff(
+    place: Place,
+    before: Annotated[str, typer.Argument(help="Batch number or time.")],
+    after: Annotated[str | None, typer.Argument(help="Batch number or time.  [default: now]")] = None,
+    policy: Policy = "latest",
+    as_json: Json = False,
+) -> None:
+    """List the entries that differ between two states."""
+    changes = [asdict(one) for one in open_ledger(place).diff(before, after, policy=policy)]
+    if not print_json(changes, as_json):
+        for one in changes:
+            print(f"{one['item']}  {one['label']}: {one['before'] or '-'} -> {one['after'] or '-'}")
+        say(f"{len(changes)} entries differ.")
+
+
+@command(to=ledger)
+def disagreements(place: Place, at: At = None, models: Models = False, as_json: Json = False) -> None:
+    """List the entries on which sources disagree."""
+    pairs = open_ledger(place).disagreements(at, models=models)
+    if not print_json([{"item": item, "label": label} for item, label in pairs], as_json):
+        for item, label in pairs:
+            print(f"{item}  {label}")
+        say(f"{len(pairs)} entries. `partly ledger show LEDGER ITEM` shows who said what.")
+
+
+@command(to=ledger)
+def undo(
+    place: Place,
+    batch: Annotated[int | None, typer.Argument(help="Batch number, see `partly ledger log`.")] = None,
+    item: Annotated[str | None, option("Undo only the statements of the batch about this item.")] = None,
+    label: Annotated[str | None, option("Undo only its statements about this label.")] = None,
+    kind: Annotated[str | None, option("Undo all batches of one kind: person, import, rule or model.")] = None,
+    author: Annotated[str | None, option("Undo all batches of this author.")] = None,
+    run: Annotated[str | None, option("Undo all batches of this run of a model.")] = None,
+    by: Annotated[str | None, option("Who undoes it.  [default: user name]")] = None,
+    note: Annotated[str, option("Reason, for the log.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Undo a batch, a statement or a source."""
+    source = {"kind": kind, "author": author, "run": run}
+    number = open_ledger(place).undo(batch, item=item, label=label, **source, by=user_name(by), note=note)
+    say(f"Undone by batch {number}. To redo: partly ledger undo {place} {number}")
+    print_json({"batch": number}, as_json)
 
 
 def _plain(batch: Batch) -> Plain:
-    said = {"batch": batch.number, "time": batch.time.isoformat(timespec="seconds"), "kind": batch.kind}
-    said |= {name: getattr(batch, name) for name in ("author", "run", "note", "key", "vocabulary")}
-    said["statements"], said["undone_by"] = batch.count, batch.undone_by
-    said["takes_back"] = sorted({number for number, _, _ in batch.taken_back})
-    said["changes"] = [
-        {"what": one.what, "of": list(one.of), "new": [name for _, name in one.new]} for one in batch.changes
-    ]
-    return said
+    return {
+        "batch": batch.number,
+        "time": batch.time.isoformat(timespec="seconds"),
+        **{name: getattr(batch, name) for name in ("kind", "author", "run", "note", "key", "vocabulary")},
+        "statements": batch.count,
+        "undone_by": batch.undone_by,
+        "takes_back": sorted({number for number, _, _ in batch.taken_back}),
+        "changes": [
+            {"what": one.what, "of": list(one.of), "new": [name for _, name in one.new]} for one in batch.changes
+        ],
+    }
 
 
-def line(batch: Plain) -> str:
-    """A batch in one line."""
-    who = " ".join(word for word in (batch["kind"], batch["author"] or batch["run"]) if word)
-    what = [f"{batch['statements']} statements"] if batch["statements"] else []
-    what += [f"{one['what']} {', '.join(one['new'])}".strip() for one in batch["changes"][:5]]
-    what += [f"takes back {', '.join(map(str, batch['takes_back'][:9]))}"] if batch["takes_back"] else []
+def _batch_start(batch: Plain) -> str:
+    source = " ".join(word for word in (batch["kind"], batch["author"] or batch["run"]) if word)
+    return f"{batch['batch']:>6}  {batch['time']}  {source}"
+
+
+def _batch_line(batch: Plain) -> str:
+    contents = [f"{batch['statements']} statements"] if batch["statements"] else []
+    contents += [f"{one['what']} {', '.join(one['new'])}".strip() for one in batch["changes"][:5]]
+    contents += [f"undoes {', '.join(map(str, batch['takes_back'][:9]))}"] if batch["takes_back"] else []
     note = f" ({batch['note']})" if batch["note"] else ""
-    undone = f"  [taken back by {batch['undone_by']}]" if batch["undone_by"] else ""
-    return f"{batch['batch']:>6}  {batch['time']}  {who}: {'; '.join(what) or 'nothing'}{note}{undone}"
+    undone = f"  [undone by {batch['undone_by']}]" if batch["undone_by"] else ""
+    return f"{_batch_start(batch)}: {'; '.join(contents) or 'empty'}{note}{undone}"
 
 
-def show(place: str, item: str, at: str | None, policy: str) -> Plain:
-    ledger = Ledger(without_password(place))
-    said = ledger.show(item, at)
-    labels = ledger.labels(at, policy=policy, models=True)
-    row = (
-        dict(zip(labels.names, labels.rows([labels.ids.index(item)])[0].tolist(), strict=True))
-        if item in labels.ids
-        else {}
-    )
-    known = {name: "yes" if z == 1 else "no" for name, z in row.items() if z}
-    statements = [
-        {
-            **_plain(one.batch),
-            "label": one.label,
-            "value": one.value,
-            "confidence": one.confidence,
-            "counts": one.counts,
-        }
-        for one in said
-    ]
-    return {"item": item, "known": known, "said": statements}
-
-
-def page(found: Plain) -> str:
-    """What `show` found, as text."""
-    lines = [f"{name}: {value}" for name, value in found["known"].items()] or ["Nothing is known."]
-    lines.append("")
-    for one in found["said"]:
-        sure = "" if one["confidence"] is None else f" ({one['confidence']:.2f})"
-        who = " ".join(word for word in (one["kind"], one["author"] or one["run"]) if word)
-        gone = "" if one["counts"] else "  [taken back]"
-        lines.append(f"{one['batch']:>6}  {one['time']}  {who}: {one['label']} {one['value']}{sure}{gone}")
-    return "\n".join(lines)
-
-
-def diff(place: str, before: str, after: str | None, policy: str) -> list[Plain]:
-    return [asdict(one) for one in Ledger(without_password(place)).diff(before, after, policy=policy)]
-
-
-def disagreements(place: str, at: str | None, models: bool) -> list[Plain]:
-    return [
-        {"item": item, "label": label}
-        for item, label in Ledger(without_password(place)).disagreements(at, models=models)
-    ]
-
-
-def undo(
-    place: str,
-    batch: int | None,
-    item: str | None,
-    label: str | None,
-    source: dict[str, str | None],
-    by: str | None,
-    note: str,
-    say: Say,
-) -> Plain:
-    ledger = Ledger(without_password(place))
-    number = ledger.undo(batch, item=item, label=label, **source, by=user(by), note=note)
-    say(f"Taken back by batch {number}; `partly ledger undo LEDGER {number}` gives it back.")
-    return {"batch": number}
-
-
-# ---------------------------------------------------------------- the vocabulary
-
-
-def change(place: str, what: str, names: list[str], other: str | None, author: str | None, say: Say) -> Plain:
-    """One change; `other` is the label that is split, the parent of those added, or the name to be had."""
-    ledger, by = Ledger(without_password(place)), user(author)
-    if what == "add":
-        number = ledger.add(names, parent=other, author=by)
-    elif what == "split":
-        number = ledger.split(other or "", names, author=by)
-    elif what == "merge":
-        number = ledger.merge(names, other or "", author=by)
-    elif what == "rename":
-        number = ledger.rename(names[0], other or "", author=by)
-    else:
-        number = ledger.retire(names, author=by)
-    there = ledger.vocabulary().names
-    say(f"Batch {number}; {len(there)} labels now: {', '.join(there[:20])}{', ...' if len(there) > 20 else ''}")
-    return {"batch": number, "labels": list(there)}
-
-
-def labels(place: str, at: str | None) -> list[Plain]:
-    there = Ledger(without_password(place)).vocabulary(at).labels
-    return [
-        {
-            "label": one.name,
-            "parent": None if one.parent is None else there[one.parent].name,
-            "hidden": one.hidden,
-            "was_called": list(one.called[:-1]),
-        }
-        for one in there.values()
-    ]
-
-
-def label_line(label: Plain) -> str:
-    parent = f"  (of {label['parent']})" if label["parent"] else ""
-    hidden = f"  [{label['hidden']}]" if label["hidden"] else ""
-    return f"{label['label']}{parent}{hidden}"
-
-
-# ---------------------------------------------------------------- what is typed
-
-
-def user(name: str | None) -> str:
+def user_name(name: str | None) -> str:
+    """Return the name, or that of the user who runs the command."""
     if name is not None:
         return name
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # nobody, in a container
+    except (OSError, KeyError):  # a container without user names
         return "somebody"
 
 
-def words(text: str) -> list[str]:
-    """Names with commas; one that holds a comma is put in quotes, as in a CSV file."""
+def split_names(text: str) -> list[str]:
+    """Split names at commas; a name that holds a comma is quoted, as in a CSV file."""
     return [word.strip() for word in next(csv.reader([text], skipinitialspace=True), []) if word.strip()]
 
 
-def pairs(text: str) -> dict[str, str]:
-    """kitty=Cat,puppy=Dog."""
-    found = [word.partition("=") for word in words(text)]
-    wrong = [word for word in found if not (word[0].strip() and word[2].strip())]
-    if wrong:
-        raise SettingError(f"--map {text!r}: write old=new with commas between: kitty=Cat,puppy=Dog.")
-    return {old.strip(): new.strip() for old, _, new in found}
+def parse_mapping(text: str) -> dict[str, str]:
+    """Parse 'kitty=Cat,puppy=Dog'."""
+    pairs = [word.partition("=") for word in split_names(text)]
+    if any(not (old.strip() and new.strip()) for old, _, new in pairs):
+        raise SettingError(f"--map {text!r}: write old=new, separated by commas: kitty=Cat,puppy=Dog.")
+    return {old.strip(): new.strip() for old, _, new in pairs}
 
 
-def after(word: str, said: Sequence[str]) -> str:
-    """What stands after a small word that makes a command read like a sentence; the word may be left out."""
-    rest = list(said[1:] if said[:1] == [word] else said)
-    if len(rest) != 1:
-        raise SettingError(f"Write it as one word (in quotes, where it has spaces), after {word!r}; got {list(said)}.")
-    return str(rest[0])
-
-
-def _is_answers(path: Path) -> bool:
+def _holds_answers(path: Path) -> bool:
     from partly.data.answers import COLUMNS
     from partly.data.tables import is_table, open_table
 

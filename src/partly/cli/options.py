@@ -1,16 +1,24 @@
-"""Options that several commands have: one spelling, one type and one sentence for each."""
+"""Options that several commands share: one spelling, one type and one help text for each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from partly.cli.dataclass_options import Omit
+
+if TYPE_CHECKING:
+    from partly.data import Dataset, LabelSemantics
+
+DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"  # panels of options
+
 
 def files_in(folder: str) -> Callable[[str], list[str]]:
-    """Names to complete a word with: those of the files in a folder, none of which is opened, so that it is quick."""
+    """Complete a word with the names of the files in a folder of the package, without importing them."""
 
     def complete(begun: str) -> list[str]:
         stems = sorted(path.stem for path in (Path(__file__).parents[1] / folder).glob("[!_]*.py"))
@@ -19,59 +27,127 @@ def files_in(folder: str) -> Callable[[str], list[str]]:
     return complete
 
 
+def option(help: str, *names: str, panel: str | None = None, **settings: Any) -> Any:
+    """Return a Typer option under a panel."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
+
+
+def _about(help: str) -> dict[str, str]:
+    return {"help": help, "panel": DATA}
+
+
+@dataclass(frozen=True)
+class DataOptions:
+    """How items and labels are read."""
+
+    labels: Path | None = field(default=None, metadata=_about("Observed labels; `partly formats` lists the formats."))
+    absent: str | None = field(
+        default=None, metadata=_about("How to read entries that the label file does not mention: unknown or no.")
+    )
+    uncertain: str | None = field(
+        default=None, metadata=_about("How to read entries marked uncertain (-1, fractions): unknown, yes or no.")
+    )
+    missing: tuple[str, ...] = field(
+        default=(), metadata=_about("Table cell to read as unknown, besides blank, NA and ?. Repeatable.")
+    )
+    label_columns: tuple[str, ...] = field(
+        default=(), metadata=_about("Label columns of a table: a,b or label_* or first..last. Repeatable.")
+    )
+    id_column: str | None = field(default=None, metadata=_about("Column with the item ids.  [default: item or id]"))
+    tag_separator: str | None = field(
+        default=None, metadata=_about("Separator between the tags in a cell.  [default: one of ; | ,]")
+    )
+    hierarchy: Path | None = field(default=None, metadata=_about("Table with the columns child and parent."))
+    size: int | None = field(
+        default=None, metadata=_about("Side of images in pixels.  [default: what the backbone expects]")
+    )
+    skip_bad: bool = field(default=False, metadata=_about("Skip files that are not readable images."))
+
+    @property
+    def meaning(self) -> LabelSemantics:
+        """How the entries of a label file are read."""
+        from partly.data import LabelSemantics
+
+        return LabelSemantics.from_options(**self.label_format())
+
+    def label_format(self) -> dict[str, Any]:
+        """Return the options that say how a label file is read, by name."""
+        names = ("absent", "uncertain", "missing", "label_columns", "id_column", "tag_separator")
+        return {name: getattr(self, name) for name in names}
+
+    def open(self, data: str) -> Dataset:
+        """Return the data set of this name, file or folder, with the labels of `--labels`."""
+        from partly.cli.opening import open_data
+
+        return open_data(data, self.labels, self.hierarchy, self.skip_bad, self.size, self.meaning)
+
+
+LabelFormatOptions = Annotated[DataOptions, Omit("labels", "hierarchy", "size", "skip_bad")]
+DataOptionsWithoutSize = Annotated[DataOptions, Omit("size")]
+DataOptionsWithoutHierarchy = Annotated[DataOptions, Omit("hierarchy")]
+
 Data = Annotated[
     str,
     typer.Argument(
-        help="'scenes', 'scenes-coarse' or 'digits', an .npz with a train and a test part, a table of features or of "
-        "texts, a folder or a table of pictures, a folder that `partly features` wrote, or what docs/formats.md has.",
+        help="Items: a table of features or texts, an image folder, a folder of `partly features`, an .npz with a "
+        "train and a test part, or a built-in data set (digits, scenes). See `partly formats`.",
         metavar="DATA",
     ),
 ]
-LabelsFile = Annotated[Path | None, typer.Option("--labels", help="The observed labels: docs/formats.md.")]
-Absent = Annotated[
-    str | None, typer.Option(help="What entries are that a file of labels does not mention: unknown or no.")
-]
-Uncertain = Annotated[
-    str | None, typer.Option(help="What entries are that it calls uncertain (-1, fractions): unknown, yes or no.")
-]
-LabelColumns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--label-columns", help="Columns of a table that are labels: a,b or label_* or first..last. Repeatable."
-    ),
-]
-IdColumn = Annotated[str | None, typer.Option("--id-column", help="Column with the ids of the items; else item or id.")]
-Missing = Annotated[
-    list[str] | None, typer.Option("--missing", help="A cell that means unknown, beside blank, NA and ?. Repeatable.")
-]
-TagSeparator = Annotated[
-    str | None, typer.Option("--tag-separator", help="What separates the tags in a cell; else one of ; | and comma.")
-]
-HierarchyFile = Annotated[Path | None, typer.Option("--hierarchy", help="A table with the columns child and parent.")]
-Size = Annotated[int | None, typer.Option(help="Side of pictures in files; else what the backbone wants.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Go on without files that are no pictures.")]
-Query = Annotated[
-    str, typer.Option(help="random, uncertainty or look-ahead.", autocompletion=files_in("active/strategies"))
-]
-QuerySetting = Annotated[
-    list[str] | None, typer.Option("--query-setting", help="A setting of the query: name=value. Repeatable.")
-]
-Count = Annotated[int, typer.Option("-n", "--count", help="Questions, at most; of one round.")]
-Scenario = Annotated[
-    str | None,
-    typer.Option(help="Play partly known labels: uniform:0.1, single-positive, positives:0.25, propensity, ..."),
-]
-SafeCsv = Annotated[
-    bool,
-    typer.Option("--safe-csv", help="In .csv files, put ' before cells that a spreadsheet would run as a formula."),
-]
-On = Annotated[str, typer.Option("--on", help="here, in processes of this machine, or ray: docs/ray.md.")]
-Address = Annotated[
-    str | None, typer.Option(help="Of a Ray cluster to join (or RAY_ADDRESS); without one, Ray runs on this machine.")
-]
-Seed = Annotated[int, typer.Option(help="Same seed, same result.")]
+RunFolder = Annotated[Path, typer.Argument(help="Folder of a finished run.", metavar="RUN")]
 Method = Annotated[
     str,
-    typer.Option(help="See `partly methods`; auto is a portfolio, blended.", autocompletion=files_in("methods")),
+    option(
+        "Training method (see `partly methods`), or auto for a weighted portfolio.",
+        panel=MODEL,
+        autocompletion=files_in("methods"),
+    ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")]
+Head = Annotated[str, option("Network on top of the features: linear, mlp, kernel, ...", panel=MODEL)]
+MethodSetting = Annotated[
+    list[str] | None, option("Setting of the method: name=value. Repeatable.", "--setting", panel=MODEL)
+]
+HeadSetting = Annotated[
+    list[str] | None, option("Setting of the head, for example hidden=256. Repeatable.", "--head-setting", panel=MODEL)
+]
+Scenario = Annotated[
+    str | None,
+    option("Hide labels to simulate missing ones, for example uniform:0.1 or single-positive.", panel=DATA),
+]
+Query = Annotated[
+    str,
+    option(
+        "Strategy that chooses the questions: random, uncertainty, diverse or look-ahead.",
+        panel="Questions",
+        autocompletion=files_in("active/strategies"),
+    ),
+]
+QuerySetting = Annotated[
+    list[str] | None, option("Setting of the strategy: name=value. Repeatable.", "--query-setting", panel="Questions")
+]
+Count = Annotated[int, option("Maximum number of questions (per round).", "-n", "--count", panel="Questions")]
+Device = Annotated[str, option("Where to compute: auto, cpu, cuda, ...", panel=TRAINING)]
+Seed = Annotated[int, option("Random seed; the same seed gives the same result.")]
+Format = Annotated[
+    str | None,
+    option("Format to write, where the file name does not tell; see `partly formats`.", "--format", "--form"),
+]
+SafeCsv = Annotated[
+    bool, option("Prefix cells that a spreadsheet would run as a formula with '.", "--safe-csv", panel=OUTPUT)
+]
+Workers = Annotated[int | None, option("Number of worker processes.  [default: all cores]")]
+On = Annotated[str, option("Where to run: here (processes of this machine) or ray.", "--on")]
+Address = Annotated[str | None, option("Ray cluster to join.  [default: RAY_ADDRESS, or start Ray here]")]
+Json = Annotated[bool, option("Print the result as JSON.", "--json", panel=OUTPUT)]
+
+
+def split_names(text: str) -> list[str]:
+    """Split 'a,b[c=1,d=2]' at its commas into ['a', 'b[c=1,d=2]']; commas inside brackets separate settings."""
+    names, depth = [""], 0
+    for letter in text:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and not depth:
+            names.append("")
+        else:
+            names[-1] += letter
+    return [name.strip() for name in names if name.strip()]

@@ -1,65 +1,140 @@
-"""`partly predict`: probabilities of a finished run, or what its method believes of the items it was trained on."""
+"""`partly predict`: write the probabilities of a finished run, or its beliefs about the training items."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
 
-from partly import data as files
-from partly.data.formats.feature_table import BLOCK, write_numbers
-from partly.data.matching import find_positions
-from partly.data.paths import check_suffix
-from partly.data.tables import SUFFIXES
-from partly.engine import Fitted, load, read_ids
-from partly.errors import SettingError, within
-from partly.images.showing import track_progress
-from partly.labels import Labels
+from partly.cli.app import command
+from partly.cli.dataclass_options import Omit
+from partly.cli.options import OUTPUT, Address, DataOptions, Json, On, RunFolder, SafeCsv, option
+from partly.cli.printing import print_json, say
+from partly.errors import CheckpointError, DataError, PartlyError, SettingError, Stopped, listing, within
 
-OWN = "own"  # thresholds
+if TYPE_CHECKING:
+    from partly.engine import Fitted
+    from partly.executors import Results
+    from partly.labels import Labels
+
+OWN = "own"  # value of --above: the run's thresholds
+MODEL_FILE = "predictions.json"  # in a folder of predictions: which model they are of
 
 
+@command("Models")
 def predict(
+    run: RunFolder,
+    data: Annotated[
+        str | None, typer.Argument(help="Items as for `partly train`; of data with a test part, that part.")
+    ] = None,
+    *,
+    out: Annotated[Path, option("File for the probabilities: .csv or .parquet, one row per item.", panel=OUTPUT)],
+    known: Annotated[
+        Path | None,
+        option("Known labels of these items, for the heads c-tran and label-transformer.", panel="Data"),
+    ] = None,
+    reading: Annotated[DataOptions, Omit("labels", "hierarchy", "size")],
+    beliefs: Annotated[
+        bool, option("Write the method's beliefs about its training entries instead.", "--beliefs", panel=OUTPUT)
+    ] = False,
+    binary: Annotated[
+        bool, option("Write 1 (yes) and 0 (no) by the run's thresholds instead.", "--binary", "--calls", panel=OUTPUT)
+    ] = False,
+    top: Annotated[
+        int | None, option("Write only the N most probable labels of each item, one per row.", panel=OUTPUT)
+    ] = None,
+    above: Annotated[
+        str | None,
+        option("Write only probabilities from this value on, or above the run's thresholds (own).", panel=OUTPUT),
+    ] = None,
+    safe_csv: SafeCsv = False,
+    on: On = "here",
+    address: Address = None,
+    as_json: Json = False,
+) -> None:
+    """Write the probability of every label for every item."""
+    from partly.data import for_spreadsheets
+    from partly.executors import placed
+
+    if (data is None) != beliefs:
+        raise SettingError("Give DATA to predict, or --beliefs for the items that the run was trained on.")
+    if beliefs and binary:
+        raise SettingError("Give either --beliefs or --binary: beliefs have no thresholds.")
+    if (top is not None or above is not None) and (beliefs or binary):
+        raise SettingError("--top and --above select probabilities: leave out --beliefs and --binary.")
+    selection: dict[str, Any] = {"calls": binary, "top": top, "above": above}
+    files = parquet_files(data) if data is not None and known is None else []
+    if files:
+        count = predict_files(run, files, out, placed(on, address), selection)
+        say(f"Predicted {count} of {len(files)} files; the others were up to date. Folder: {out}")
+        print_json({"files": len(files), "scored": count, "out": out}, as_json)
+        return
+    if on != "here":
+        raise SettingError(f"--on {on} works for a folder of Parquet files as DATA, without --known.")
+    with for_spreadsheets(safe_csv):
+        if data is None:
+            count = write_beliefs(run, out)
+        else:
+            count = predict_items(run, data, out, reading, known=known, **selection)
+    say(f"{count} items predicted: {out}")
+    print_json({"items": count, "out": out}, as_json)
+
+
+def predict_items(
     run: Path,
     data: str,
     out: Path,
+    reading: DataOptions = DataOptions(),  # noqa: B008 (frozen)
+    *,
     known: Path | None = None,
-    skip_bad: bool = False,
-    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
     calls: bool = False,
     top: int | None = None,
     above: str | None = None,
 ) -> int:
-    """Probabilities for the test part of a data set, or for items by themselves; how many items there are. Items are
-    made and scores are written batch after batch, so that of either no more than that is held.
+    """Predict a data set (its test part, if any) batch by batch into a file, and return the number of items.
 
-    known: labels of some of these items, matched by id and by name, for a head that makes use of them. calls: not
-    probabilities, but what is called yes by the thresholds of the run. top, above: not all of them, but a row for each
-    of the so many strongest of an item, or of those that reach a probability, or the thresholds of the run ("own").
+    Parameters
+    ----------
+    known : Path, optional
+        Labels of some of the items, matched by id and name, for a head that uses them.
+    calls : bool
+        Write yes and no by the thresholds of the run.
+    top, above : int, str, optional
+        Write one row for each selected entry: the most probable ones, or those from a probability on ("own": from the
+        thresholds of the run on).
     """
-    cuts = _cut(above)
+    import numpy as np
+
+    from partly import data as files
+    from partly.engine import load
+    from partly.images.showing import track_progress
+
+    cut = _parse_above(above)
     fitted = load(run)
-    # Of the items of a data set nothing is asked but what they are, so what its labels leave open does not matter.
-    said = replace(meaning, absent=meaning.absent or "unknown", uncertain="unknown")
-    opened = files.read_items(data, _labels_beside(fitted), skip_bad, said)
+    # Labels in the data are not used, so their open questions need no answer.
+    ignored = replace(reading.meaning, absent=reading.absent or "unknown", uncertain="unknown")
+    opened = files.read_items(data, _label_columns(fitted), reading.skip_bad, ignored)
     part = opened.test or opened
     count, labels = len(part.items), part.labels
-    given = None if known is None else _known(known, data, labels.ids, run, fitted.names, meaning)
-    made = fitted.predict_blocks(part.items, given)
+    given = None if known is None else _read_known(known, data, labels.ids, run, fitted.names, reading)
+    predictions = fitted.predict_blocks(part.items, given)
     if calls:
-        made = ((block >= fitted.thresholds).astype(np.float32) for block in made)
-    blocks, ids = track_progress(made, count, data, weight=len), map(labels.id_at, range(count))
+        predictions = ((block >= fitted.thresholds).astype(np.float32) for block in predictions)
+    blocks, ids = track_progress(predictions, count, data, weight=len), map(labels.id_at, range(count))
     if top is None and above is None:
         files.write_scores(out, blocks, ids, fitted.names)
     else:
-        files.write_strongest(out, blocks, ids, fitted.names, top, fitted.thresholds if above == OWN else cuts)
+        files.write_strongest(out, blocks, ids, fitted.names, top, fitted.thresholds if above == OWN else cut)
     return count
 
 
-def _labels_beside(fitted: Fitted) -> list[str]:
-    """Return the labels that a table of items may hold too; none of them is a feature of the model.
+def _label_columns(fitted: Fitted) -> list[str]:
+    """Return the labels that a table of items may hold as well, none of which is a feature of the model.
 
     Labels without names are called by their positions, "0", "1", ..., as features without names often are.
     """
@@ -71,8 +146,7 @@ def _labels_beside(fitted: Fitted) -> list[str]:
     return [name for name in fitted.names if name not in features]
 
 
-def _cut(above: str | None) -> float | None:
-    """The probability that is meant, if it is one."""
+def _parse_above(above: str | None) -> float | None:
     if above in (None, OWN):
         return None
     try:
@@ -83,25 +157,114 @@ def _cut(above: str | None) -> float | None:
     return cut
 
 
-def beliefs(run: Path, out: Path) -> int:
-    """What the method of a run believes of its training entries; how many items there are."""
-    fitted = load(run)
-    if fitted.beliefs is None:
-        raise SettingError(f"{run}: {fitted.recipe.method} holds no beliefs about its training entries.")
-    blocks = (fitted.beliefs[i : i + BLOCK] for i in range(0, len(fitted.beliefs), BLOCK))
-    check_suffix(out, SUFFIXES)
-    write_numbers(out, read_ids(run), fitted.names, blocks)
-    return len(fitted.beliefs)
-
-
-def _known(
-    known: Path, data: str, ids: Sequence[str], run: Path, names: Sequence[str], meaning: files.LabelSemantics
+def _read_known(
+    known: Path, data: str, ids: Sequence[str], run: Path, names: Sequence[str], reading: DataOptions
 ) -> Labels:
-    """What a file says of items of `data` and labels of `run`; what it does not name is unknown."""
-    labels = files.read_labels(known, **vars(meaning))
+    """Read labels of items of `data`, in the order of the run's labels."""
+    from partly.data import read_labels
+    from partly.data.matching import find_positions
+    from partly.labels import Labels
+
+    labels = read_labels(known, **reading.label_format())
     rows, columns = (
         find_positions(labels.ids, ids, data, "known item"),
         find_positions(labels.names, names, run, "known label"),
     )
     row, column, values = labels.entries()
     return Labels.from_codes(rows[row], columns[column], values, names, ids)
+
+
+def write_beliefs(run: Path, out: Path) -> int:
+    """Write the beliefs of a run about its training entries, and return the number of items."""
+    from partly.data.formats.feature_table import BLOCK, write_numbers
+    from partly.data.paths import check_suffix
+    from partly.data.tables import SUFFIXES
+    from partly.engine import load, read_ids
+
+    fitted = load(run)
+    if fitted.beliefs is None:
+        raise SettingError(f"{run}: {fitted.recipe.method} has no beliefs about its training entries.")
+    blocks = (fitted.beliefs[i : i + BLOCK] for i in range(0, len(fitted.beliefs), BLOCK))
+    check_suffix(out, SUFFIXES)
+    write_numbers(out, read_ids(run), fitted.names, blocks)
+    return len(fitted.beliefs)
+
+
+# ---------------------------------------------------------------- a folder of Parquet files
+
+
+def parquet_files(data: str) -> list[Path]:
+    """Return the files of a folder that holds only Parquet files, by name; an empty list for anything else."""
+    folder = Path(data)
+    present = [path for path in folder.iterdir() if not path.name.startswith((".", "_"))] if folder.is_dir() else []
+    files = sorted(path for path in present if path.suffix == ".parquet" and path.is_file())
+    return files if len(files) == len(present) else []
+
+
+def predict_files(
+    run: Path, files: Sequence[Path], out: Path, results: Results, how: Mapping[str, Any] = MappingProxyType({})
+) -> int:
+    """Predict every file into one of the same name in the folder `out`, and return how many were predicted.
+
+    Files are written as a whole, and one that is newer than its input is kept, so that the same call resumes. `how`
+    holds the keyword arguments of `predict_items`.
+    """
+    from partly.atomic_io import locked
+    from partly.executors import Died
+    from partly.images.showing import track_progress
+
+    with locked(out):
+        _claim_folder(out, _model_identity(run) | dict(how))
+        jobs = [file for file in files if not _is_newer(out / file.name, file)]
+        failures = []
+        try:
+            finished = results(jobs, partial(_predict_file, run=run, out=out, how=dict(how)))
+            for file, result in track_progress(finished, len(jobs), str(out)):
+                if not isinstance(result, int):
+                    failures.append(f"{file}: {result.words if isinstance(result, Died) else result}")
+        except KeyboardInterrupt:
+            raise Stopped(f"Stopped; finished files are in {out}.") from None
+    if failures:
+        places = listing(sorted(failures), len(failures), 20)
+        raise DataError(f"{out}: {len(failures)} of {len(files)} files could not be predicted{places}\nThe others are.")
+    return len(jobs)
+
+
+def _model_identity(run: Path) -> dict[str, Any]:
+    """Return digests of the run, of its weights and of its calibration."""
+    from partly.atomic_io import sha256_of
+    from partly.engine import checkpoint
+    from partly.engine.folder import CALIBRATION, finished
+
+    calibration = run / CALIBRATION
+    return {
+        "run": checkpoint.run_of(run),
+        "weights": finished(run)[2]["tensors_sha256"],
+        "calibration": sha256_of(calibration) if calibration.exists() else None,
+    }
+
+
+def _predict_file(file: Path, run: Path, out: Path, how: dict[str, Any]) -> int | str:
+    """Return the number of items, or the error: the other files can be predicted all the same."""
+    try:
+        return predict_items(run, str(file), out / file.name, **how)
+    except PartlyError as error:
+        return str(error)
+
+
+def _is_newer(output: Path, source: Path) -> bool:
+    return output.exists() and output.stat().st_mtime_ns > source.stat().st_mtime_ns
+
+
+def _claim_folder(out: Path, identity: dict[str, Any]) -> None:
+    """Record in a new folder which model its predictions are of; in a used one, check that it is the same."""
+    from partly.atomic_io import read_checksummed, remove_leftovers, write_checksummed
+
+    remove_leftovers(out)
+    if not (out / MODEL_FILE).exists():
+        others = sorted(path.name for path in out.iterdir() if not path.name.startswith("."))
+        if others:
+            raise CheckpointError(f"{out}: is not empty ({', '.join(others[:3])}). Choose another folder.")
+        write_checksummed(out / MODEL_FILE, identity)
+    elif read_checksummed(out / MODEL_FILE) != identity:
+        raise CheckpointError(f"{out}: holds predictions of another run, or of another kind. Choose another folder.")

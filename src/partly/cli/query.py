@@ -1,53 +1,71 @@
-"""`partly query`: the unknown entries that a finished run would ask about."""
+"""`partly query`: choose the unknown entries to ask people about, with a finished run."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from partly.active.selection import select_questions
-from partly.cli.opening import open_data
-from partly.clock import Clock
-from partly.data import LabelSemantics
-from partly.data.answers import write_questions
-from partly.engine import load
-from partly.engine.feature_cache import computed_once
+from partly.cli.app import command
+from partly.cli.options import (
+    OUTPUT,
+    Count,
+    Data,
+    DataOptionsWithoutSize,
+    Json,
+    Query,
+    QuerySetting,
+    RunFolder,
+    SafeCsv,
+    Seed,
+    option,
+)
+from partly.cli.printing import print_json, say
 from partly.errors import SettingError, listing
+from partly.registry import parse_settings
 
 
+@command("Annotation")
 def query(
-    run: Path,
-    data: str,
-    out: Path,
+    run: RunFolder,
+    data: Data,
+    out: Annotated[Path, option("File for the questions: .csv or .parquet, with a column for answers.", panel=OUTPUT)],
     *,
-    labels: Path | None = None,
-    hierarchy: Path | None = None,
-    query: str = "look-ahead",
-    count: int = 100,
-    settings: dict[str, Any] | None = None,
-    seed: int = 0,
-    skip_bad: bool = False,
-    meaning: LabelSemantics = LabelSemantics(),  # noqa: B008 (it is frozen)
+    reading: DataOptionsWithoutSize,
+    query: Query = "look-ahead",
+    count: Count = 100,
+    query_setting: QuerySetting = None,
+    safe_csv: SafeCsv = False,
+    seed: Seed = 0,
+    as_json: Json = False,
 ) -> int:
-    """Questions about the unknown entries of some items, by a finished run; how many there are."""
+    """Write the unknown entries that are most worth labeling."""
+    from partly.active.selection import select_questions
+    from partly.clock import Clock
+    from partly.data import for_spreadsheets
+    from partly.data.answers import write_questions
+    from partly.engine import load
+    from partly.engine.feature_cache import computed_once
+
     fitted = load(run)
-    opened = open_data(data, labels, hierarchy, skip_bad, meaning=meaning).include_unlabelled()
+    opened = reading.open(data).include_unlabelled()  # items without any label may be the most informative ones
     if opened.labels.names != fitted.names:
         raise SettingError(
-            f"{run} was trained on other labels than those of {labels or data}, or in another order. "
+            f"{run} was trained on other labels than those of {reading.labels or data}, or in another order. "
             "Give labels of its own, in this order:" + listing(fitted.names, len(fitted.names))
         )
-    items = computed_once(fitted.seen(opened.items))
-    known = opened.labels if opened.hierarchy is None else opened.hierarchy.deduce(opened.labels)
-    found = select_questions(
+    questions = select_questions(
         query,
         fitted.method,
-        items,
-        known,
+        computed_once(fitted.seen(opened.items)),
+        opened.labels if opened.hierarchy is None else opened.hierarchy.deduce(opened.labels),
         count,
         Clock(seed),
         hierarchy=opened.hierarchy,
-        settings=settings,
+        settings=parse_settings(query_setting or []),
     )
-    write_questions(out, opened.labels, found.rows, found.columns, found.scores)
-    return len(found)
+    with for_spreadsheets(safe_csv):
+        write_questions(out, opened.labels, questions.rows, questions.columns, questions.scores)
+    say(f"{len(questions)} questions: {out}")
+    say("Fill in the column `answer` (1 yes, 0 no); `partly ledger import` reads the file.")
+    print_json({"questions": len(questions), "out": out}, as_json)
+    return len(questions)

@@ -1,119 +1,265 @@
-"""`partly refine`: train, ask about unknown entries, take the answers and train on."""
+"""`partly refine`: train, ask about unknown entries, take the answers and continue training.
+
+Rounds are simulated against complete labels of which a scenario hides a part, or held with people, one call per round.
+With a ledger as --labels, a run folder learns from the state of the ledger at its first round and from its own answers;
+answers are appended to the ledger, one batch per round.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from partly.active import Loop, Plan, Round, rounds_page, simulation
-from partly.atomic_io import write_file
-from partly.cli import ledger_rounds
-from partly.cli.ledger import user
-from partly.cli.opening import Say, hidden, of_use, open_data
-from partly.data import Dataset, LabelSemantics
-from partly.data.formats import ledger_db
-from partly.errors import SettingError, Stopped
-from partly.estimators.classifier import Classifier
-from partly.labels import Labels
-from partly.report import drawings
+from partly.cli.app import command
+from partly.cli.ledger import user_name
+from partly.cli.options import (
+    OUTPUT,
+    TRAINING,
+    Count,
+    Data,
+    DataOptionsWithoutSize,
+    Device,
+    Head,
+    HeadSetting,
+    Json,
+    Method,
+    MethodSetting,
+    Query,
+    QuerySetting,
+    Scenario,
+    Seed,
+    option,
+)
+from partly.cli.printing import print_json, say
+from partly.errors import CheckpointError, SettingError, Stopped
+from partly.registry import parse_settings
 
-PICTURE, PAGE = "progress.svg", "report.html"
-ROUNDS = 10  # of a simulation, unless the caller says otherwise
+if TYPE_CHECKING:
+    from partly.active import Loop, Plan
+    from partly.data import Dataset
+    from partly.estimators.classifier import Classifier
+    from partly.labels import Labels
+    from partly.ledger.location import Place
+
+FIGURE, PAGE = "progress.svg", "report.html"
+LEDGER_FILE = "ledger.json"  # in the run folder: which ledger it asks about, and after which batch
+SIMULATED_ROUNDS = 10
+QUESTIONS, SIMULATION = "Questions", "Simulation"
 
 
+@command("Annotation")
 def refine(
-    data: str,
-    run: Path,
+    data: Data,
+    run: Annotated[Path, option("Run folder; the same command resumes.", panel=OUTPUT)],
     *,
-    labels: Path | None = None,
-    scenario: str | None = None,
-    hierarchy: Path | None = None,
-    answers: Path | None = None,
-    rounds: int | None = None,
-    shadow: bool = False,
-    plan: Plan,
-    parameters: dict[str, Any],
-    skip_bad: bool = False,
-    meaning: LabelSemantics = LabelSemantics(),  # noqa: B008 (it is frozen)
-    author: str | None = None,
-    say: Say = print,
+    reading: DataOptionsWithoutSize,
+    answers: Annotated[Path | None, option("Answered questions of this round.", panel=QUESTIONS)] = None,
+    author: Annotated[
+        str | None, option("Who answered, for a ledger as --labels.  [default: user name]", panel=QUESTIONS)
+    ] = None,
+    query: Query = "look-ahead",
+    query_setting: QuerySetting = None,
+    count: Count = 100,
+    scenario: Scenario = None,
+    rounds: Annotated[
+        int | None, option(f"Number of simulated rounds.  [default: {SIMULATED_ROUNDS}]", panel=SIMULATION)
+    ] = None,
+    random_control: Annotated[
+        bool,
+        option("Also simulate random questions, for comparison.", "--random-control", "--shadow", panel=SIMULATION),
+    ] = False,
+    method: Method = "auto",
+    head: Head = "auto",
+    setting: MethodSetting = None,
+    head_setting: HeadSetting = None,
+    restart: Annotated[int, option("Train from scratch every N rounds; 0 always continues.", panel=TRAINING)] = 10,
+    round_epochs: Annotated[int, option("Epochs in a round that continues training.", panel=TRAINING)] = 1,
+    epochs: Annotated[
+        int | None, option("Epochs of training from scratch.  [default: the method's]", panel=TRAINING)
+    ] = None,
+    lr: Annotated[float | None, option("Learning rate.  [default: the method's]", panel=TRAINING)] = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+    as_json: Json = False,
 ) -> dict[str, Any]:
-    """Train, ask and train on: against a truth of which a scenario hides a part, or with people, a call per round. What
-    is noted of the rounds of each query, where the questions are, if there are any, and where the page is. Where the
-    labels are a ledger, the answers of people go there too, as statements of their `author`."""
-    if scenario is None and (shadow or rounds is not None):
-        raise SettingError("--shadow and --rounds are for simulations; give a --scenario, or leave them out.")
+    """Train, ask questions and continue with the answers, in rounds.
+
+    Without --scenario people answer: each call writes questions, and the next one reads them with --answers. With
+    --scenario, labels are hidden and the complete labels answer.
+    """
+    from partly.active import Plan
+    from partly.cli.opening import hidden, of_use
+    from partly.data.formats import ledger_db
+    from partly.estimators.classifier import Classifier
+
+    if scenario is None and (random_control or rounds is not None):
+        raise SettingError("--random-control and --rounds are for simulations: add --scenario, or leave them out.")
     if scenario is not None and answers is not None:
-        raise SettingError("With a --scenario the truth answers; leave out --answers.")
-    home = None
-    if labels is not None and scenario is None and ledger_db.recognizes(labels):
-        home = ledger_rounds.Home.of(labels, run)
-        labels = home.labels
-    opened, _ = of_use(open_data(data, labels, hierarchy, skip_bad, meaning=meaning), parameters["method"], say)
+        raise SettingError("In a simulation (--scenario) the complete labels answer: leave out --answers.")
+    plan = Plan(query, count, round_epochs, restart, settings=parse_settings(query_setting or []))
+    session = None
+    if reading.labels is not None and scenario is None and ledger_db.recognizes(reading.labels):
+        session = LedgerSession.of(reading.labels, run)
+        reading = replace(reading, labels=session.labels)
+    opened, _ = of_use(reading.open(data), method, say)
+    new_model = partial(
+        Classifier,
+        method,
+        head=head,
+        epochs=epochs,
+        lr=lr,
+        settings=parse_settings(setting or []),
+        head_settings=parse_settings(head_setting or []),
+        device=device,
+        seed=seed,
+    )
     try:
         if scenario is None:
-            loop = _loop(opened, parameters, run, plan)
-            return _with_people(data, loop, answers, say, home, author)
-        return _simulated(data, opened, scenario, run, plan, parameters, rounds or ROUNDS, shadow, say)
+            loop = _loop(opened, new_model(), run, plan)
+            if session is not None:
+                session.save(run)
+            result = _ask_people(data, loop, answers, session, author)
+        else:
+            truth, opened = opened.labels, hidden(opened, scenario, seed)
+            say(repr(opened.labels))
+            arms = {query: (run, plan)}
+            if random_control and query != "random":
+                arms["random"] = (run / "random", replace(plan, query="random", settings={}))
+            title = f"{data}, {scenario}"
+            result = _simulate(title, opened, truth, arms, new_model, rounds or SIMULATED_ROUNDS)
     except KeyboardInterrupt:  # between two trainings
-        raise Stopped(f"Stopped; what was done is in {run}.") from None
+        raise Stopped(f"Stopped; finished rounds are in {run}.") from None
+    print_json(result, as_json)
+    return result
 
 
-def _with_people(
-    data: str, loop: Loop, answers: Path | None, say: Say, home: ledger_rounds.Home | None, author: str | None
+def _loop(opened: Dataset, model: Classifier, folder: Path, plan: Plan) -> Loop:
+    from partly.active import Loop, simulation
+
+    measure = simulation.against(opened)
+    return Loop(model, opened.items, opened.labels, folder, plan, hierarchy=opened.hierarchy, measure=measure)
+
+
+def _ask_people(
+    data: str, loop: Loop, answers: Path | None, session: LedgerSession | None, author: str | None
 ) -> dict[str, Any]:
+    """Take answers, train, and write the questions of the next round and the report."""
+    from partly.active import rounds_page, simulation
+
     if answers is not None:
-        say(f"{loop.read(answers)} answers taken from {answers}.")
-    if home is not None:
-        home.tell(loop, user(author), say)
+        say(f"Read {loop.read(answers)} answers from {answers}.")
+    if session is not None:
+        session.append_answers(loop, user_name(author))
     path, page = loop.folder / f"questions-{loop.round:03d}.csv", loop.folder / PAGE
     questions = loop.ask()
     count = len(questions)
-    if count and not path.exists():  # somebody may have begun to answer it
+    if count and not path.exists():  # a file that exists may be half answered
         loop.write(path)
     arms = {loop.plan.query: loop.rounds()}
-    said = [simulation.told(loop.rounds()[-1]), f"{count} questions: {path}" if count else "Nothing is left to ask."]
-    rounds_page.write(page, f"{data}: questions", said, arms, loop.labels, questions)
-    fill = ["Fill in `answer` (1 yes, 0 no), then the same command with --answers FILE"] * bool(count)
-    say("\n".join([*said, *fill, f"Report: {page}"]))
+    outcome = [
+        simulation.told(loop.rounds()[-1]),
+        f"{count} questions: {path}" if count else "Nothing is left to ask.",
+    ]
+    rounds_page.write(page, f"{data}: questions", outcome, arms, loop.labels, questions)
+    if count:
+        outcome.append(f"Fill in the column `answer` (1 yes, 0 no), then repeat the command with --answers {path}")
+    say("\n".join([*outcome, f"Report: {page}"]))
     return {"rounds": arms, "questions": str(path) if count else None, "report": str(page)}
 
 
-def _simulated(
-    data: str,
+def _simulate(
+    title: str,
     opened: Dataset,
-    scenario: str,
-    run: Path,
-    plan: Plan,
-    parameters: dict[str, Any],
+    truth: Labels,
+    arms: dict[str, tuple[Path, Plan]],
+    new_model: Callable[[], Classifier],
     rounds: int,
-    shadow: bool,
-    say: Say,
 ) -> dict[str, Any]:
-    truth = opened.labels
-    opened = hidden(opened, scenario, parameters["seed"])
-    say(repr(opened.labels))
-    wanted = {plan.query: (run, plan)}
-    if shadow and plan.query != "random":
-        wanted["random"] = (run / "random", replace(plan, query="random", settings={}))
-    arms: dict[str, list[Round]] = {}
-    known: dict[str, Labels] = {}
-    for name, (folder, asks) in wanted.items():
-        loop = _loop(opened, parameters, folder, asks)
+    """Let the complete labels answer the questions of each arm, and write the figure and the report of the first."""
+    from partly.active import rounds_page, simulation
+    from partly.atomic_io import write_file
+    from partly.report import figures
+
+    history, known = {}, {}
+    for name, (folder, plan) in arms.items():
+        loop = _loop(opened, new_model(), folder, plan)
         for number in range(rounds + 1):
-            arms[name] = loop.run(simulation.from_truth(truth), number)
+            history[name] = loop.run(simulation.from_truth(truth), number)
             if loop.round == number:
-                say(f"{name}, {simulation.told(arms[name][-1])}")
+                say(f"{name}, {simulation.told(history[name][-1])}")
         known[name] = loop.labels
-    write_file(run / PICTURE, drawings.progress(rounds_page.panels(arms)))
-    said = simulation.verdict(arms)
-    rounds_page.write(run / PAGE, f"{data}, {scenario}: which questions pay?", said, arms, known[plan.query])
-    say("\n".join([*said, f"Picture: {run / PICTURE}", f"Report: {run / PAGE}"]))
-    return {"rounds": arms, "questions": None, "report": str(run / PAGE)}
+    query, (run, _) = next(iter(arms.items()))
+    write_file(run / FIGURE, figures.draw_progress(rounds_page.panels(history)))
+    outcome = simulation.verdict(history)
+    rounds_page.write(run / PAGE, f"{title}: which questions pay?", outcome, history, known[query])
+    say("\n".join([*outcome, f"Figure: {run / FIGURE}", f"Report: {run / PAGE}"]))
+    return {"rounds": history, "questions": None, "report": str(run / PAGE)}
 
 
-def _loop(opened: Dataset, parameters: dict[str, Any], folder: Path, plan: Plan) -> Loop:
-    model = Classifier(**parameters)
-    measure = simulation.against(opened)
-    return Loop(model, opened.items, opened.labels, folder, plan, hierarchy=opened.hierarchy, measure=measure)
+@dataclass(frozen=True)
+class LedgerSession:
+    """The ledger that a run folder asks about, in the state of its first round."""
+
+    place: Place
+    batch: int
+    token: str  # marks the answers of this folder in the ledger
+
+    @classmethod
+    def of(cls, labels: Path, run: Path) -> LedgerSession:
+        """Return the session of a run folder, or a new one in the present state of the ledger."""
+        from partly import atomic_io
+        from partly.ledger import Ledger, without_password
+
+        place = without_password(labels)
+        if (run / LEDGER_FILE).exists():
+            recorded = atomic_io.read_checksummed(run / LEDGER_FILE)
+            if recorded["ledger"] != place.shown:
+                raise CheckpointError(
+                    f"{run}: asks about the ledger {recorded['ledger']}, not {place.shown}. Choose another folder."
+                )
+            return cls(place, recorded["batch"], recorded["token"])
+        batches = Ledger(place).log(dict(place.state).get("at"))
+        return cls(place, batches[-1].number if batches else 0, secrets.token_hex(8))
+
+    def save(self, run: Path) -> None:
+        """Record the session in a new run folder."""
+        from partly import atomic_io
+
+        if not (run / LEDGER_FILE).exists():
+            state = {"ledger": self.place.shown, "batch": self.batch, "token": self.token}
+            atomic_io.write_checksummed(run / LEDGER_FILE, state)
+
+    @property
+    def labels(self) -> Path:
+        """Where other commands find the labels in that state."""
+        state = {**dict(self.place.state), "at": str(self.batch)}
+        mark = "&" if "?" in self.place.shown else "?"
+        return Path(f"{self.place.shown}{mark}{'&'.join(f'{name}={value}' for name, value in state.items())}")
+
+    def append_answers(self, loop: Loop, author: str) -> None:
+        """Append the answers of every round that is not in the ledger yet, under the present names of the labels."""
+        from partly.ledger import Ledger
+
+        ledger = Ledger(self.place)
+        then, now = ledger.vocabulary(self.batch), ledger.vocabulary()
+        renamed = {one.name: now.labels[one.number].name for one in then.shown if one.number in now.labels}
+        present = {batch.key for batch in ledger.log()}
+        for number, asked, replies in loop.answers():
+            answered = [i for i, reply in enumerate(replies) if reply is not None]
+            key = f"{self.token}-{number:03d}"
+            if not answered or key in present:
+                continue
+            labels = [loop.labels.names[int(asked.columns[i])] for i in answered]
+            batch = ledger.append(
+                [loop.labels.id_at(int(asked.rows[i])) for i in answered],
+                [renamed.get(label, label) for label in labels],
+                [replies[i] for i in answered],
+                author=author,
+                note=f"round {number} of {loop.folder.name}",
+                key=key,
+            )
+            say(f"{self.place.shown}: batch {batch}, {len(answered)} answers by {author}")

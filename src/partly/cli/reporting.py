@@ -16,7 +16,7 @@ from partly.items import made_of, pictures
 from partly.labels.scored import KnownScores, enumerate_rows, gather_known
 from partly.model_choice.missingness import EntrySums
 from partly.report import page
-from partly.report.examples import Examples, spread
+from partly.report.examples import Examples, evenly_spaced
 
 Scores = dict[str, dict[str, float]]
 Rows = Iterator[tuple[slice, npt.NDArray[np.float32]]]
@@ -41,7 +41,7 @@ def report(
     pictures it is; examples_by: models that have not seen the held-out items, where `models` have."""
     shown = data[hold if len(hold) else fit]
     evaluated = data.test or shown
-    at = spread(len(shown.items), SHOWN)
+    at = evenly_spaced(len(shown.items), SHOWN)
     some = shown[at]
     runs, predicted = [], list[npt.NDArray[np.float32]]()
     for name, model in models.items():
@@ -71,9 +71,9 @@ def _keeping(blocks: Rows, at: Index, found: list[npt.NDArray[np.float32]]) -> R
 def _view(name: str, model: Fitted, probabilities: KnownScores, saw_all: bool, entries: EntrySums) -> page.RunView:
     privilege = "all labels" if saw_all else "the truth" if model.method.needs_truth else ""
     own = model.thresholds if model.chooses else None
-    told = () if model.calibration is None else model.calibration.describe(model.names)
-    return page.view(
-        name, model.description, model.progress, model.reason, probabilities, privilege, own, told, entries
+    notes = () if model.calibration is None else model.calibration.describe(model.names)
+    return page.view_run(
+        name, model.description, model.progress, model.reason, probabilities, privilege, own, notes, entries
     )
 
 

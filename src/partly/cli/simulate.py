@@ -1,25 +1,39 @@
-"""`partly simulate`: hide labels as a scenario says, and write what is left."""
+"""`partly simulate`: hide labels of fully labeled data."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
-from partly import data as files
-from partly import scenarios
-from partly.labels import Labels
+import typer
+
+from partly.cli.app import command
+from partly.cli.options import OUTPUT, Json, LabelFormatOptions, SafeCsv, Seed, option
+from partly.cli.printing import print_json, say
 
 
+@command("Labels")
 def simulate(
-    data: str,
-    scenario: str,
-    out: Path,
-    seed: int = 0,
-    meaning: files.LabelSemantics = files.LabelSemantics(),  # noqa: B008 (it is frozen)
-    form: str | None = None,
-) -> Labels:
-    """Labels of which a scenario has hidden a part, written to a file."""
-    whole = files.read(data, **vars(meaning)) if files.is_whole(data) else None
-    truth = files.read_labels(data, **vars(meaning)) if whole is None else whole.labels
+    data: Annotated[str, typer.Argument(help="Complete labels: a label file, an .npz with a train part, or digits.")],
+    scenario: Annotated[
+        str, option("Which labels stay known: uniform:0.1, single-positive, positives:0.25, dense:0.1, ...")
+    ],
+    out: Annotated[Path, option("File for the observed labels: .csv, .parquet or .npz.", panel=OUTPUT)],
+    safe_csv: SafeCsv = False,
+    seed: Seed = 0,
+    *,
+    reading: LabelFormatOptions,
+    as_json: Json = False,
+) -> None:
+    """Hide some of the labels, to simulate missing ones."""
+    from partly import data as files
+    from partly import scenarios
+
+    how = reading.label_format()
+    whole = files.read(data, **how) if files.is_whole(data) else None
+    truth = files.read_labels(data, **how) if whole is None else whole.labels
     observed = scenarios.parse(scenario)(truth, seed, None if whole is None else whole.hierarchy)
-    files.write_labels(observed, out, form=form)
-    return observed
+    with files.for_spreadsheets(safe_csv):
+        files.write_labels(observed, out)
+    say(f"{out}: {observed!r}")
+    print_json(observed.summary() | {"out": out}, as_json)

@@ -6,45 +6,41 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from partly.errors import SettingError
 
-# Where a command writes a run folder or a folder of results: what people say instead.
-SAME = {
+# Names that people try for the folder that a command writes.
+SYNONYMS = {
     **{command: {"--out": "--run"} for command in ("train", "refine")},
     **{command: {"--run": "--out"} for command in ("demo", "features", "compare", "study")},
 }
 RENAMED: Mapping[str, Mapping[str, str]] = {"train": {"--precision": "--dtype"}}
-MECHANISMS = ("auto", "at-random", "not-at-random")  # what `complete --missing` took, which is `--mechanism` now
-DIFFERENT = {"--seed": "--seeds N runs each cell with N seeds", "--seeds": "--seed N is the seed of this one run"}
+MECHANISMS = ("auto", "at-random", "not-at-random")  # former values of `complete --missing`, now of `--mechanism`
+CONFUSED = {"--seed": "--seeds N runs each cell with N seeds", "--seeds": "--seed N is the seed of this one run"}
+MOVED_COMMANDS = {"claims": "partly claims has moved: run `python -m evidence claims` in a copy of the project."}
 
 
-def respelled(command: str, known: Iterable[str], words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the words of a command line with the options as the command spells them, and what to warn of."""
-    there, found, warnings = set(known), list[str](), list[str]()
+def respell(command: str, options: Iterable[str], words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the words of a command line with options as the command spells them, and warnings about old names."""
+    known, result, warnings = set(options), list[str](), list[str]()
     for place, word in enumerate(words):
         if word == "--":
-            return [*found, *words[place:]], warnings
+            return [*result, *words[place:]], warnings
         name, sign, value = word.partition("=")
-        if (
-            command == "complete"
-            and name == "--missing"
-            and (value or "".join(words[place + 1 : place + 2])) in MECHANISMS
-        ):
-            warnings.append(
-                "--missing at-random is called --mechanism at-random now; --missing names a spelling of unknown."
-            )
+        following = value or "".join(words[place + 1 : place + 2])
+        if command == "complete" and name == "--missing" and following in MECHANISMS:
+            warnings.append("--missing at-random is now --mechanism at-random; --missing names a spelling of unknown.")
             name = "--mechanism"
-        elif name.startswith("--") and name not in there:
-            name = _spelled(command, name, there, warnings)
-        found.append(f"{name}{sign}{value}")
-    return found, warnings
+        elif name.startswith("--") and name not in known:
+            name = _known_spelling(command, name, known, warnings)
+        result.append(f"{name}{sign}{value}")
+    return result, warnings
 
 
-def _spelled(command: str, name: str, there: set[str], warnings: list[str]) -> str:
-    new = RENAMED.get(command, {}).get(name)
-    if new is not None:
-        warnings.append(f"{name} is called {new} in `partly {command}` now; the old name will be removed.")
-        return new
-    others = (SAME.get(command, {}).get(name), f"{name}s", name.removesuffix("s"), name.replace("_", "-"))
-    other = next((one for one in others if one in there), name)
-    if name in DIFFERENT and other != name:
-        raise SettingError(f"`partly {command}` has no {name}: {DIFFERENT[name]}.")
-    return other
+def _known_spelling(command: str, name: str, known: set[str], warnings: list[str]) -> str:
+    new_name = RENAMED.get(command, {}).get(name)
+    if new_name is not None:
+        warnings.append(f"{name} of `partly {command}` is now {new_name}; the old name will be removed.")
+        return new_name
+    candidates = (SYNONYMS.get(command, {}).get(name), f"{name}s", name.removesuffix("s"), name.replace("_", "-"))
+    spelling = next((one for one in candidates if one in known), name)
+    if name in CONFUSED and spelling != name:
+        raise SettingError(f"`partly {command}` has no {name}: {CONFUSED[name]}.")
+    return spelling

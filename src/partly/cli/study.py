@@ -1,31 +1,86 @@
-"""`partly study`: find out how to spend a budget of labels, and say the answer."""
+"""`partly study`: compare ways to spend a labeling budget."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from partly.cli.opening import Say
-from partly.comparison import read_experiment
-from partly.comparison import study as studies
+import typer
+
+from partly.cli.app import command
+from partly.cli.options import (
+    MODEL,
+    OUTPUT,
+    TRAINING,
+    DataOptionsWithoutHierarchy,
+    Json,
+    Workers,
+    option,
+    split_names,
+)
+from partly.cli.printing import print_json, say
+from partly.errors import SettingError
 
 
+@command("Comparison")
 def study(
-    data: str, out: Path, *, asked: dict[str, Any], workers: int | None = None, say: Say = print
-) -> dict[str, Any]:
-    """Run a study of ways to annotate, and say its answer; `data` may be an experiment file. What came out: where the
-    page and the result lines are, and who leads."""
+    data: Annotated[str, typer.Argument(help="Data as for `partly train`, or an experiment (.toml).")],
+    shares: Annotated[
+        str, option("Shares of labels to observe, from 0 to 1.", panel="Data")
+    ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
+    scenarios: Annotated[
+        str, option("Ways to annotate that are compared.", panel="Data")
+    ] = "uniform,dense,noisy,noisy-plus",
+    head: Annotated[str, option("Network on top of the features: linear, mlp, gnn, ...", panel=MODEL)] = "mlp",
+    seeds: Annotated[int, option("Number of runs per cell, each with a seed of its own.", panel=TRAINING)] = 3,
+    *,
+    reading: DataOptionsWithoutHierarchy,
+    out: Annotated[Path, option("Folder for the results, the report and the figure.", panel=OUTPUT)] = Path("results"),
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Find the best way to spend a labeling budget.
+
+    Hides labels of fully labeled data in several ways and shares, and compares the trained models. Finished cells are
+    kept: the same command resumes.
+    """
+    from partly.comparison import read_experiment
+    from partly.comparison import study as studies
+
     if data.endswith(".toml"):
         experiment = read_experiment(Path(data))
         name, found = experiment.name, studies.run(experiment, out, workers)
     else:
-        name, found = "study", [studies.study(data, **asked, out=out, workers=workers)]
+        one = studies.study(
+            data,
+            _parse_shares(shares),
+            split_names(scenarios),
+            head=head,
+            seeds=seeds,
+            labels=reading.labels,
+            skip_bad=reading.skip_bad,
+            size=reading.size,
+            **reading.label_format(),
+            out=out,
+            workers=workers,
+        )
+        name, found = "study", [one]
+    show = say if as_json else print
     for one in found:
-        say(f"{one.data}, {one.head}: {studies.answer(one)}\n\n" + "\n".join(studies.table(one)))
+        show(f"{one.data}, {one.head}: {studies.answer(one)}\n\n" + "\n".join(studies.table(one)))
     rankings = [(one, one.ranking()) for one in found]
     leaders = [
         {"data": one.data, "head": one.head, "leader": ranking.leader, "level": list(ranking.level)}
         for one, ranking in rankings
         if ranking is not None
     ]
-    return {"report": out / f"{name}.html", "results": out / f"{name}.jsonl", "leaders": leaders}
+    report = out / f"{name}.html"
+    say(f"Report: {report}")
+    print_json({"report": report, "results": report.with_suffix(".jsonl"), "leaders": leaders}, as_json)
+
+
+def _parse_shares(text: str) -> list[float]:
+    try:
+        return [float(share) for share in split_names(text)]
+    except ValueError:
+        raise SettingError(f"--shares {text!r}: give numbers from 0 to 1, separated by commas: 0.1,0.5.") from None

@@ -14,23 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from partly.cli.options import (
-    Absent,
-    Data,
-    HierarchyFile,
-    IdColumn,
-    Json,
-    LabelColumns,
-    LabelsFile,
-    Method,
-    Missing,
-    Scenario,
-    Seed,
-    Size,
-    SkipBad,
-    TagSeparator,
-    Uncertain,
-)
+from partly.cli.app import command
+from partly.cli.options import Data, DataOptions, Json, Method, Scenario, Seed
 from partly.cli.printing import print_json, say, show
 from partly.errors import CheckpointError, SettingError
 from partly.registry import parse_settings
@@ -53,17 +38,12 @@ HOLD_OUT = 0.2
 HELD_OUT_FOLDER = "held-out"  # in a run folder: the model that was scored, where the final one was refitted
 
 
-def command(
+@command("Models", name="train")
+def train_command(
     data: Data,
     run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
-    labels: LabelsFile = None,
-    hierarchy: HierarchyFile = None,
-    absent: Absent = None,
-    uncertain: Uncertain = None,
-    missing: Missing = None,
-    label_columns: LabelColumns = None,
-    id_column: IdColumn = None,
-    tag_separator: TagSeparator = None,
+    *,
+    reading: DataOptions,
     scenario: Scenario = None,
     method: Method = "auto",
     head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
@@ -104,8 +84,6 @@ def command(
         bool | None,
         typer.Option("--augment/--no-augment", help="Change pictures at random: crop, flip, light."),
     ] = None,
-    size: Size = None,
-    skip_bad: SkipBad = False,
     encode: Annotated[
         bool,
         typer.Option("--encode/--no-encode", help="Encode columns that are not numbers, and fill in missing values."),
@@ -142,14 +120,12 @@ def command(
     as_json: Json = False,
 ) -> None:
     """Train a classifier and write its run folder with a report."""
-    from partly.data.label_semantics import LabelSemantics
-
     scores = train(
         data,
         run,
-        labels=labels,
-        hierarchy=hierarchy,
-        meaning=LabelSemantics.from_options(absent, uncertain, missing, label_columns, id_column, tag_separator),
+        labels=reading.labels,
+        hierarchy=reading.hierarchy,
+        meaning=reading.meaning,
         scenario=scenario,
         hold_out=hold_out,
         parameters={
@@ -179,8 +155,8 @@ def command(
             "device": device,
             "seed": seed,
         },
-        skip_bad=skip_bad,
-        size=size,
+        skip_bad=reading.skip_bad,
+        size=reading.size,
         evidence=evidence,
         start_from=start_from,
         refit=refit,
@@ -306,7 +282,7 @@ def _reported(
     from partly.cli.reporting import measured, report, scores
     from partly.engine import write_measured
     from partly.report import page
-    from partly.report.words import LOW, learned_from_yes
+    from partly.report.summary import LOW_PROBABILITIES, trained_on_yes_only
 
     method, twice, on_test = scored.recipe.method, final is not scored, opened.test is not None
     learned = np.arange(len(opened.labels)) if on_test and twice else fit
@@ -318,8 +294,8 @@ def _reported(
     write_measured(run, measured(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
     for line in train_summary.score_lines(made, opened, hold, scored):
         tell.show(line)
-    if learned_from_yes(made.runs[0]):
-        tell.show(f"{method}: {LOW}")
+    if trained_on_yes_only(made.runs[0]):
+        tell.show(f"{method}: {LOW_PROBABILITIES}")
     if refitted:
         tell.show(refitted)
     return scores(made)

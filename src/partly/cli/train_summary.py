@@ -11,7 +11,7 @@ from partly.data import Dataset
 from partly.engine import Fitted
 from partly.labels import Labels
 from partly.report import page
-from partly.report.words import ONLY_YES, only_yes, wide
+from partly.report.summary import ONLY_YES, has_only_yes, margin_of_run
 
 SHOWN = {"mAP": "mAP", "macro_f1": "F1 macro", "micro_f1": "F1 micro", "P@1": "P@1"}
 NAMED_MODELS = 2  # of a portfolio, the heaviest are named
@@ -69,7 +69,7 @@ def score_lines(made: page.Report, data: Dataset, hold: npt.NDArray[np.int64], s
     assert run.scores is not None
     part = "test" if data.test is not None else "held-out" if len(hold) else "training"
     lines = ["", f"Scores on the {len(truth):,} {part} items ({run.scores['entries_known']:,} known entries)"]
-    found, half = run.own or run.scores, wide(run, truth)
+    found, half = run.own or run.scores, margin_of_run(run, truth)
     numbers = [f"{name} {_number(found[key])}" for key, name in SHOWN.items()]
     if half == half and found["mAP"] == found["mAP"]:
         numbers[0] += f" ± {half:.3f}"
@@ -79,7 +79,7 @@ def score_lines(made: page.Report, data: Dataset, hold: npt.NDArray[np.int64], s
         lines += run.missing.describe()
     if run.uncorrected is not None:
         lines.append(f"On known entries alone, the mAP would be {_number(run.uncorrected['mAP'])}.")
-    if only_yes(truth):
+    if has_only_yes(truth):
         lines += [ONLY_YES, *_unknown_as_no(scored)]
     return [*lines, ""]
 

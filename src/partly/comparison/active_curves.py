@@ -17,8 +17,8 @@ from partly.comparison.plan import SIMULATED
 from partly.comparison.results import Line
 from partly.comparison.score_tables import Draw, number
 from partly.comparison.statistics import Mean, Scores, mean, rank
-from partly.report import drawings, plots
-from partly.report.layout import escaped
+from partly.report import figures, plots
+from partly.report.layout import escape_markdown
 
 Group = dict[str, list[Line]]  # query -> its lines, one a seed
 Published = Callable[[Line, str], dict[str, str]]  # line and score -> source -> the value reported there
@@ -54,10 +54,10 @@ def markdown(
     result_lines.check(list(lines))
     text: list[str] = []
     for title, group in groups(lines).items():
-        text += [f"{'#' * level} {escaped(title)}", ""]
+        text += [f"{'#' * level} {escape_markdown(title)}", ""]
         if draw:
             text += [f"![P@k over the answers, by query]({draw(title, picture(group))})", ""]
-        text += [f"| area | {' | '.join(map(escaped, group))} |", "|---" + "|---:" * len(group) + "|"]
+        text += [f"| area | {' | '.join(map(escape_markdown, group))} |", "|---" + "|---:" * len(group) + "|"]
         for name in RANKS:
             text += [_row(name, _ours(group, name))]
             theirs = [published(found[0], name) if published else {} for found in group.values()]
@@ -101,7 +101,7 @@ def picture(group: Group) -> bytes:
     """SVG: the mean curves of one group."""
     ordered = [(place, query, found) for place, (query, found) in enumerate(group.items())]
     panels = {name: {query: _curve(place, found, name) for place, query, found in ordered} for name in RANKS}
-    return drawings.progress(panels)
+    return figures.draw_progress(panels)
 
 
 def _curve(place: int, lines: Sequence[Line], name: str) -> plots.Curve:
@@ -114,7 +114,7 @@ def _curve(place: int, lines: Sequence[Line], name: str) -> plots.Curve:
 
     answers = over_seeds(lambda one: one["answers"])
     return plots.Curve(
-        plots.look(place, False), [round(x) for x in answers], over_seeds(lambda one: one["scores"][name])
+        plots.choose_style(place, False), [round(x) for x in answers], over_seeds(lambda one: one["scores"][name])
     )
 
 

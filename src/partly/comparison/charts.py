@@ -9,10 +9,10 @@ import numpy as np
 
 from partly.comparison.groups import Block, Row
 from partly.comparison.statistics import Ranking
-from partly.report import drawings, plots
+from partly.report import figures, plots
 from partly.report.chart import INK, Drawing
-from partly.report.drawings import Mark
-from partly.report.plots import Look
+from partly.report.figures import Tooltip
+from partly.report.plots import Style
 
 ROW = 0.24  # inches a method
 NAME = 24  # letters of a name, at most
@@ -21,48 +21,50 @@ FAR = 10.0  # times the median distance from the median: what is farther does no
 NEAR = 0.02  # of mAP: distances below are not told apart by that
 
 
-def looks(blocks: Iterable[Block]) -> dict[str, Look]:
+def looks(blocks: Iterable[Block]) -> dict[str, Style]:
     """How each method is drawn, in every picture of a page."""
     kinds = {row.name: row.kind for block in blocks for row in block.rows if row.kind != "full"}
-    return {name: plots.look(place, kind == "oracle") for place, (name, kind) in enumerate(sorted(kinds.items()))}
+    return {
+        name: plots.choose_style(place, kind == "oracle") for place, (name, kind) in enumerate(sorted(kinds.items()))
+    }
 
 
-def ranks(ranking: Ranking, styles: Mapping[str, Look]) -> Drawing:
+def ranks(ranking: Ranking, styles: Mapping[str, Style]) -> Drawing:
     """Mean ranks, the leader on top and bold; ≈ marks those that are not shown to be worse."""
-    with drawings.canvas(4.4, 0.6 + ROW * len(ranking.names)) as figure:
+    with figures.new_figure(4.4, 0.6 + ROW * len(ranking.names)) as figure:
         axes = figure.subplots()
         for place, (name, rank) in enumerate(zip(ranking.names, ranking.ranks, strict=True)):
-            axes.plot([1, rank], [place, place], color=styles[name].colour, lw=1.5, alpha=0.5)
-            axes.plot(rank, place, styles[name].marker, color=styles[name].colour, ms=8, clip_on=False)
+            axes.plot([1, rank], [place, place], color=styles[name].color, lw=1.5, alpha=0.5)
+            axes.plot(rank, place, styles[name].marker, color=styles[name].color, ms=8, clip_on=False)
         _label(axes, ranking.names, [f"{rank:.2f}" for rank in ranking.ranks], ranking.leader, ranking.level)
         axes.set_xlim(0.9, max(2, len(ranking.names)) + 0.1)
         axes.set_xticks(range(1, 1 + max(2, len(ranking.names)), 1 + len(ranking.names) // 12))
         axes.set_xlabel("mean rank (1 is best)")
         ranks = zip(ranking.names, ranking.ranks, strict=True)
-        return drawings.drawing(
+        return figures.to_drawing(
             figure, [(axes, r, i, f"{name}: mean rank {r:.2f}") for i, (name, r) in enumerate(ranks)]
         )
 
 
-def panel(block: Block, order: Sequence[str], styles: Mapping[str, Look]) -> Drawing:
+def panel(block: Block, order: Sequence[str], styles: Mapping[str, Style]) -> Drawing:
     """mAP with its interval of every method in one block; dashed: all labels known, dotted: unknown taken for no."""
     rows = _ordered(block, order)
-    with drawings.canvas(4.6, 0.5 + ROW * len(rows)) as figure:
-        return drawings.drawing(figure, _draw(figure.subplots(), block, rows, styles))
+    with figures.new_figure(4.6, 0.5 + ROW * len(rows)) as figure:
+        return figures.to_drawing(figure, _draw(figure.subplots(), block, rows, styles))
 
 
-def scenario(blocks: Sequence[Block], order: Sequence[str], styles: Mapping[str, Look], columns: int = 2) -> bytes:
+def scenario(blocks: Sequence[Block], order: Sequence[str], styles: Mapping[str, Style], columns: int = 2) -> bytes:
     """The same for several blocks in one picture."""
     rows = [_ordered(block, order) for block in blocks]
     lines = -(-len(blocks) // columns)
-    with drawings.canvas(4.6 * columns, lines * (0.75 + ROW * max(map(len, rows)))) as figure:
+    with figures.new_figure(4.6 * columns, lines * (0.75 + ROW * max(map(len, rows)))) as figure:
         grid = np.ravel(figure.subplots(lines, columns, squeeze=False))
         for axes, block, shown in zip(grid, blocks, rows, strict=False):
             _draw(axes, block, shown, styles)
-            axes.set_title(plots.plain(block.title, 60), fontsize=10.5)
+            axes.set_title(plots.shorten(block.title, 60), fontsize=10.5)
         for axes in grid[len(blocks) :]:
             axes.set_axis_off()
-        return drawings.svg(figure)
+        return figures.to_svg(figure)
 
 
 def _ordered(block: Block, order: Sequence[str]) -> list[Row]:
@@ -72,7 +74,7 @@ def _ordered(block: Block, order: Sequence[str]) -> list[Row]:
     return sorted(rows, key=lambda row: places.get(row.name, len(places)))
 
 
-def _draw(axes: Any, block: Block, rows: Sequence[Row], styles: Mapping[str, Look]) -> list[Mark]:
+def _draw(axes: Any, block: Block, rows: Sequence[Row], styles: Mapping[str, Style]) -> list[Tooltip]:
     means = [found for row in rows if (found := row.mean())]
     known = [*means, *([full] if block.full and (full := block.full.mean()) else [])]
     low, high = robust_ends([found.value for found in known], [found.margin or 0.0 for found in known])
@@ -80,14 +82,14 @@ def _draw(axes: Any, block: Block, rows: Sequence[Row], styles: Mapping[str, Loo
         if end and (value := end.mean()) and low <= value.value <= high:
             axes.axvline(value.value, color=colour, linestyle=dash, lw=1.3, zorder=1)
     words: list[str] = []
-    marks: list[Mark] = []
+    marks: list[Tooltip] = []
     for place, (row, found) in enumerate(zip(rows, means, strict=True)):
         margin, style = found.margin or 0.0, styles[row.name]
         inside = low <= found.value <= high
         shown, shape = min(max(found.value, low), high), style.marker if inside else OUTSIDE[found.value > high]
         if inside:
-            axes.plot([found.value - margin, found.value + margin], [place, place], color=style.colour, lw=2.5)
-        axes.plot(shown, place, shape, color=style.colour, ms=7 if inside else 9, clip_on=False)
+            axes.plot([found.value - margin, found.value + margin], [place, place], color=style.color, lw=2.5)
+        axes.plot(shown, place, shape, color=style.color, ms=7 if inside else 9, clip_on=False)
         words.append(f"{found.value:.3f}" + ("" if found.margin is None else f" ±{found.margin:.3f}"))
         marks.append((axes, shown, place, f"{row.name}: {words[-1]}" + ("" if inside else ", outside of the axis")))
     best = next((row.name for row in rows if row.best), "")
@@ -115,7 +117,7 @@ def robust_ends(values: Sequence[float], margins: Sequence[float]) -> tuple[floa
 
 def _label(axes: Any, names: Sequence[str], values: Sequence[str], leader: str, level: Sequence[str]) -> None:
     """A name on the left and a value on the right of each row, from top to bottom."""
-    axes.set_yticks(range(len(names)), [plots.plain(name, NAME) for name in names])
+    axes.set_yticks(range(len(names)), [plots.shorten(name, NAME) for name in names])
     for tick, name, place, value in zip(axes.get_yticklabels(), names, range(len(names)), values, strict=True):
         weight = "bold" if name == leader else "normal"
         tick.set_fontweight(weight)

@@ -20,8 +20,8 @@ from partly.comparison.plan import RECIPE
 from partly.comparison.results import Line
 from partly.comparison.verdict import Verdict
 from partly.errors import DataError
-from partly.report.layout import template
-from partly.report.plots import Look
+from partly.report.layout import load_template
+from partly.report.plots import Style
 
 SURE = {"clear": "clear win", "shared": "shared lead", "open": "no winner", "alone": "alone"}
 OPEN = 4  # tables that are shown at once; more are folded away
@@ -47,7 +47,7 @@ def render(lines: Sequence[Line], title: str = "Comparison", over: str = "", not
         "json": json.dumps,
         "signed": gains.signed,
     }
-    return template("comparison.html", **filters).render(
+    return load_template("comparison.html", **filters).render(
         title=title,
         note=note,
         facts=_facts(lines, blocks),
@@ -74,7 +74,7 @@ def _facts(lines: Sequence[Line], blocks: Sequence[Block]) -> dict[str, int]:
     return count | {"seed": len({line["seed"] for line in lines})}
 
 
-def _said(ours: Sequence[Verdict], styles: Mapping[str, Look]) -> dict[str, Any]:
+def _said(ours: Sequence[Verdict], styles: Mapping[str, Style]) -> dict[str, Any]:
     """The verdict of one kind of validation, that of each scenario, and a picture of the ranks for each."""
     overall, *scenarios = ours
     return {
@@ -104,7 +104,7 @@ def _ranks(one: Verdict) -> str:
     return f"Mean ranks: {ranks}." + (f" Not shown to be worse than {ranking.leader}: {level}." if level else "")
 
 
-def _section(heading: str, blocks: list[Block], order: Sequence[str], styles: Mapping[str, Look]) -> dict[str, Any]:
+def _section(heading: str, blocks: list[Block], order: Sequence[str], styles: Mapping[str, Style]) -> dict[str, Any]:
     """Its races, each with a picture or with the reason why it has none."""
     reasons = [baselines.withheld(block) for block in blocks]
     drawings = [

@@ -11,8 +11,8 @@ from partly.comparison.groups import Block, Row, gather
 from partly.comparison.results import Line
 from partly.comparison.statistics import Mean
 from partly.comparison.verdict import Verdict
-from partly.report.layout import escaped
-from partly.report.plots import Look
+from partly.report.layout import escape_markdown
+from partly.report.plots import Style
 
 Draw = Callable[[str, bytes], str]
 Published = Callable[[Row], str]  # the values that papers report for a row, as text
@@ -50,18 +50,23 @@ def markdown(
     order = [name for ours in kinds[:1] for name in ours[0].ranking.names]
     parts = [part for ours in kinds for part in _verdict(ours, styles, draw)]
     for heading, group in sections(blocks):
-        parts += [f"{'#' * level} {escaped(heading)}", ""]
+        parts += [f"{'#' * level} {escape_markdown(heading)}", ""]
         drawn = [block for block in group if not reasons[id(block)]]
         if draw and drawn:
             address = draw(heading, pictures.scenario(drawn, order, styles))
-            parts += [f"![mAP of every method at {escaped(heading)}]({address})", ""]
+            parts += [f"![mAP of every method at {escape_markdown(heading)}]({address})", ""]
         for block in group:
             reason = reasons[id(block)]
-            parts += [f"**{escaped(block.title)}**", "", *([reason] if reason else _table(block, published)), ""]
+            parts += [
+                f"**{escape_markdown(block.title)}**",
+                "",
+                *([reason] if reason else _table(block, published)),
+                "",
+            ]
     parts += [NOTES, ""]
     found = gains.gains(shown, over) if over else []
     if found:
-        parts += [f"{'#' * level} Improvement over {escaped(over)}", "", gains.NOTES, ""]
+        parts += [f"{'#' * level} Improvement over {escape_markdown(over)}", "", gains.NOTES, ""]
         parts += [line for one in found for line in _gains(one, over)]
     return "\n".join(parts)
 
@@ -85,7 +90,7 @@ def share(gap: float | None) -> str:
     return "" if gap is None else f"{100 * gap:.0f} %" if gap >= -1 else "< -100 %"
 
 
-def _verdict(ours: Sequence[Verdict], styles: Mapping[str, Look], draw: Draw | None) -> list[str]:
+def _verdict(ours: Sequence[Verdict], styles: Mapping[str, Style], draw: Draw | None) -> list[str]:
     overall, *scenarios = ours
     parts = []
     if overall.validation == "partial":
@@ -102,7 +107,7 @@ def _said(one: Verdict, scenarios: Sequence[Verdict] = ()) -> str:
 
 
 def bold(text: str) -> str:
-    return f"**{escaped(text)}**"
+    return f"**{escape_markdown(text)}**"
 
 
 def _table(block: Block, published: Published | None) -> list[str]:
@@ -125,14 +130,14 @@ def _table(block: Block, published: Published | None) -> list[str]:
 
 
 def _gains(one: gains.Gains, over: str) -> list[str]:
-    rows = [[escaped(over), *map(number, one.own)]]
-    rows += [[escaped(name), *map(gains.signed, found)] for name, found in one.rows]
-    lines = [f"| {' | '.join(row)} |" for row in (["method", *map(escaped, one.columns)], *rows)]
-    return [f"**{escaped(one.title)}**", "", lines[0], f"|---{'|---:' * len(one.columns)}|", *lines[1:], ""]
+    rows = [[escape_markdown(over), *map(number, one.own)]]
+    rows += [[escape_markdown(name), *map(gains.signed, found)] for name, found in one.rows]
+    lines = [f"| {' | '.join(row)} |" for row in (["method", *map(escape_markdown, one.columns)], *rows)]
+    return [f"**{escape_markdown(one.title)}**", "", lines[0], f"|---{'|---:' * len(one.columns)}|", *lines[1:], ""]
 
 
 def _name(row: Row) -> str:
-    name = bold(row.name) if row.best else escaped(row.name)
+    name = bold(row.name) if row.best else escape_markdown(row.name)
     tags = "".join(f" *({tag})*" for tag in (KINDS[row.kind], FEW_SEEDS if row.unranked else "") if tag)
     return name + (" ≈" if row.level else "") + tags
 

@@ -24,9 +24,9 @@ from partly.comparison.results import Line
 from partly.comparison.score_tables import number
 from partly.comparison.statistics import Mean, Ranking, Scores, mean, rank
 from partly.data import Dataset
-from partly.report import drawings, plots
+from partly.report import figures, plots
 from partly.report.chart import Drawing
-from partly.report.layout import escaped, template
+from partly.report.layout import escape_markdown, load_template
 
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 WAYS = {
@@ -165,7 +165,7 @@ def run(experiment: Experiment, out: Path, workers: int | None = None, progress:
         return picture.name
 
     title = experiment.title or "How to spend a budget of labels"
-    page = [f"# {escaped(title)}", "", markdown(studies, 2, save)]
+    page = [f"# {escape_markdown(title)}", "", markdown(studies, 2, save)]
     write_file(out / f"{experiment.name}.md", "\n".join(page).encode())
     write_file(out / f"{experiment.name}.html", html(studies, title).encode("utf-8", "replace"))
     return studies
@@ -241,7 +241,7 @@ def markdown(studies: Sequence[Study], level: int, save: Callable[[str, bytes], 
     parts = []
     for one in studies:
         picture = save(f"{one.data}-{one.head}", draw(one).svg)
-        parts += [f"{'#' * level} {escaped(one.data)}, {escaped(one.head)}", "", answer(one), ""]
+        parts += [f"{'#' * level} {escape_markdown(one.data)}, {escape_markdown(one.head)}", "", answer(one), ""]
         parts += [f"![Test mAP by share]({quote(picture)})", "", *table(one), ""]
     return "\n".join([*parts, NOTES, ""])
 
@@ -260,7 +260,7 @@ def html(studies: Sequence[Study], title: str) -> str:
         for one in studies
     ]
     ways = {way: WAYS[way] for way in dict.fromkeys(p.way for one in studies for p in one.points) if way in WAYS}
-    return template("study.html").render(title=title, studies=parts, ways=ways, notes=NOTES)
+    return load_template("study.html").render(title=title, studies=parts, ways=ways, notes=NOTES)
 
 
 def answer(one: Study) -> str:
@@ -366,24 +366,24 @@ def _cell(point: Point, best: bool = False, level: bool = False) -> str:
 
 def draw(one: Study) -> Drawing:
     """Test mAP over the share of right labels, a line per way, with intervals; dashed: all labels."""
-    with drawings.canvas(6.4, 3.8) as figure:
+    with figures.new_figure(6.4, 3.8) as figure:
         axes = figure.subplots()
         full = mean(one.full.values())
         known = [found for p in one.points if (found := p.mean)] + ([full] if full else [])
         low, high = charts.robust_ends([m.value for m in known], [m.margin or 0.0 for m in known])
-        marks: list[drawings.Mark] = []
+        marks: list[figures.Tooltip] = []
         for place, way in enumerate(dict.fromkeys(p.way for p in one.points)):
             points = [(100 * p.clean, p.mean) for p in one.points if p.way == way and p.clean is not None]
             points += [(100.0, full)] if way in one.ways() else []
             shown = sorted((x, m.value, m.margin or 0.0) for x, m in points if m is not None)
             if shown:
-                look = plots.look(place, privileged=False)
+                look = plots.choose_style(place)
                 x, y, margin = zip(*shown, strict=True)
-                axes.errorbar(x, y, margin, color=look.colour, marker=look.marker, ms=5, capsize=2, label=way)
+                axes.errorbar(x, y, margin, color=look.color, marker=look.marker, ms=5, capsize=2, label=way)
                 for at, value, _ in shown:
                     if not low <= value <= high:
                         end, sign = (high, "^") if value > high else (low, "v")
-                        axes.plot(at, end, sign, color=look.colour, ms=8, clip_on=False)
+                        axes.plot(at, end, sign, color=look.color, ms=8, clip_on=False)
                 marks += [
                     (axes, a, min(max(b, low), high), f"{way}, {a:.3g} %: {b:.3f} ± {c:.3f}") for a, b, c in shown
                 ]
@@ -392,4 +392,4 @@ def draw(one: Study) -> Drawing:
         axes.set(xlabel="labels that are known and right, %", ylabel="test mAP", ylim=(low, high))
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)
-        return drawings.drawing(figure, marks)
+        return figures.to_drawing(figure, marks)

@@ -391,7 +391,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = gather_known(entries.passing(enumerate_rows(fitted.predict_blocks(x))), labels)
         notes = () if fitted.calibration is None else fitted.calibration.describe(fitted.names)
         own = fitted.thresholds if fitted.chooses else None
-        view = page.view(
+        view = page.view_run(
             self.method_, fitted.description, fitted.progress, self.reason_, known, "", own, notes, entries
         )
         note = f"Labels and scores are those of the {len(x):,} items given to report()."

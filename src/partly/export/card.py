@@ -15,7 +15,7 @@ from partly import methods, networks
 from partly.engine import Fitted, read_measured
 from partly.networks import backbones
 from partly.registry import Info
-from partly.report.layout import escaped
+from partly.report.layout import escape_markdown
 
 FEW = 10  # known yes or no: of fewer, little can be learned of a label, or said of it
 SHOWN = 100  # labels in the table
@@ -40,7 +40,7 @@ def written_card(fitted: Fitted, onnx: str) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"inline": escaped, "code": code, "json": _json, "number": _number, "some": some}
+    environment.filters |= {"inline": escape_markdown, "code": code, "json": _json, "number": _number, "some": some}
     recipe, description = fitted.recipe, fitted.description
     scored = None if fitted.folder is None else read_measured(fitted.folder)
     labels = _labels(fitted, scored)
@@ -131,7 +131,7 @@ def code(text: str) -> str:
 def some(names: Sequence[str]) -> str:
     """The first of them, and how many more there are."""
     rest = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(escaped(name) for name in names[:NAMED]) + rest
+    return ", ".join(escape_markdown(name) for name in names[:NAMED]) + rest
 
 
 def _json(value: Any) -> str:

@@ -37,23 +37,23 @@ class MethodInfo(registry.Info):
 
     def kind_for(self, task: Task) -> type[Method]:
         """What it is for such a task: where it can be solved, a solver."""
-        return self._solver(task) if self._solved(task) else self.kind
+        return self._solver(task) if self._is_solved(task) else self.kind
 
     def build(self, task: Task, settings: dict[str, Any]) -> Method:
         """The method, untrained, with all of its settings."""
         if isinstance(self.make, type):
             method: Method = self.make(task, **settings)
-        elif self.about.terms is not None and self._solved(task):
+        elif self.about.terms is not None and self._is_solved(task):
             method = self._solver(task)(task, self.about.terms, settings)
         else:
             method = LossMethod(task, self.make, settings, self.about.may_be_best)
-        if task.head == WARM_LINEAR and not self._solved(task):
+        if task.head == WARM_LINEAR and not self._is_solved(task):
             warm_start.start_heads(method, task)
         return method
 
     def memory(self, task: Task, settings: dict[str, Any]) -> tuple[int, int]:
         """Bytes for entries: kept throughout, and needed beside that now and then; known before anything is made."""
-        if self._solved(task):
+        if self._is_solved(task):
             return solved_readout.memory(task)
         kept, working = self.kind.memory(task, settings)
         return kept, max(working, solved_readout.memory(task)[1] if task.head == WARM_LINEAR else 0)
@@ -62,7 +62,7 @@ class MethodInfo(registry.Info):
     def _solver(task: Task) -> type[SolvedReadout] | type[MlpWithLinearPath]:
         return MlpWithLinearPath if task.head == solved_readout.MLP_HEAD else SolvedReadout
 
-    def _solved(self, task: Task) -> bool:
+    def _is_solved(self, task: Task) -> bool:
         return self.about.terms is not None and solved_readout.can_solve(task)
 
 

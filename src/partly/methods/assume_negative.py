@@ -1,20 +1,26 @@
-"""Binary cross-entropy with every unknown entry taken for a no.
+"""Binary cross-entropy that treats every unknown entry as a negative.
 
-Take it: as the baseline that every other method must beat, and where nearly everything that nobody mentioned really is
-absent. Average precision suffers less than probabilities do: these come out far too low.
+When to use
+    As the baseline that every other method must beat, and where almost every unmentioned label is really absent. The
+    ranking suffers less than the probabilities, which come out far too low.
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
     unknown  -log(1 - p)
 
-Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
-Labels. CVPR 2021. The baseline "AN": equation 3.
+Reference
+    E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
+    Labels. CVPR 2021. Equation 3, the baseline "AN".
 
-Known no: an ordinary negative. Unknown: the same as a known no.
+Known negatives
+    Ordinary negatives. Unknown entries are treated the same.
 
-Differs: computed from logits, without the 1e-5 that the authors' code adds inside the logarithm.
+Differences from the paper
+    The loss is computed from logits, without the 1e-5 that the authors' code adds inside the logarithm.
+
+Defaults
+    No settings.
 """
 
 from partly.losses import assume_negative as loss

@@ -1,27 +1,27 @@
-"""Unknown entries are taken for no; no counts the less, the better it fits, and not at all where it fits well.
+"""Asymmetric loss (ASL): negatives that fit well are down-weighted, and ignored below a probability.
 
-Take it: where labels are complete but yes is rare. Not where yes is hidden among what is taken for no: there it weighs
-just the wrong entries.
+When to use
+    Labels are complete and positives are rare. Not recommended where positives hide among unknown entries: the loss
+    emphasizes exactly those.
 
-Formula:
-
+Formula
     yes      -(1 - p)^gamma_yes log p
     no       -q^gamma_no log(1 - q),   q = max(p - clip, 0)
     unknown  as no
 
-Paper: T. Ridnik, E. Ben-Baruch, N. Zamir, A. Noy, I. Friedman, M. Protter, L. Zelnik-Manor. Asymmetric Loss For
-Multi-Label Classification. ICCV 2021.
+Reference
+    T. Ridnik, E. Ben-Baruch, N. Zamir, A. Noy, I. Friedman, M. Protter, L. Zelnik-Manor. Asymmetric Loss For
+    Multi-Label Classification. ICCV 2021.
 
-Known no: a negative, focused and clipped as in the paper. Unknown: the same as a known no.
+Known negatives
+    Focused and clipped as in the paper. Unknown entries are treated the same.
 
-Differs: the mean and not the sum over entries; the focusing weight is differentiated, as the formulas say (the
-authors' training script does not). gamma_yes = 0 is that of the authors' script, their class says 1.
+Differences from the paper
+    The mean over entries, not the sum. The focusing weight is differentiated, as the formula says; the authors'
+    training script does not do so. gamma_yes = 0 follows that script; the class in their code says 1.
 
-Defaults: gamma_no = 1 and clip = 0.2 were chosen by validation on the features of VOC 2012 with one yes per item and an
-MLP head; the paper's are 4 and 0.05.
-
-With an MLP and the present recipe, none of gamma_no = 0 to 2 and clip = 0 to 0.2 was better than `assume-negative` by
-more than chance: the worst fits among what is taken for no are the hidden yes.
+Defaults
+    gamma_no = 1 and clip = 0.2 were chosen by validation with one positive per item; the paper has 4 and 0.05.
 """
 
 from __future__ import annotations

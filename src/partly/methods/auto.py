@@ -1,35 +1,37 @@
-"""The best that is known without choosing by hand: solved kernel machines and a forest, blended by what each is worth.
+"""Portfolio of solved kernel machines and a forest, weighted by their held-out log loss.
 
-Take it: first, on features, whenever you do not want to choose. It gives out-of-fold scores and thresholds too.
+When to use
+    First, on features, whenever you do not want to choose a method. It also provides out-of-fold scores and thresholds.
 
-Formula:
+Formula
+    score(x) = sum over models k of w_k x_k;   w_k follows from the held-out log loss of model k
 
-    score(x) = sum over parts k of w_k x_k;   w by the log loss that each part takes away on entries it has not seen
+Reference
+    None of its own. Nystroem features: Williams and Seeger, NIPS 2000. Extremely randomized trees: Geurts, Ernst and
+    Wehenkel, Machine Learning 2006. Weights from held-out losses: in the spirit of Caruana et al., ICML 2004.
 
-Paper: none of its own. Nystroem features: Williams and Seeger, NIPS 2000. Extremely randomised trees: Geurts, Ernst and
-Wehenkel, Machine Learning 2006. Weights from held-out losses: in the spirit of Caruana et al., ICML 2004.
+Known negatives
+    Learned from as negatives; beliefs never contradict them.
 
-Known no: learned from as a no, and never contradicted by the beliefs.
+Models, in the order of training
+    1. Logistic regressions on the features, on a Gaussian kernel (both also at the scale of the input), and on a
+       Laplace kernel of normal scores. They learn from known entries; without any known negative, unknown entries
+       count as negatives. Cross-validation over items chooses C and yields out-of-fold scores.
+    2. A forest for all labels. Its targets are the known entries, and the estimates of step 1 for unknown ones; with
+       positives only, the mean of both. Its held-out loss comes from folds that its targets did not see.
+    3. Relations between labels, and competition between the labels of an item, as far as the held-out loss falls.
 
-The parts, the cheapest first:
+    Weights follow the reduction of the held-out log loss. A model that fails is left out and reported. If the
+    kernel machines together are clearly worse than plain logistic regression, only that is kept; if all models
+    together are clearly worse than the kernel machines, only these are kept.
 
-1. Logistic regressions: on the features, on a Gaussian kernel of them (both also with the scales that the features
-   came with), and on a Laplace kernel of their normal scores. Where some no is known they learn from known entries;
-   where only yes is known, unknown ones are taken for no. Folds over the items choose their strengths and give scores
-   of every training entry by who has not seen it.
-2. A forest for all labels. Its targets are what is known, and for unknown entries what 1 believes; where only yes is
-   known, half of both. What it is worth is measured on folds whose targets never saw what is held out.
-3. What the labels say of each other, and how they compete for an item, as far as it helps.
+Differences from the paper
+    Common practice selects one model on a validation set, which is noisy with few known entries. Here every model
+    is weighted, on all folds. Methods from papers are not part of the portfolio.
 
-A part counts by the held-out log loss that it takes away, and one that fails is left out and named. Where the kernel
-machines together are clearly worse, by that loss, than plain logistic regression, that alone is kept, and where all are
-clearly worse than the kernel machines, these. `budget` ends it early: minutes, or "20x" for twenty times what the first
-part takes; what is begun is ended.
-
-Differs: from the common way of choosing one model on a validation part, which is too noisy where few entries are known:
-nothing is chosen, everything is weighed, on all folds. The methods of the papers are not among the parts: as a further
-one, at the best share in hindsight, each added less than 0.2 points of mAP on average (scene, yeast, VOC 2012, debtags,
-COCO; 13 cells), less than a second portfolio with another seed did.
+Defaults
+    No limit. `budget` stops early: minutes, or "20x" for twenty times the duration of the first model. A model that
+    has started is finished.
 """
 
 from __future__ import annotations
@@ -139,32 +141,32 @@ class Auto(SolvedReadout):
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
         for step in self._steps(pool)[clock.step :]:
             if self.task.lr and not clock.epoch:
-                self._attempt(pool, step)
+                self._try_step(pool, step)
             yield {"loss": self.best_loss()}
 
-    def _attempt(self, pool: Pool, step: str) -> None:
+    def _try_step(self, pool: Pool, step: str) -> None:
         """Do one step; where it cannot be done or afforded, say so and leave its part out."""
         part, needed = step.split()[0], step in ("linear", "kernels", "together")
         seconds, left_out = (self.notes.setdefault(name, {}) for name in ("seconds", "left_out"))
         begun = time.monotonic()
-        if not needed and part not in left_out and sum(seconds.values()) >= self._allowed(seconds):
+        if not needed and part not in left_out and sum(seconds.values()) >= self._allowed_seconds(seconds):
             left_out[part] = "the budget was spent"
         if part in left_out:
             return
         try:
-            self._do(pool, step)
+            self._run_step(pool, step)
         except (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError) as error:  # of data, not of ours
             if needed:
                 raise
             left_out[part] = f"{type(error).__name__}: {error}"
         seconds[part] = seconds.get(part, 0.0) + time.monotonic() - begun
 
-    def _allowed(self, seconds: dict[str, float]) -> float:
+    def _allowed_seconds(self, seconds: dict[str, float]) -> float:
         amount, in_fits = self.budget
         return amount * seconds.get("linear", 0.0) if in_fits else amount
 
     @torch.no_grad()
-    def _do(self, pool: Pool, step: str) -> None:
+    def _run_step(self, pool: Pool, step: str) -> None:
         if step in self.spans:
             self.solve(pool, step)
         elif step == "kernels":
@@ -172,7 +174,7 @@ class Auto(SolvedReadout):
         elif step == "forest":
             self._grow(pool)
         elif step == "together":
-            self._together(pool)
+            self._combine(pool)
         else:
             self._grow_without(pool, int(step.split()[-1]) - 1)
 
@@ -180,47 +182,47 @@ class Auto(SolvedReadout):
         """The forest that predicts; its targets for unknown entries are what the kernel machines believe out of
         fold."""
         weights, targets = self.weights_and_targets(pool)
-        p = sigmoid(self._kernels())
+        p = sigmoid(self._kernel_logits())
         made = combine_targets(weights, targets, p, self.only_yes)
-        x = self._all(pool)
-        self.forest.grow(x, made, self._trees()[0], seed_for(self.task.seed, "forest"))
+        x = self._dense_features(pool)
+        self.forest.grow(x, made, self._tree_counts()[0], seed_for(self.task.seed, "forest"))
         parts = torch.from_numpy(x).split(BLOCK)
         sums = [log_odds(self.forest(part.to(self.device))).sum(dim=0, dtype=torch.float64) for part in parts]
         self.forest_mean.copy_(torch.stack(sums).sum(dim=0) / len(x))
 
     def _grow_without(self, pool: Pool, fold: int) -> None:
         """A small forest that has seen nothing of a fold, nor has what made its targets: what a forest is worth."""
-        x, (weights, targets), folds = self._all(pool), self.weights_and_targets(pool), self.fold(pool)
+        x, (weights, targets), folds = self._dense_features(pool), self.weights_and_targets(pool), self.fold(pool)
         best = list(self.spans)[int(self.losses.argmin())]
         rows, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         seed, strength = seed_for(self.task.seed, "forest", fold), float(self.strengths[int(self.losses.argmin())])
         p = estimate_targets(self.features(pool, best), weights, targets, rows, strength, self.only_yes, seed)
         made = combine_targets(weights[:, rows], targets[:, rows], p, self.only_yes)
         forest = Forest(self.task.labels)
-        forest.grow(x[rows], made, self._trees()[1], seed)
+        forest.grow(x[rows], made, self._tree_counts()[1], seed)
         scores = torch.cat([log_odds(forest(part)) for part in torch.from_numpy(x[out]).split(BLOCK)]).to(self.device)
         # Off their mean: it depends on how many yes the fold took away, as the bias of a kernel machine does.
         self.get_buffer("held_out_forest")[out] = scores - scores.mean(dim=0)
 
-    def _all(self, pool: Pool) -> Floats:
+    def _dense_features(self, pool: Pool) -> Floats:
         """All features, dense: a forest needs them at once."""
         if len(pool) * pool.items.shape[0] > DENSE:
             raise MemoryError(f"a forest needs {len(pool)} x {pool.items.shape[0]} features at once")
         return dense(self.standardized_features(pool.items, pool.batch_size))
 
-    def _trees(self) -> tuple[int, int]:
+    def _tree_counts(self) -> tuple[int, int]:
         return next((trees, of_fold) for labels, trees, of_fold in TREES if self.task.labels < labels)
 
-    def _kernels(self) -> Floats:
+    def _kernel_logits(self) -> Floats:
         """Logits of the kernel machines by who has not seen the entry, [L, N]."""
         found = super().out_of_fold()
         assert found is not None
         return found.cpu().numpy().T
 
-    def _together(self, pool: Pool) -> None:
+    def _combine(self, pool: Pool) -> None:
         """Kernel machines and forest; then what labels say of each other, and how they compete."""
         weights, targets = self.weights_and_targets(pool)
-        kernels = self._kernels()
+        kernels = self._kernel_logits()
         losses = [calibrate(kernels, weights, targets).loss, math.inf]
         held_out = [kernels, self.held_out("forest")]
         if len(self.forest.roots):
@@ -249,9 +251,11 @@ class Auto(SolvedReadout):
         self.last.copy_(torch.from_numpy(np.stack([slope, bias])))
         self.get_buffer("held_out_all").copy_(torch.from_numpy(logits.T))
         self.called.copy_(torch.from_numpy(called))
-        self._note(share, [*self.losses.tolist(), losses[1]], plain.loss, weights, targets)
+        self._record_portfolio(share, [*self.losses.tolist(), losses[1]], plain.loss, weights, targets)
 
-    def _note(self, share: float, losses: list[float], loss: float, weights: Floats, targets: Floats) -> None:
+    def _record_portfolio(
+        self, share: float, losses: list[float], loss: float, weights: Floats, targets: Floats
+    ) -> None:
         """What was tried, what each was worth, how much it counts, and why."""
         *worth, together = relative_gains([*losses, loss], weights, targets)
         counts = [*((1 - share) * count for count in self.counts.tolist()), share]

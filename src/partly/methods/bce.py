@@ -1,21 +1,27 @@
-"""Binary cross-entropy on the known entries; unknown ones are ignored.
+"""Binary cross-entropy on the known entries; unknown entries are ignored.
 
-Take it: where both yes and no are known and entries are known by chance. Of labels without a known no it learns nothing
-but yes.
+When to use
+    Positives and negatives are both known, and entries are missing at random. A label without known negatives learns
+    nothing but positives.
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
     unknown  0
 
-Paper: T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
-CVPR 2019. The baseline "BCE": equation 1 with g = 1.
+Reference
+    T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
+    CVPR 2019. Equation 1 with g = 1, the baseline "BCE".
 
-Known no: an ordinary negative. Unknown: no loss, no gradient.
+Known negatives
+    Ordinary negatives. Unknown entries have no loss and no gradient.
 
-Differs: nothing. The sum over the known entries is divided by the number of labels L, as in the paper, and not by
-the number of known entries, as some re-implementations do.
+Differences from the paper
+    None. The sum over known entries is divided by the number of labels L, as in the paper, and not by the number of
+    known entries, as in some reimplementations.
+
+Defaults
+    No settings.
 """
 
 from partly.losses import bce as loss

@@ -1,34 +1,33 @@
-"""Two networks; unknown entries are taken for no, but for those that the other network takes for likely yes.
+"""Co-label selection (CLS): two networks exclude each other's likely false negatives.
 
-Take it: where some of the yes are known and no no, and two networks can be afforded; tau_h near the share of unknown
-entries that are yes.
+When to use
+    Only positives are observed (some of them), and training two networks is affordable. Set tau_h near the expected
+    share of positives among unknown entries.
 
-Formula:
+Formula
+    For network f on a batch, over unknown entries:
+        drop the r * tau_h share with the largest loss under g       (likely positives)
+        then drop the r * tau_l share with the smallest loss under f (nothing left to learn)
+    Remaining entries: cross-entropy, unknown treated as negative.
+    r = min(1, epoch / (ramp * epochs)); g likewise. Prediction: mean of both networks' probabilities.
 
-    network f, of a batch:  left out  the share r tau_h of unknown entries with the largest loss of g,
-                                      then the share r tau_l of the rest with the smallest loss of f
-                            the rest  -log p where yes, -log(1 - p) where no or unknown
-    r = min(1, epoch / (ramp epochs));   g likewise;   prediction (p_f + p_g) / 2
+Reference
+    G. Lyu, B. Sun, X. Deng, S. Feng. Addressing Multi-Label Learning with Partial Labels: From Sample Selection to
+    Label Selection. AAAI 2025. Equations 1 to 4, "CLS".
 
-Paper: G. Lyu, B. Sun, X. Deng, S. Feng. Addressing Multi-Label Learning with Partial Labels: From Sample Selection to
-Label Selection. AAAI 2025. "CLS", co-label selection.
+Known negatives
+    Ordinary negatives; never dropped.
 
-Known no: an ordinary negative, never left out. Unknown: a no. Of all unknown entries of a batch, the share tau_h with
-the largest losses of the other network is left out (equations 1 and 2), then the share tau_l of the rest with the
-smallest losses of the network itself, which has nothing to learn from them (3 and 4).
+Differences from the paper
+    Where the paper leaves details open: the loss of the remaining entries is divided by B x L. Both shares rise from 0
+    in the first epoch over the share `ramp` of the epochs (the paper: ten of a hundred epochs). Counts are rounded up.
+    The networks start from different weights, and the mean of their probabilities predicts.
 
-Differs: where the paper is silent. What is kept is summed and divided by B x L, so that nothing else changes with the
-shares. Both are 0 in the first epoch and rise to their full size over the share `ramp` of the epochs: the paper's ten
-of a hundred. How many are left out is rounded up. The networks start from different weights, and the mean of their
-probabilities predicts.
-
-Defaults: the preset "features", tau_h = 0.03 and tau_l = 0.1, was chosen by validation on the features of VOC 2012 with
-an MLP head, with one yes per item and with a quarter of the yes known. tau_h is best near the share of the unknown
-entries that are yes; tau_l makes almost no difference. ramp = 0.1 is the paper's.
-
-The ablations of the paper: tau_h = 0 ("CLS-H"), tau_l = 0 ("CLS-L"), and correct = true (co-label correction), with
-which the likely yes are taken for yes. `preset` takes from the paper what it prints for a data set and the share of the
-yes that is known; tau_h and tau_l, where given, come before it.
+Defaults
+    The preset "features" (tau_h = 0.03, tau_l = 0.1) was chosen by validation on features. The other presets are the
+    paper's values per data set and share of known positives; explicit tau_h and tau_l take precedence. ramp = 0.1 is
+    the paper's. Ablations of the paper: tau_h = 0 ("CLS-H"), tau_l = 0 ("CLS-L"), and correct = true (co-label
+    correction), which takes likely positives as positives.
 """
 
 from __future__ import annotations

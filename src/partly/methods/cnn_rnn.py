@@ -1,27 +1,28 @@
-"""A recurrent network names the labels of an item one after the other, each in the knowledge of those before it.
+"""A recurrent network names the labels of an item one after another, each given those before.
 
-Take it: to compare with. It is far below the others here; where order among labels matters, it is the one that has it.
+When to use
+    As a baseline, or where the order of labels matters. Other methods rank far better.
 
-Formula:
-
+Formula
     P(next label | item, labels so far) = softmax(E (item + LSTM(labels so far)))
     score of a label: the highest such probability at any step of any beam
 
-Paper: J. Wang, Y. Yang, J. Mao, Z. Huang, C. Huang, W. Xu. CNN-RNN: A Unified Framework for Multi-label Image
-Classification. CVPR 2016. An LSTM over the labels named so far and the item are placed in a space of label vectors, and
-a softmax over the labels says which is next; frequent labels come first. Prediction is a beam search.
+Reference
+    J. Wang, Y. Yang, J. Mao, Z. Huang, C. Huang, W. Xu. CNN-RNN: A Unified Framework for Multi-label Image
+    Classification. CVPR 2016.
 
-Known no: not among the labels to be named. Unknown: the same as a known no, as in the paper and in its use by Huynh and
-Elhamifar (CVPR 2020).
+Known negatives
+    Not among the labels to be named. Unknown entries are treated the same, as in the paper and in its use by Huynh
+    and Elhamifar (CVPR 2020).
 
-Differs: a sign for the end is named last, so that an item may have no label. The item's place is made by the head of
-the task, with as many outputs as the space has dimensions. A beam search names some labels, but a score is wanted for
-all: it is the highest probability of being named next, at any step and in any beam. Such a score ranks; as a chance of
-being a yes it is too low, and so a threshold of 0.5 misses much. No label is named twice, and all beams go on to
-`longest` labels.
+Differences from the paper
+    An end symbol is named last, so an item may have no label. The head of the task embeds the item. Beam search names
+    only some labels; the score of every label is its highest probability of being named next, at any step of any
+    beam. Such scores rank well but are too low as probabilities, so a threshold of 0.5 misses many positives. No label
+    is named twice, and all beams continue to `longest` labels.
 
-Defaults: size = 128 is not searched; on the features of VOC 2012 with half of the labels known, beams of 1, 3 and 10 do
-alike on the validation part, and so do the probabilities of whole paths in place of single steps.
+Defaults
+    size = 128 was not searched. Beams of 1, 3 and 10 performed alike in validation.
 """
 
 from __future__ import annotations

@@ -1,25 +1,26 @@
-"""Two networks, each learns from the items of a batch that fit the other one best; unknown entries are taken for no.
+"""Co-teaching: each of two networks learns from the items that fit the other network best.
 
-Take it: where whole items are wrongly labelled. Where every item misses a label or two, `cls` leaves out entries, not
-items.
+When to use
+    Whole items are mislabelled. Where every item misses a label or two, `cls` drops entries instead of items.
 
-Formula:
+Formula
+    f learns from the items with the smallest loss under g, without the r * forget share of a batch; g likewise
+    r = min(1, epoch / (ramp * epochs));   loss: mean over labels of -log p (yes), -log(1 - p) (no, unknown)
 
-    f learns from the items with the smallest loss of g, all but the share r forget of a batch, and g likewise
-    r = min(1, epoch / (ramp epochs));   loss: mean over labels of -log p (yes), -log(1 - p) (no, unknown)
+Reference
+    B. Han, Q. Yao, X. Yu, G. Niu, M. Xu, W. Hu, I. Tsang, M. Sugiyama. Co-teaching: Robust Training of Deep Neural
+    Networks with Extremely Noisy Labels. NeurIPS 2018.
 
-Paper: B. Han, Q. Yao, X. Yu, G. Niu, M. Xu, W. Hu, I. Tsang, M. Sugiyama. Co-teaching: Robust Training of Deep Neural
-Networks with Extremely Noisy Labels. NeurIPS 2018.
+Known negatives
+    Ordinary negatives. Unknown entries are treated as negatives.
 
-Known no: an ordinary negative. Unknown: the same as a known no. The share `forget` of the items of a batch, with the
-largest losses of the other network, is left out.
+Differences from the paper
+    The paper has one class per item; here the loss of an item is the mean over its labels. The dropped share grows
+    from 0 over the share `ramp` of the epochs. The loss is the mean over the remaining items; the authors' code
+    divides by their number twice.
 
-Differs: the paper has one class an item; here an item's loss is the mean over its labels. The share grows from 0 in the
-first epoch, over the share `ramp` of the epochs. The loss is the mean over the items that are left; the authors' code
-divides this mean by their number once more.
-
-Defaults: forget = 0.02 was chosen by validation on the features of VOC 2012 with an MLP head, with one yes per item and
-with a quarter of the yes known, where 0.1 does harm; ramp = 0.1 was not searched.
+Defaults
+    forget = 0.02 was chosen by validation on features; larger values hurt. ramp = 0.1 was not searched.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from partly.clock import Clock
-from partly.co_training import Predict, TwoNetworks, co_teaching_loss, kept, ramp_up
+from partly.co_training import Predict, TwoNetworks, co_teaching_loss, kept_share, ramp_up
 from partly.errors import within
 from partly.method import About, Task
 
@@ -45,7 +46,7 @@ class CoTeaching(TwoNetworks):
         return ramp_up(clock, self.ramp) > 0
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"items left out": 1 - kept(clock, self.forget, self.ramp)}
+        return {"items left out": 1 - kept_share(clock, self.forget, self.ramp)}
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        return co_teaching_loss(f, g, z, kept(clock, self.forget, self.ramp))
+        return co_teaching_loss(f, g, z, kept_share(clock, self.forget, self.ramp))

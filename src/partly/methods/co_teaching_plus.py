@@ -1,24 +1,28 @@
-"""Co-teaching among the items on which the two networks disagree; unknown entries are taken for no.
+"""Co-teaching+: co-teaching among the items on which the two networks disagree.
 
-Take it: as `co-teaching`, where its two networks become alike too soon.
+When to use
+    As `co-teaching`, where its two networks become alike too soon.
 
-Formula:
+Formula
+    as co-teaching, among the items with  (p_f > 1/2) != (p_g > 1/2)  for some label, after the warm-up
 
-    as co-teaching, among the items with  (p_f > 1/2) != (p_g > 1/2)  for some label, once the warm-up is over
+Reference
+    X. Yu, B. Han, J. Yao, G. Niu, I. Tsang, M. Sugiyama. How does Disagreement Help Generalization against Label
+    Corruption? ICML 2019.
 
-Paper: X. Yu, B. Han, J. Yao, G. Niu, I. Tsang, M. Sugiyama. How does Disagreement Help Generalization against Label
-Corruption? ICML 2019. "Co-teaching+".
+Known negatives
+    Ordinary negatives. Unknown entries are treated as negatives.
 
-Known no: an ordinary negative. Unknown: the same as a known no. The items on which both networks agree are left out,
-then the share `forget` of the rest, with the largest losses of the other network.
+Differences from the paper
+    The paper has one class per item. Here two networks disagree on an item if they differ in at least one label at
+    probability one half, and the loss of an item is the mean over its labels. The warm-up, plain co-teaching, takes
+    the share `warmup` of the epochs (the paper: some epochs, by data set). The loss is computed from logits, as the
+    mean over the remaining items; the authors' code applies softmax twice and divides twice. A batch without
+    remaining items changes nothing.
 
-Differs: the paper has one class an item. Here two networks disagree on an item if they differ in at least one label at
-probability one half, and an item's loss is the mean over its labels. For the share `warmup` of the epochs it is plain
-co-teaching (the paper: some epochs, by data set). The loss is computed from logits and is the mean over the items that
-are left; the authors' code takes the softmax twice and divides twice. Where no item is left, nothing changes.
-
-Defaults: forget and ramp are those of co-teaching, warmup is that of decoupling, and for the same reason; the paper's
-for CIFAR-10 is 0.1, 20 of 200 epochs.
+Defaults
+    forget and ramp are those of `co-teaching`, warmup is that of `decoupling`. The paper's warm-up for CIFAR-10 is 0.1
+    (20 of 200 epochs).
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from partly.clock import Clock
-from partly.co_training import Predict, TwoNetworks, co_teaching_loss, disagree, kept
+from partly.co_training import Predict, TwoNetworks, co_teaching_loss, disagree, kept_share
 from partly.errors import within
 from partly.method import About, Task
 
@@ -56,4 +60,4 @@ class CoTeachingPlus(TwoNetworks):
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         among = disagree(f, g) if self.may_be_best(clock) else None
-        return co_teaching_loss(f, g, z, kept(clock, self.forget, self.ramp), among)
+        return co_teaching_loss(f, g, z, kept_share(clock, self.forget, self.ramp), among)

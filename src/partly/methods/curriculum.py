@@ -1,32 +1,40 @@
-"""`partial-bce`; twice on the way, what the network is sure of becomes a weak label and is trained on like a known one.
+"""`partial-bce`, and twice during training confident predictions become weak labels.
 
-Take it: with `strategy="threshold"` from a good start (`head="warm-linear"`), where a tenth to a third of the entries
-is known.
+When to use
+    A tenth to a third of the entries is known. Use `strategy="threshold"` from a good start (`head="warm-linear"`).
 
-Formula:
-
+Formula
     g(k / L) times:  yes -log p,  no -log(1 - p),  unknown 0;   k of L known or weakly labelled,  g as in partial-bce
-    at 45 and 70 % of the epochs, unknown entries whose x varies by at most theta (dropout) become sign(x)
+    at 45 % and 70 % of the epochs, unknown entries selected by the strategy get the label sign(x)
 
-Paper: T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
-CVPR 2019. Algorithm 1, equations 8 to 11: the strategies [a] threshold, [b] proportion, [c] positive, [d] ensemble,
-[e] bayesian, and "2 steps" (two-steps), which labels everything at once.
+Reference
+    T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
+    CVPR 2019. Algorithm 1 and equations 8 to 11; [a] threshold, [b] proportion, [c] positive, [d] ensemble,
+    [e] bayesian, and "2 steps" (two-steps).
 
-Known no: an ordinary negative, never relabelled. Unknown: no loss until it is labelled. Chosen are: threshold, |x| of
-at least theta; proportion, the share theta of a batch's unknown entries with the largest |x|; positive, x of at least
-theta; ensemble, as threshold with the mean x of several networks; bayesian, a variance of x over passes with dropout
-of at most theta. The weak label is the sign of x, or of its mean. Weak labels count as known in the share p of
-`partial-bce`, unless `count_weak=False`.
+Known negatives
+    Ordinary negatives, never relabelled. Unknown entries have no loss until they are labelled.
 
-Differs: the paper labels before the 10th and 15th of 20 epochs; here at these shares of any schedule, at the first
-epoch that begins there (never before the second). What is labelled stays so, which is what the paper's label shares
-need; `recompute` starts each round from what was observed. `dropout` and `passes` are those of the paper that it
-cites for its uncertainty (A. Kendall, Y. Gal, NIPS 2017: 0.2 and 50). It does not say where its network has dropout:
-here it is of the features that the head sees, whatever the head, and all else is as in use. Of an ensemble all
-networks learn from the weak labels, and the first is the model. The best epoch is one that learned from weak labels.
-theta is a number of logits, so it depends on how long and how hard a network was trained: watch `labelled`, the share
-of entries with a label, in the history. With these 0.2 and 50, theta = 0.3 and 10 % known it ends at 79 % on VOC 2012
-and 76 % on scene (MLP head; the paper, on COCO: 78 to 80 %); with 0.5 and 20 it was 14 and 22 %.
+Strategies
+    threshold    |x| >= theta
+    proportion   the share theta of a batch's unknown entries with the largest |x|
+    positive     x >= theta
+    ensemble     as threshold, with the mean x of several networks
+    bayesian     a variance of x over passes with dropout of at most theta
+    two-steps    all unknown entries, once
+    Weak labels count as known in g unless `count_weak=False`.
+
+Differences from the paper
+    The paper labels before the 10th and the 15th of 20 epochs; here at the same shares of any schedule, but not before
+    the second epoch. Weak labels persist, as the paper's shares of labels imply; `recompute` starts each round from
+    the observed labels. The paper does not say where its network has dropout; here it is applied to the features
+    that the head sees. All networks of an ensemble learn from the weak labels, and the first predicts. Only epochs
+    that learned from weak labels can be the best.
+
+Defaults
+    theta is the paper's per strategy. It is in units of logits, so it depends on how the network was trained: watch
+    `labelled`, the share of labelled entries, in the history. dropout and passes are those of the paper cited for the
+    uncertainty (A. Kendall, Y. Gal, NIPS 2017).
 """
 
 from __future__ import annotations
@@ -122,10 +130,10 @@ class Curriculum(Method):
             for batch in pool.batches(clock):  # the batches of training, since `proportion` is a share of each
                 weak = self.weak[batch.index]
                 free = (batch.z == 0) & (weak == 0)
-                scores, easy = self._easy(batch.x, free)
+                scores, easy = self._select_confident(batch.x, free)
                 self.weak[batch.index] = torch.where(free & easy, scores.sign().to(torch.int8), weak)
 
-    def _easy(self, x: Tensor | BatchShard, free: Tensor) -> tuple[Tensor, Tensor]:
+    def _select_confident(self, x: Tensor | BatchShard, free: Tensor) -> tuple[Tensor, Tensor]:
         """Scores [B, L], whose signs are the labels, and which entries are easy, [B, L]."""
         if self.strategy == "bayesian":
             samples = self._samples(x)

@@ -1,24 +1,27 @@
-"""Two networks that learn only from the items on which they disagree; unknown entries are taken for no.
+"""Two networks learn only from the items on which they disagree.
 
-Take it: to compare with: the simplest way in which two networks choose what they learn from.
+When to use
+    As a baseline: the simplest way in which two networks select training items.
 
-Formula:
+Formula
+    both networks learn from the items with  (p_f > 1/2) != (p_g > 1/2)  for some label, after the warm-up
+    loss: mean over labels of -log p (yes), -log(1 - p) (no, unknown)
 
-    both networks learn from the items with  (p_f > 1/2) != (p_g > 1/2)  for some label, once the warm-up is over
-    -log p (yes), -log(1 - p) (no, unknown), the mean over labels
+Reference
+    E. Malach, S. Shalev-Shwartz. Decoupling "when to update" from "how to update". NIPS 2017.
 
-Paper: E. Malach, S. Shalev-Shwartz. Decoupling "when to update" from "how to update". NIPS 2017.
+Known negatives
+    Ordinary negatives. Unknown entries are treated as negatives.
 
-Known no: an ordinary negative. Unknown: the same as a known no.
+Differences from the paper
+    The paper has one class per item. Here two networks disagree on an item if they differ in at least one label at
+    probability one half, and the loss of an item is the mean over its labels. Networks that predict no label at all
+    never disagree, so both learn from all items for the share `warmup` of the epochs (the authors' code: a number of
+    steps). A batch without remaining items changes nothing.
 
-Differs: the paper has one class an item. Here two networks disagree on an item if they differ in at least one label at
-probability one half, and an item's loss is the mean over its labels. Networks that say no to everything never disagree,
-so both learn from all items at first, for the share `warmup` of the epochs (in the authors' code: a number of steps).
-Where no item is left in a batch, nothing changes.
-
-Defaults: warmup = 0.5 was chosen by validation on the features of VOC 2012 with an MLP head and a quarter of the yes
-known: with 0.1 the networks soon say no to everything, and learn no more. The best epoch would
-lie within the warm-up, but is chosen after it.
+Defaults
+    warmup = 0.5 was chosen by validation: with a shorter warm-up the networks soon predict no label at all and stop
+    learning.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from torch import Tensor
 
 from partly import losses
 from partly.clock import Clock
-from partly.co_training import Predict, TwoNetworks, disagree, mean_of
+from partly.co_training import Predict, TwoNetworks, disagree, mean_over_items
 from partly.errors import within
 from partly.method import About, Task
 
@@ -50,4 +53,4 @@ class Decoupling(TwoNetworks):
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         items = disagree(f, g) if self.may_be_best(clock) else torch.ones_like(z[:, 0], dtype=torch.bool)
-        return mean_of(losses.assume_negative(f, z) + losses.assume_negative(g, z), items)
+        return mean_over_items(losses.assume_negative(f, z) + losses.assume_negative(g, z), items)

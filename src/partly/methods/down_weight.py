@@ -1,21 +1,25 @@
-"""Unknown entries are taken for no, at a constant small weight.
+"""Unknown entries count as negatives at a small constant weight.
 
-Take it: where only yes is known and a solved linear model is wanted: one number says how far a missing yes is a no.
+When to use
+    Only positives are known and you want a solved linear model. The weight says how far a missing label is a negative.
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
     unknown  -weight log(1 - p)
 
-Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
-Positive Labels. ECCV 2022. The baseline "DW".
+Reference
+    D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
+    Positive Labels. ECCV 2022. The baseline "DW".
 
-Known no: an ordinary negative, at weight 1. Unknown: a no at weight `weight`.
+Known negatives
+    Ordinary negatives, at weight 1. Unknown entries are negatives at weight `weight`.
 
-Differs: the paper names the baseline and gives neither formula nor weight; this is our reading of the name.
+Differences from the paper
+    The paper names the baseline without a formula or a weight; this is our reading of the name.
 
-Defaults: weight = 0.05 was chosen by validation on the features of VOC 2012 with one yes per item and a linear head.
+Defaults
+    weight = 0.05 was chosen by validation with one positive per item.
 """
 
 from partly.losses import down_weight as loss

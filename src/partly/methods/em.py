@@ -1,27 +1,29 @@
-"""Unknown entries are drawn towards "nobody knows" (probability one half); known ones have their cross-entropy.
+"""Entropy maximization (EM): unknown entries are drawn towards probability one half.
 
-Take it: where only yes is known, and ranking is what counts. It costs no more than cross-entropy. Calibrate before you
-use its probabilities.
+When to use
+    Only positives are known, and the ranking matters. The cost is that of cross-entropy. Calibrate before you use the
+    probabilities.
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
     unknown  -alpha H(p),   H(p) = -p log p - (1 - p) log(1 - p)
 
-Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
-Positive Labels. ECCV 2022. The entropy-maximization loss "EM".
+Reference
+    D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
+    Positive Labels. ECCV 2022. The entropy-maximization loss "EM".
 
-Known no: an ordinary negative. Unknown: -alpha H(p), the entropy of the prediction, which is to be large.
+Known negatives
+    Ordinary negatives. The entropy of unknown entries is maximized.
 
-Differs: computed from logits, without the 1e-5 that the authors' code adds inside the logarithm, and with known no's,
-which the paper has not.
+Differences from the paper
+    The loss is computed from logits, without the 1e-5 that the authors' code adds inside the logarithm. The paper has
+    no known negatives. Probabilities come out too high, since no term pulls them down: rank by them, or raise the
+    threshold (the authors use 0.75).
 
-Defaults: alpha = 0.05 was chosen by validation on the features of VOC 2012 with one yes per item and a linear head; the
-paper fine-tunes a whole network with 0.2 on VOC and 0.1 on COCO.
-
-Probabilities come out too high, since nothing says no: rank by them, or ask more than 0.5 of a yes (the authors:
-0.75).
+Defaults
+    alpha = 0.05 was chosen by validation with one positive per item and a linear head. The paper fine-tunes a network
+    with 0.2 on VOC and 0.1 on COCO.
 """
 
 from __future__ import annotations

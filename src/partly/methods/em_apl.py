@@ -1,31 +1,31 @@
-"""`em`, and after a while the least likely unknown entries of each label become soft, frozen no's.
+"""`em`, and later the least likely unknown entries of each label become fixed soft negatives.
 
-Take it: as `em`, where an epoch more of scoring and two bytes an entry are affordable.
+When to use
+    As `em`, where scoring all items once per epoch and two bytes per entry are affordable.
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
     unknown  -alpha H(p), and beta CE(p, b) once there is a belief b
     before each epoch e after the warm-up w: the share (e - w) / (epochs - w) of `share`, lowest p first, gets b = p
 
-Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
-Positive Labels. ECCV 2022. Entropy maximization with asymmetric pseudo-labelling, "EM loss+APL".
+Reference
+    D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
+    Positive Labels. ECCV 2022. Entropy maximization with asymmetric pseudo-labelling, "EM loss+APL".
 
-Known no: an ordinary negative. Unknown: -alpha H(p) as in `em`. After the warm-up, before each epoch, all items are
-scored; of each label, of what is still unknown, those with the lowest scores are believed to be what the score says (a
-small probability, never to change again), and from then on have beta times the cross-entropy with that belief. Nothing
-is ever believed to be yes.
+Known negatives
+    Ordinary negatives. After the warm-up, before each epoch, all items are scored. The lowest-scoring unknown entries
+    of each label get their probability as a fixed belief. No entry is ever believed to be positive.
 
-Differs: the schedule is in shares of the epochs: the warm-up of 5 of 10 epochs is `warmup` = 0.5, and at the start of
-the last epoch `share` = 90 % of the unknown entries of each label have a belief, in equal portions, counted in total
-and not portion by portion. Items are scored in order and without augmentation. No early stop: the authors' ends
-training at the first epoch that does not improve, often before there are any beliefs.
+Differences from the paper
+    The schedule is in shares of the epochs: the warm-up of 5 of 10 epochs is `warmup` = 0.5. By the last epoch,
+    `share` = 90 % of the unknown entries of each label have a belief, in equal portions. Items are scored in order
+    and without augmentation. There is no early stopping: the authors' ends training at the first epoch without
+    improvement, often before there are beliefs. Probabilities come out too high, as in `em`.
 
-Defaults: alpha = 0.05 was chosen by validation on the features of VOC 2012 with one yes per item and a linear head (the
-paper: 0.2 on VOC); beta, warmup and share are the paper's for VOC, and others did no better.
-
-Probabilities come out too high, since little says no: rank by them, or ask more than 0.5 of a yes (the authors: 0.75).
+Defaults
+    alpha = 0.05 was chosen by validation with one positive per item and a linear head (the paper: 0.2 on VOC). beta,
+    warmup and share are the paper's for VOC.
 """
 
 from __future__ import annotations
@@ -76,15 +76,15 @@ class EMAPL(Method):
 
     def may_be_best(self, clock: Clock) -> bool:
         """Once there are beliefs: before, it is `em`."""
-        return clock.epoch >= self._first(clock)
+        return clock.epoch >= self._first_epoch(clock)
 
-    def _first(self, clock: Clock) -> int:
+    def _first_epoch(self, clock: Clock) -> int:
         """The first epoch, counted from 0, with beliefs."""
         return max(1, min(round(self.warmup * clock.epochs), clock.epochs - 1))
 
     def share_at(self, clock: Clock) -> float:
         """Share of the unknown entries that have a belief in this epoch."""
-        first = self._first(clock)
+        first = self._first_epoch(clock)
         if clock.epoch < first:
             return 0.0
         return self.share * (clock.epoch - first + 1) / (clock.epochs - first)
@@ -102,7 +102,7 @@ class EMAPL(Method):
             logits, believed = (kept[:, some].T.contiguous() for kept in (scores, self.believed))
             free = believed < 0
             counts = wanted[some].to(free.device) - unknown[some].to(free.device) + free.sum(dim=1)
-            chosen = least(logits, free, counts)
+            chosen = smallest_per_row(logits, free, counts)
             believed[chosen] = torch.sigmoid(logits[chosen]).half()
             self.believed[:, some] = believed.T
 
@@ -128,7 +128,7 @@ class EMAPL(Method):
         return torch.where(believed < 0, 0.5, believed)
 
 
-def least(values: Tensor, among: Tensor, counts: Tensor) -> Tensor:
+def smallest_per_row(values: Tensor, among: Tensor, counts: Tensor) -> Tensor:
     """`selection.smallest` of each row [R, N], of each as many as its count says: a mask. A row is sorted for the last
     value that is in; only where more are equal to that than there is room for is it asked which of them."""
     some = torch.where(among, values, torch.inf)

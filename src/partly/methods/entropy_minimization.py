@@ -1,20 +1,25 @@
-"""Unknown entries are pushed to whichever side they lean: their entropy is to be small.
+"""Entropy minimization: unknown entries are pushed to the side they lean to.
 
-Take it: to see it fail: with only yes known it collapses, as papers say.
+When to use
+    To reproduce a failure: with positives only it collapses, as the paper reports.
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
     unknown  +weight H(p)
 
-Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
-Positive Labels. ECCV 2022. The baseline "EntMin".
+Reference
+    D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
+    Positive Labels. ECCV 2022. The baseline "EntMin".
 
-Known no: an ordinary negative. Unknown: weight H(p), the entropy of the prediction.
+Known negatives
+    Ordinary negatives. The entropy of unknown entries is minimized.
 
-Differs: the paper gives no formula; this is the loss "EM" with the opposite sign. With yes as the only known labels it
-collapses, in the paper as here: it is here to be compared with.
+Differences from the paper
+    The paper gives no formula; this is the loss "EM" with the opposite sign.
+
+Defaults
+    weight = 1; the paper gives none.
 """
 
 from partly.losses import entropy_minimization as loss

@@ -1,23 +1,28 @@
-"""Known entries have their cross-entropy, and an item should have about as many yes as one expects.
+"""Expected positive regularization (EPR): known entries, and the expected number of labels per item.
 
-Take it: where the number of yes per item is known from elsewhere: give it as `expected_yes`.
+When to use
+    The number of positives per item is known: give it as `expected_yes`.
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
     unknown  0
     batch    + ((mean over items of the sum of p) - expected_yes)^2 / L^2
 
-Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
-Labels. CVPR 2021. "EPR", expected positive regularisation.
+Reference
+    E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
+    Labels. CVPR 2021. "EPR", expected positive regularization.
 
-Known no: an ordinary negative. Unknown: no term of its own; its prediction counts in the number of yes per item, which
-is drawn towards `expected_yes`.
+Known negatives
+    Ordinary negatives. Unknown entries have no term of their own, but count in the number of positives per item.
 
-Differs: the paper takes the true number of yes per item (VOC 1.5, COCO 2.9), which nobody knows; by default it is
-guessed from the known entries of the batch, and where only yes is known that is the number of known yes, the least
-possible. Computed from logits.
+Differences from the paper
+    The paper uses the true number of positives per item (VOC 1.5, COCO 2.9), which is unknown in practice. By default
+    it is estimated from the known entries of the batch; with positives only, that is the number of known positives, a
+    lower bound. The loss is computed from logits.
+
+Defaults
+    expected_yes is estimated.
 """
 
 from partly.losses import expected_positive as loss

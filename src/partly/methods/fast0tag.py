@@ -1,28 +1,29 @@
-"""An item becomes a direction in a space of label vectors, along which its known yes lie ahead of its known no.
+"""Fast0Tag: an item becomes a direction in a space of label vectors that ranks positives above negatives.
 
-Take it: where labels must be predicted of which no example is known: with vectors of their names (`vectors="minilm"`).
+When to use
+    Labels without any known example must be predicted: use vectors of their names (`vectors="minilm"`).
 
-Formula:
-
+Formula
     x = v(item) . e(label)
-    item     mean over its yes i and no j of log(1 + exp(x_j - x_i))
+    item     mean over its positives i and negatives j of log(1 + exp(x_j - x_i))
 
-Paper: Y. Zhang, B. Gong, M. Shah. Fast Zero-Shot Image Tagging. CVPR 2016. "Fast0Tag".
+Reference
+    Y. Zhang, B. Gong, M. Shah. Fast Zero-Shot Image Tagging. CVPR 2016.
 
-Known no: what every yes of the item is to lie ahead of. Unknown: in no pair, so it does not count; with `unknown_as_no`
-the same as a known no, which is what is left to do where only yes is known.
+Known negatives
+    Ranked below every positive of the item. Unknown entries are in no pair, unless `unknown_as_no` treats them as
+    negatives, which is needed where only positives are known.
 
-Differs: the paper has word vectors, that stay as they are. So do those that `vectors` names: a file of word vectors, a
-table with the names of the labels as ids, or "minilm", which makes them of the names; `size` says how many numbers a
-vector of a file has. Without them the label vectors are learned along with the network, and a label that nobody was
-asked about in training cannot be predicted. The network that makes the direction is the head of the task, with as
-many outputs as the space has dimensions: one that knows labels apart, as `ml-gcn` does, knows nothing of them here. For
-a share of the epochs the whole is first trained by `bce`: Huynh and Elhamifar (CVPR 2020) start all their baselines
-from a logistic model.
+Differences from the paper
+    The paper uses fixed word vectors, as `vectors` does here: a file of word vectors, a table whose ids are label
+    names, or "minilm", which embeds the names. `size` is the number of values per vector in a file. Without `vectors`,
+    label vectors are learned with the network, and labels without known entries cannot be predicted. The head of the
+    task makes the direction. Training starts with `bce` for the share `warmup` of the epochs: Huynh and Elhamifar
+    (CVPR 2020) start all their baselines from a logistic model.
 
-Defaults: size is 300, that of the paper's word vectors (384 with minilm); warmup = 0.5, of 0 and 0.5, by validation
-with a linear head on the features of VOC 2012 (50 % known) and COCO (30 %). There validation chose an epoch of the
-first part: what did best was the small space with cross-entropy.
+Defaults
+    size = 300 is that of the paper's word vectors (384 with minilm). warmup = 0.5 was chosen by validation, of 0 and
+    0.5.
 """
 
 from __future__ import annotations
@@ -62,16 +63,16 @@ class Fast0Tag(Method):
                 weight.copy_(label_vectors(vectors, task.observed.names, size, task.read_vectors))
         self.optimiser = task.optimiser(self.network.parameters())
 
-    def _ranks(self, clock: Clock) -> bool:
+    def _is_ranking(self, clock: Clock) -> bool:
         """Whether the order of labels is learned by now, and no longer each by itself."""
         return clock.progress >= self.warmup
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"the order of labels is learned": self._ranks(clock)}
+        return {"the order of labels is learned": self._is_ranking(clock)}
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x)
-        if not self._ranks(clock):
+        if not self._is_ranking(clock):
             loss = bce(logits, batch.z).mean()
         else:
             loss = rank_net(logits, batch.z, unknown_as_no=self.unknown_as_no).mean()

@@ -1,22 +1,26 @@
-"""Unknown entries are taken for no; every entry counts the less, the better it fits.
+"""Focal loss: entries that fit well count less; unknown entries count as negatives.
 
-Take it: where labels are complete and most entries are easy. Hidden yes are what it weighs most.
+When to use
+    Labels are complete and most entries are easy. Hidden positives are emphasized most, which hurts with missing
+    labels.
 
-Formula:
-
+Formula
     yes      -(1 - p)^gamma log p
     no       -p^gamma log(1 - p)
     unknown  as no
 
-Paper: T.-Y. Lin, P. Goyal, R. Girshick, K. He, P. Dollár. Focal Loss for Dense Object Detection. ICCV 2017. Equation
-4, on every label by itself and without the class weight alpha.
+Reference
+    T.-Y. Lin, P. Goyal, R. Girshick, K. He, P. Dollár. Focal Loss for Dense Object Detection. ICCV 2017. Equation 4,
+    for each label, without the class weight alpha.
 
-Known no: a negative, focused as all entries are. Unknown: the same as a known no.
+Known negatives
+    Focused as all entries are. Unknown entries are treated the same.
 
-Differs: the mean and not the sum over entries.
+Differences from the paper
+    The mean over entries, not the sum.
 
-Defaults: the paper's. With one yes per item (features of VOC 2012, MLP head) no gamma from 0.25 to 3 was better on
-validation than `assume-negative` by more than chance: the worst fits among what is taken for no are the hidden yes.
+Defaults
+    gamma = 2 is the paper's.
 """
 
 from partly.losses import focal as loss

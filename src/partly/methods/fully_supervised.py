@@ -1,18 +1,24 @@
-"""Binary cross-entropy on the items of which every label is known; all others are ignored.
+"""Binary cross-entropy on the fully labelled items; all other items are ignored.
 
-Take it: as the lower end: what partly known items are worth beside those that are wholly known.
+When to use
+    As a reference baseline: it shows how much the partly labelled items add.
 
-Formula:
+Formula
+    fully labelled items:  yes -log p,  no -log(1 - p);   all others  0
 
-    items that are wholly known:  yes -log p,  no -log(1 - p);   all others  0
+Reference
+    C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
+    Pseudo-Label Approach. arXiv 2109.14676, 2021. The baseline "Fully-Supervised".
 
-Paper: C.-Y. Hsieh, W.-I. Lin, M. Xu, G. Niu, H.-T. Lin, M. Sugiyama. Active Refinement for Multi-Label Learning: A
-Pseudo-Label Approach. arXiv 2109.14676, 2021. The baseline "Fully-Supervised".
+Known negatives
+    Ordinary negatives, on fully labelled items. Items with unknown entries are not used.
 
-Known no: an ordinary negative, where the item is wholly known. Unknown: no item that has one is learned from.
+Differences from the paper
+    Without any fully labelled item, all known entries are used, as in `bce`. An epoch has as many steps as with other
+    methods, each with a random batch of fully labelled items.
 
-Differs: where no item is wholly known, all known entries are learned from, as with `bce`. An epoch has as many steps
-as with any other method, each with items drawn from the wholly known ones, so that few of them are seen many times.
+Defaults
+    No settings.
 """
 
 from __future__ import annotations

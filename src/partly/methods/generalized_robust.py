@@ -1,26 +1,29 @@
-"""Unknown entries are yes or no as the prediction says, weighted by how far it can be trusted.
+"""Generalized robust loss (GR): unknown entries are a weighted mixture of robust positives and negatives.
 
-Take it: where only yes is known and a network is trained long enough for a schedule to matter.
+When to use
+    Only positives are known, and the network is trained long enough for a schedule to matter.
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
     unknown  v (k (1 - p^q) / q + (1 - k) (1 - (1 - p)^r) / r)
     k = sigmoid(slope p + offset),  v = exp(-(p - centre)^2 / (2 width^2)),  q = yes_power,  r = no_power;
-    slope, offset, centre and width go from start to end over the schedule, and have no gradient
+    slope, offset, centre and width go linearly from start to end over the schedule; k and v have no gradient
 
-Paper: Y. Chen, C. Li, X. Dai, J. Li, W. Sun, Y. Wang, R. Zhang, T. Zhang, B. Wang. Boosting Single Positive
-Multi-label Classification with Generalized Robust Loss. IJCAI 2024. "GR loss".
+Reference
+    Y. Chen, C. Li, X. Dai, J. Li, W. Sun, Y. Wang, R. Zhang, T. Zhang, B. Wang. Boosting Single Positive Multi-label
+    Classification with Generalized Robust Loss. IJCAI 2024. "GR loss".
 
-Known no: an ordinary negative. Unknown: a mixture of a robust yes and a robust no, see `losses.generalized_robust`;
-its mixing curve and its weight go linearly from their start to their end value over the schedule.
+Known negatives
+    Ordinary negatives.
 
-Differs: the authors' code counts whole epochs, in two ways that differ by one; here the share of the schedule that
-lies behind decides. Computed from logits.
+Differences from the paper
+    The authors' code counts whole epochs, in two ways that differ by one; here the elapsed share of the schedule
+    counts. The loss is computed from logits.
 
-Defaults: slope_end = 10 and offset_end = -8 were chosen by validation on the features of VOC 2012 with one yes per item
-and an MLP head, over the authors' 2 and -2 for VOC; later work uses them on COCO.
+Defaults
+    slope_end = 10 and offset_end = -8 were chosen by validation with one positive per item and an MLP head; the
+    authors have 2 and -2 for VOC.
 """
 
 from __future__ import annotations

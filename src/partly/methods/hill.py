@@ -1,20 +1,26 @@
-"""Unknown entries are taken for no as long as the prediction is not too sure of the contrary.
+"""Hill loss: unknown entries count as negatives unless the prediction is confidently positive.
 
-Take it: where only yes is known and what looks like a yes should be left alone without any schedule or memory.
+When to use
+    Only positives are known, and likely positives should be left alone without a schedule or memory per entry.
 
-Formula:
-
+Formula
     yes      -(1 - p')^gamma log p',   p' = sigmoid(x - margin)
     no       -log(1 - p)
     unknown  (height - p) p^2
 
-Paper: Y. Zhang, Y. Cheng, X. Huang, F. Wen, R. Feng, Y. Li, Y. Guo. Simple and Robust Loss Design for Multi-Label
-Learning with Missing Labels. arXiv 2112.07368, 2021. The Hill loss.
+Reference
+    Y. Zhang, Y. Cheng, X. Huang, F. Wen, R. Feng, Y. Li, Y. Guo. Simple and Robust Loss Design for Multi-Label
+    Learning with Missing Labels. arXiv 2112.07368, 2021. The Hill loss.
 
-Known no: an ordinary negative (cross-entropy): the hill is there for what may be a hidden yes. Unknown: (height - p)
-p^2, whose pull towards no fades as p goes to 1. Yes is focal, its logit taken `margin` lower.
+Known negatives
+    Ordinary cross-entropy; the hill is only for unknown entries. Its pull towards 0 fades as p approaches 1.
 
-Differs: the mean and not the sum over entries; from logits (the authors' logarithm of a sigmoid can be infinite).
+Differences from the paper
+    The mean over entries, not the sum. The loss is computed from logits; the authors' logarithm of a sigmoid can be
+    infinite.
+
+Defaults
+    The paper's.
 """
 
 from partly.losses import hill as loss

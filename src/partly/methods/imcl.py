@@ -1,52 +1,46 @@
-"""Labels and features of an item must agree with those of a few similar items; who is similar is learned along.
+"""Interactive multi-label CNN learning (IMCL): an item agrees with a few similar items, which are learned too.
 
-Take it: where similar items are to speak for each other, and where an entry must be explained by neighbours (`partly
-explain`).
+When to use
+    Similar items should vote for each other's unknown entries, or entries must be explained by neighbours
+    (`partly explain`).
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
     unknown  0
     item     + lambda_y |y - sum over k similar items of w y' A|^2 + lambda_f |f - sum of w' f'|^2
-    y: known labels and, where unknown, what the network says; A: the label graph; w, w' >= 0
+    y: known labels and, where unknown, the prediction; A: the label graph; w, w' >= 0
 
-Paper: D. Huynh, E. Elhamifar. Interactive Multi-Label CNN Learning with Partial Labels. CVPR 2020. "IMCL", equations
-1 to 8 and both algorithms.
+Reference
+    D. Huynh, E. Elhamifar. Interactive Multi-Label CNN Learning with Partial Labels. CVPR 2020. Equations 1 to 8 and
+    both algorithms.
 
-Known no: an ordinary negative in the cross-entropy, and `no_value` below 0 in the label vectors, where a yes is 1.
-Unknown: no cross-entropy; in the label vectors it is what the network says now, on the scale from -no_value to 1. Of
-every item, `k` similar ones are sought (joint non-negative OMP), and lambda_y times the squared error of its label
-vector, rebuilt from theirs through the label graph, is added to the loss, with lambda_f times that of its features.
-Gradients reach the unknown labels and the features of both sides, and the weights of the graph.
+Known negatives
+    Ordinary negatives in the cross-entropy, and -`no_value` in the label vectors, where a positive is 1. Unknown
+    entries have no cross-entropy; in the label vectors they are the scaled prediction. Gradients reach the unknown
+    labels and the features of both items, and the weights of the graph.
 
-Differs: one step fits the similarities, and then moves the graph and the network by the gradient at the same place. The
-graph has its own weight for a label itself, as in the authors' code. tanh is left out of the loss, as in the code
-(`tanh`). The scale of the label vectors is the code's, (1 + n) sigmoid(2 x + ln n) - n with n = no_value, which is 0 at
-x = 0. The lambdas are shares of the cross-entropy, measured once (`relative`), as in the code; the paper does not say
-so. With `scaled_search` what was measured also weighs labels and features when similar items are sought; else the bare
-lambdas do. Items without a similar one have no smoothness loss. Training on the known labels alone, from which the
-paper starts, is the share `warmup` of the epochs; none of these is chosen as the best. With the head `warm-linear` and
-warmup = 0 it starts from that training's end. Atoms of the bank are as they were when it was refreshed, and get no
-gradient.
+Differences from the paper
+    One step finds the similar items by joint non-negative OMP, then updates graph and network by the same gradient.
+    As in the authors' code: a label has a weight for itself, the loss omits tanh (`tanh`), label vectors are
+    (1 + n) sigmoid(2 x + ln n) - n with n = no_value, and the lambdas are relative to the cross-entropy, measured once
+    (`relative`). `scaled_search` uses the measured scale in the search too. Items without a similar item have no
+    smoothness loss. Training starts with `bce` for the share `warmup` of the epochs, none of which can be the best
+    epoch; `head="warm-linear"` with warmup = 0 replaces it. Items in the bank are as of its last refresh and get no
+    gradient.
 
-`graph` is "co-occurrence" (counted on known entries), "names" (labels whose names mean something alike, by `minilm`),
-"identity", or a file with the columns label, related and perhaps weight; `edges` is the most that a label has.
-`similar_by` = "features" seeks similar items by features alone, and rebuilds labels with the weights of features: where
-features are given, who is similar then never changes (the fixed similarity of table 4). `candidates` are the other
-items of the batch, or a bank of at most `bank` items, refreshed every `refresh` epochs. `side` is a file with the
-columns item and class: a class is joined to the label vectors with `side_weight`, when similar items are sought.
-`PRESETS` has the settings of the paper and the code.
+Settings
+    graph       "co-occurrence" (of known entries), "names" (similar names, by minilm), "identity", or a file with the
+                columns label, related and optionally weight; `edges` is the maximum per label
+    similar_by  "features" searches by features alone and reuses their weights for labels (table 4, fixed similarity)
+    candidates  other items of the batch, or a bank of at most `bank` items, refreshed every `refresh` epochs
+    side        a file with the columns item and class; classes join the label vectors with weight `side_weight`
+    `PRESETS` holds the settings of the paper and of its code. `explain` lists the neighbours and edges that support an
+    entry.
 
-Defaults: lambdas, k and edges are the paper's for Open Images. On a validation part of the features of VOC 2012, 10 %
-known, one seed and a linear head, they and warmup = 0.5 were 6.3 points of mAP above `bce`. On 2,000 items of it, where
-they were 5.6 above, lambda_y = 3 was 6.7 above, a bank 4.2, a fixed graph 5.6 and none 6.2. On COCO (one seed, ten
-epochs) they were 1.0 above with 10 % known and nothing with 30 %, where a tenth of both lambdas was 0.9 above. With the
-MLP head nothing was gained, and lambdas this large cost a point or two by the last epoch. In a network that is trained
-from nothing (`scenes`) agreeing features do harm: there take lambda_f = 0. With scaled_search (10 % known, linear head)
-VOC 2012 lost 3.8 points and COCO 2.0, and scene won 0.2; with the MLP head VOC 2012 won 0.1.
-
-`explain` lists the neighbours and the edges of the graph that speak for an entry.
+Defaults
+    lambdas, k and edges are the paper's for Open Images. With an MLP head, smaller lambdas are better. For a network
+    trained from scratch on images, use lambda_f = 0.
 """
 
 from __future__ import annotations
@@ -165,34 +159,34 @@ class Imcl(Method):
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch == 0:
             self.allocate(self.graph_optimiser)
-        since = clock.epoch - self._first(clock)
+        since = clock.epoch - self._first_epoch(clock)
         if len(self.bank) and since >= 0 and since % self.refresh == 0:
             drawn = clock.epoch_rng("bank").permutation(len(pool))[: len(self.bank)]
             with eval_mode(self), torch.no_grad():
-                self.bank.store(self._of(pool, torch.from_numpy(drawn).sort().values, self.classes))
+                self.bank.store(self._candidates(pool, torch.from_numpy(drawn).sort().values, self.classes))
 
-    def _first(self, clock: Clock) -> int:
+    def _first_epoch(self, clock: Clock) -> int:
         """The first epoch, counted from 0, that looks at similar items."""
         return int(self.warmup * clock.epochs + 1e-9)
 
     def may_be_best(self, clock: Clock) -> bool:
         """Once similar items are looked at."""
-        return clock.epoch >= self._first(clock)
+        return clock.epoch >= self._first_epoch(clock)
 
     def plan(self, clock: Clock) -> dict[str, float]:
         return {"similar items are looked at": self.may_be_best(clock)}
 
-    def _of(self, pool: Pool, index: Tensor, classes: Tensor) -> Candidates:
+    def _candidates(self, pool: Pool, index: Tensor, classes: Tensor) -> Candidates:
         """Items of a pool; classes [N] of all that are in it."""
-        return Candidates.joined(self._seen(pool.take(part), classes)[1] for part in index.split(ENCODED))
+        return Candidates.joined(self._encode(pool.take(part), classes)[1] for part in index.split(ENCODED))
 
     # ---------------------------------------------------------------- a step
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
-        logits, own = self._seen(batch, self.classes)
+        logits, own = self._encode(batch, self.classes)
         loss = known = bce(logits, batch.z).mean()
         # Of a loss that is not finite the loop says what to do.
-        if clock.epoch >= self._first(clock) and known.isfinite():
+        if clock.epoch >= self._first_epoch(clock) and known.isfinite():
             smooth = self._smoothness(own, self.bank.candidates() if len(self.bank) else own)
             if self.relative and not self.scale.all():
                 self._measure(known, smooth)
@@ -201,7 +195,7 @@ class Imcl(Method):
         self.step(loss, clock, self.optimiser, *([self.graph_optimiser] if loss is not known else []))
         return {"loss": loss.item(), "known": known.item()}
 
-    def _seen(self, batch: Batch, classes: Tensor) -> tuple[Tensor, Candidates]:
+    def _encode(self, batch: Batch, classes: Tensor) -> tuple[Tensor, Candidates]:
         """Logits of some items, and the items as they look to others."""
         features, logits = self.network.features_and_logits(batch.x, batch.z)
         side = torch.where(batch.index >= 0, classes[batch.index.clamp(min=0)], -1)
@@ -254,15 +248,17 @@ class Imcl(Method):
             raise SettingError("Similar items are sought in a pool: explain(item, label, Pool(items, labels)).")
         classes = torch.full((1,), -1, device=self.scale.device) if pool is None else self._classes(pool.labels)
         with eval_mode(self), torch.no_grad():
-            logits, own = self._seen(self._one(item, pool), classes)
-            others = self.bank.candidates() if pool is None else self._of(pool, torch.arange(len(pool)), classes)
+            logits, own = self._encode(self._single_item(item, pool), classes)
+            others = (
+                self.bank.candidates() if pool is None else self._candidates(pool, torch.arange(len(pool)), classes)
+            )
             support, *weights = (part[0] for part in self.similar(own, others))
         found = support[support >= 0]
         parts = self.vectors.parts(label, others.scores[found], others.z[found])
         near = Neighbours(others.index[found], torch.stack(weights)[:, : len(found)], *parts)
         return explained(label, torch.sigmoid(logits[0, label]).item(), near, self.vectors.graph)
 
-    def _one(self, item: int | Tensor, pool: Pool | None) -> Batch:
+    def _single_item(self, item: int | Tensor, pool: Pool | None) -> Batch:
         if pool is not None and not isinstance(item, Tensor):
             within(0, len(pool) - 1, item=item)
             return pool.take(torch.tensor([item]))

@@ -1,23 +1,25 @@
-"""Two networks with one loss that also draws them together; items that fit badly are left out, unknown is no.
+"""JoCoR: two networks with one joint loss that also rewards agreement; badly fitting items are dropped.
 
-Take it: as `co-teaching`, where two networks should end as one opinion.
+When to use
+    As `co-teaching`, where two networks should converge to one opinion.
 
-Formula:
-
+Formula
     item     (1 - agreement) (CE_f + CE_g) + agreement (KL(p_f, p_g) + KL(p_g, p_f)),   unknown as no
-    the share r forget of a batch with the largest of these is left out,  r = min(1, epoch / (ramp epochs))
+    the share r * forget of a batch with the largest joint loss is dropped,  r = min(1, epoch / (ramp * epochs))
 
-Paper: H. Wei, L. Feng, X. Chen, B. An. Combating Noisy Labels by Agreement: A Joint Training Method with
-Co-Regularization. CVPR 2020. "JoCoR".
+Reference
+    H. Wei, L. Feng, X. Chen, B. An. Combating Noisy Labels by Agreement: A Joint Training Method with
+    Co-Regularization. CVPR 2020.
 
-Known no: an ordinary negative. Unknown: the same as a known no. The share `forget` of the items of a batch with the
-largest joint losses is left out.
+Known negatives
+    Ordinary negatives. Unknown entries are treated as negatives.
 
-Differs: the paper has one class an item. Here the joint loss of an item is the mean over its labels of
-(1 - agreement) (the cross-entropies of both networks) + agreement (both Kullback-Leibler divergences between their
-probabilities of a yes). The share grows from 0 in the first epoch, over the share `ramp` of the epochs.
+Differences from the paper
+    The paper has one class per item; here the joint loss of an item is the mean over its labels. The dropped share
+    grows from 0 over the share `ramp` of the epochs.
 
-Defaults: forget and ramp are those of co-teaching; agreement = 0.1 is that of the authors' code.
+Defaults
+    forget and ramp are those of `co-teaching`; agreement = 0.1 is that of the authors' code.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from torch import Tensor
 
 from partly import losses, selection
 from partly.clock import Clock
-from partly.co_training import Predict, TwoNetworks, kept, mean_of, ramp_up
+from partly.co_training import Predict, TwoNetworks, kept_share, mean_over_items, ramp_up
 from partly.errors import within
 from partly.method import About, Task
 
@@ -53,14 +55,14 @@ class Jocor(TwoNetworks):
         return ramp_up(clock, self.ramp) > 0
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"items left out": 1 - kept(clock, self.forget, self.ramp)}
+        return {"items left out": 1 - kept_share(clock, self.forget, self.ramp)}
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
         own = losses.assume_negative(f, z) + losses.assume_negative(g, z)
         joint = (1 - self.agreement) * own + self.agreement * divergence(f, g)
         fit = joint.detach().mean(dim=1)
-        keep = kept(clock, self.forget, self.ramp)
-        return mean_of(joint, selection.small_loss(fit, torch.ones_like(fit, dtype=torch.bool), keep))
+        keep = kept_share(clock, self.forget, self.ramp)
+        return mean_over_items(joint, selection.small_loss(fit, torch.ones_like(fit, dtype=torch.bool), keep))
 
 
 def divergence(f: Tensor, g: Tensor) -> Tensor:

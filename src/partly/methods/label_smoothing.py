@@ -1,19 +1,25 @@
-"""Unknown entries are taken for no, and all targets are smoothed.
+"""`assume-negative` with smoothed targets.
 
-Take it: where only yes is known and you want one step up from `assume-negative` that never does much harm.
+When to use
+    Only positives are known, and you want a safe improvement over `assume-negative`.
 
-Formula:
-
+Formula
     yes      CE(p, 1 - smoothing)
     no       CE(p, smoothing)
     unknown  CE(p, smoothing)
 
-Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
-Labels. CVPR 2021. The baseline "AN-LS".
+Reference
+    E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
+    Labels. CVPR 2021. The baseline "AN-LS".
 
-Known no: smoothed, as a known yes is: its target is `smoothing`. Unknown: the same as a known no.
+Known negatives
+    Smoothed as positives are: the target is `smoothing`. Unknown entries are treated the same.
 
-Differs: computed from logits, without the 1e-5 that the authors' code adds inside the logarithm.
+Differences from the paper
+    The loss is computed from logits, without the 1e-5 that the authors' code adds inside the logarithm.
+
+Defaults
+    smoothing = 0.1 is the paper's.
 """
 
 from partly.losses import label_smoothing as loss

@@ -1,27 +1,29 @@
-"""Unknown entries are taken for no, except for a growing share that fits worst: left out, or taken for yes.
+"""Large loss matters: a growing share of unknown entries with the largest loss is dropped or relabelled.
 
-Take it: where only yes is known and a network is trained from pictures: what it fits last is most likely a hidden yes.
+When to use
+    Only positives are known and a network is trained on images: entries that it fits last are likely hidden positives.
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
-    unknown  -log(1 - p), but for the share `share` epoch / epochs of a batch with the largest p:
+    unknown  -log(1 - p), except for the share `share` epoch / epochs of a batch with the largest p:
              0 (reject), or -log p (correct, correct-permanently)
 
-Paper: Y. Kim, J. M. Kim, Z. Akata, J. Lee. Large Loss Matters in Weakly Supervised Multi-Label Classification. CVPR
-2022. "LL-R" (scheme reject), "LL-Ct" (correct), "LL-Cp" (correct-permanently).
+Reference
+    Y. Kim, J. M. Kim, Z. Akata, J. Lee. Large Loss Matters in Weakly Supervised Multi-Label Classification. CVPR
+    2022. "LL-R" (scheme reject), "LL-Ct" (correct), "LL-Cp" (correct-permanently).
 
-Known no: an ordinary negative, never left out and never turned. Unknown: a no; from the second epoch on, of the
-unknown entries of a batch, the share with the largest losses is left out or taken for a yes, in this step or for good.
+Known negatives
+    Ordinary negatives; never dropped or relabelled.
 
-Differs: the share grows by share / epochs an epoch, so that the paper's 0.2 % an epoch over ten epochs is 0.02; for
-good that many are turned anew in each epoch. It is a share of the unknown entries, as the paper says; the authors'
-code counts all entries. Exactly so many are chosen, also where losses are equal. In the authors' code the permanent
-scheme is never reached (a comparison of texts by `is`).
+Differences from the paper
+    The share grows by share / epochs per epoch, so the paper's 0.2 % per epoch over ten epochs is 0.02;
+    correct-permanently relabels that many in each epoch. It is a share of the unknown entries, as in the paper; the
+    authors' code counts all entries. Exactly that many entries are selected, also among ties. In the authors' code the
+    permanent scheme is unreachable (strings compared by `is`).
 
-Defaults: share = 0.035 was chosen by validation on the features of VOC 2012 with one yes per item, with a linear and
-with an MLP head; the paper's for VOC is 0.02.
+Defaults
+    share = 0.035 was chosen by validation with one positive per item; the paper has 0.02 for VOC.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ class LargeLoss(Method):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x, batch.z)
         if self.scheme == "correct-permanently":
-            entries = losses.assume_negative(logits, self._turned(logits, batch.index, clock))
+            entries = losses.assume_negative(logits, self._flip_largest(logits, batch.index, clock))
         else:
             (share,) = self.plan(clock).values()
             entries = losses.large_loss(logits, batch.z, share=share, correct=self.scheme == "correct")
@@ -85,7 +87,7 @@ class LargeLoss(Method):
         """From the second epoch on; in the first it is `assume-negative`."""
         return clock.epoch > 0
 
-    def _turned(self, logits: Tensor, index: Tensor, clock: Clock) -> Tensor:
+    def _flip_largest(self, logits: Tensor, index: Tensor, clock: Clock) -> Tensor:
         """The labels of these items, after turning the worst of what is still unknown. [B, L]"""
         z = self.held[index]
         if clock.epoch > 0:

@@ -1,29 +1,31 @@
-"""What is in an item and what gets said of it are told apart: a visual and a relevance classifier.
+"""A visual classifier of what is present, and a relevance classifier of what gets mentioned.
 
-Take it: where what gets mentioned depends on the item: tags, captions, reports.
+When to use
+    Whether a label is mentioned depends on the item: tags, captions, reports.
 
-Formula:
-
-    P(said) = P(said | there) p + P(said | not there) (1 - p)
-    yes      -log P(said)
-    no       -log(1 - P(said))
+Formula
+    P(mentioned) = P(mentioned | present) p + P(mentioned | absent) (1 - p)
+    yes      -log P(mentioned)
+    no       -log(1 - P(mentioned))
     unknown  0 (as no with `unknown_as_no`)
 
-Paper: I. Misra, C. L. Zitnick, M. Mitchell, R. Girshick. Seeing through the Human Reporting Bias: Visual Classifiers
-from Noisy Human-Centric Labels. CVPR 2016. The visual classifier says whether a label is there, the relevance
-classifier whether it is said: P(said) = P(said | there) P(there) + P(said | not there) P(not there), both conditionals
-learned for each item and label from the item's features. Only P(said) is trained.
+Reference
+    I. Misra, C. L. Zitnick, M. Mitchell, R. Girshick. Seeing through the Human Reporting Bias: Visual Classifiers
+    from Noisy Human-Centric Labels. CVPR 2016.
 
-Known no: not said. Unknown: does not count, as in the use by Huynh and Elhamifar (CVPR 2020), who train on known labels
-alone; with `unknown_as_no` the same as a known no, as in the paper, where what nobody mentions is all there is.
+Known negatives
+    Labels that were not mentioned. Unknown entries do not count, as in the use by Huynh and Elhamifar (CVPR 2020).
+    With `unknown_as_no` they are negatives, as in the paper.
 
-Differs: two logits for the conditionals where the paper has four of a joint distribution that it normalises: the same
-functions. They start at the paper's odds, 27 to 1 for saying what is there and against saying what is not, alike for
-all items. The paper starts from a trained classifier: here the visual one is first trained by itself, for a share of
-the epochs. Which of the two predicts is a setting; the paper reports both.
+Differences from the paper
+    Two logits for the conditionals replace the paper's four of a normalized joint distribution: the same functions.
+    They start at the paper's odds of 27 to 1, equal for all items. The paper starts from a trained classifier; here
+    the visual classifier is trained alone for the share `warmup` of the epochs. `predicts` selects the classifier that
+    predicts; the paper reports both.
 
-Defaults: warmup = 0.5 by validation with a linear head on the features of VOC 2012 with 10 % known: without it the
-visual classifier learns little, because the conditionals explain the labels by themselves.
+Defaults
+    warmup = 0.5 was chosen by validation: without it, the conditionals explain the labels and the visual classifier
+    learns little.
 """
 
 from __future__ import annotations
@@ -68,29 +70,29 @@ class LatentNoise(Method):
         self.optimiser = task.optimiser(self.parameters())
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
-        visual, relevance = self._both(batch.x, batch.z)
+        visual, relevance = self._both_logits(batch.x, batch.z)
         # Both at all times, so that the optimiser always has a gradient for all of its parameters.
-        share = float(self._said(clock))
+        share = float(self._trains_relevance(clock))
         loss = ((1 - share) * self.loss(visual, batch.z) + share * self.loss(relevance, batch.z)).mean()
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
 
-    def _said(self, clock: Clock) -> bool:
+    def _trains_relevance(self, clock: Clock) -> bool:
         """Whether what is said is trained by now, and no longer what is there by itself."""
         return clock.progress >= self.warmup
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"what is said is learned": self._said(clock)}
+        return {"what is said is learned": self._trains_relevance(clock)}
 
     def may_be_best(self, clock: Clock) -> bool:
         """Once a step of the second phase was made; its last step decides."""
-        return self._said(replace(clock, step=clock.steps - 1))
+        return self._trains_relevance(replace(clock, step=clock.steps - 1))
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
-        visual, relevance = self._both(x, z)
+        visual, relevance = self._both_logits(x, z)
         return visual if self.predicts == "visual" else relevance
 
-    def _both(self, x: Tensor | BatchShard, z: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _both_logits(self, x: Tensor | BatchShard, z: Tensor | None) -> tuple[Tensor, Tensor]:
         """The logits of both classifiers. [B, L]"""
         features, visual = self.network.features_and_logits(x, z)
         return visual, mixture(visual, *self.noise(features).chunk(2, dim=1))

@@ -1,26 +1,26 @@
-"""A linear model of low rank on the given features, fitted to the known entries by turns of exact solves.
+"""LEML: a low-rank linear model fitted to the known entries by alternating exact solves.
 
-Take it: where there are many labels, few known entries of each, and features are given: it is solved in seconds.
+When to use
+    Many labels with few known entries each, on fixed features. It is solved in seconds.
 
-Formula:
-
+Formula
     sum over known entries of (y - x W h)^2 / 2  +  ridge / 2 (|W|^2 + |H|^2),   y = +1 or -1,  rank `rank`
 
-Paper: H.-F. Yu, P. Jain, P. Kar, I. S. Dhillon. Large-scale Multi-label Learning with Missing Labels. ICML 2014.
-"LEML": the sum over the known entries of loss(label, x W h_label) plus `ridge` / 2 times the squares of W and H, with
-rank `rank`; H given W, then W given H.
+Reference
+    H.-F. Yu, P. Jain, P. Kar, I. S. Dhillon. Large-scale Multi-label Learning with Missing Labels. ICML 2014.
 
-Known no: an ordinary negative, -1. Unknown: no loss.
+Known negatives
+    Ordinary negatives, y = -1. Unknown entries have no loss.
 
-Differs: every label has a bias of its own, in H and under the same ridge. Both losses are solved alike: the quadratic
-that touches the loss at the present scores and is nowhere below it is minimised, for H by Cholesky, for W by a few
-steps of conjugate gradients. For the squared loss that quadratic is the loss itself; the logistic loss falls too. The
-squared hinge of the paper is left out. The chosen head is not used, nor the optimiser, and pictures are rows of pixels.
-An epoch is one turn: its first step solves for H, its second for W (the first for both, where there is only one), and
-all others rest.
+Differences from the paper
+    Each label has a bias, in H and under the same ridge. Both losses are minimized through a quadratic majorizer:
+    for H by Cholesky, for W by a few steps of conjugate gradients. For the squared loss the majorizer is the loss
+    itself. The paper's squared hinge is left out. Head and optimizer are not used, and images are rows of pixels. An
+    epoch is one alternation: its first step solves for H, its second for W (a single step solves for both), and all
+    further steps do nothing.
 
-Defaults: by validation, one seed, coarse labels and 1/256 of the items wholly known, VOC 2012 and COCO. P@1 at ridge 1,
-10, 100: 0.55, 0.59, 0.44 and 0.59, 0.63, 0.60; with the logistic loss at most 0.58 and 0.59. The rank was not searched.
+Defaults
+    ridge = 10 and the squared loss were chosen by validation. The rank was not searched.
 """
 
 from __future__ import annotations
@@ -116,9 +116,9 @@ class Leml(Method):
         curves = self.ridge * torch.eye(width, dtype=h.dtype, device=h.device).flatten().repeat(labels, 1)
         slope = self.ridge * h
         total = self._penalty()
-        for x, z in self._items(pool):
-            made = with_one(x @ self.w.double().T)
-            losses, slopes = self._losses(at_known(z, made, h), z)
+        for x, z in self._standardized_blocks(pool):
+            made = append_one(x @ self.w.double().T)
+            losses, slopes = self._losses(scores_at_known(z, made, h), z)
             total += losses
             slope += slopes.T @ made
             # The same squares serve all labels of an item, and are added up where it is known.
@@ -134,18 +134,18 @@ class Leml(Method):
         """The best W for this H, as far as the iterations go; returns the objective before."""
         w, h = self.w.double(), self.h.double()
         slope, total = self.ridge * w, self._penalty()
-        for x, z in self._items(pool):
-            losses, slopes = self._losses(at_known(z, with_one(x @ w.T), self._read_out()), z)
+        for x, z in self._standardized_blocks(pool):
+            losses, slopes = self._losses(scores_at_known(z, append_one(x @ w.T), self._read_out()), z)
             total += losses
             slope += (slopes @ h).T @ x
 
         def curve(v: Tensor) -> Tensor:
             result = self.ridge * v
-            for x, z in self._items(pool):
-                result += CURVATURE[self.fit] * (at_known(z, x @ v.T, h) @ h).T @ x
+            for x, z in self._standardized_blocks(pool):
+                result += CURVATURE[self.fit] * (scores_at_known(z, x @ v.T, h) @ h).T @ x
             return result
 
-        self.w.copy_(w - solved(curve, slope, self.iterations))
+        self.w.copy_(w - conjugate_gradient(curve, slope, self.iterations))
         return total
 
     def _read_out(self) -> Tensor:
@@ -154,7 +154,7 @@ class Leml(Method):
 
     # ---------------------------------------------------------------- parts of the objective
 
-    def _items(self, pool: Pool) -> Iterator[tuple[Tensor, Tensor]]:
+    def _standardized_blocks(self, pool: Pool) -> Iterator[tuple[Tensor, Tensor]]:
         """Standardised items [B, D] and what is known of them [B, L], both in float64; the latter sparse, where it is
         little."""
         standardise = self.network.get_submodule("features.0")
@@ -167,7 +167,7 @@ class Leml(Method):
         for start in range(0, len(pool), step):
             rows = slice(start, min(start + step, len(pool)))
             x = torch.cat(list(islice(read, -(-(rows.stop - start) // pool.batch_size))))
-            z = sparse(labels, rows) if few else torch.tensor(labels.rows(rows), dtype=torch.float64)
+            z = sparse_known(labels, rows) if few else torch.tensor(labels.rows(rows), dtype=torch.float64)
             yield standardise(x.to(device)).flatten(1).double(), z.to(device)
 
     def _penalty(self) -> float:
@@ -181,35 +181,35 @@ class Leml(Method):
             losses, slopes = (s - y).square() / 2, s - y
         else:
             losses, slopes = F.softplus(-y * s), -y * torch.sigmoid(-y * s)
-        return losses[y != 0].sum().item(), like(z, slopes) if z.is_sparse else torch.where(y != 0, slopes, 0.0)
+        return losses[y != 0].sum().item(), with_values(z, slopes) if z.is_sparse else torch.where(y != 0, slopes, 0.0)
 
 
-def with_one(made: Tensor) -> Tensor:
+def append_one(made: Tensor) -> Tensor:
     """[B, rank + 1], for the biases."""
     return F.pad(made, (0, 1), value=1.0)
 
 
-def at_known(z: Tensor, made: Tensor, h: Tensor) -> Tensor:
+def scores_at_known(z: Tensor, made: Tensor, h: Tensor) -> Tensor:
     """Scores made @ h.T of the known entries, [B, L]; all others are 0, and not touched where z is sparse."""
     if not z.is_sparse:
         return torch.where(z != 0, made @ h.T, 0.0)
     item, label = z.indices()
-    return like(z, (made[item] * h[label]).sum(dim=1))
+    return with_values(z, (made[item] * h[label]).sum(dim=1))
 
 
-def sparse(labels: Labels, rows: slice) -> Tensor:
+def sparse_known(labels: Labels, rows: slice) -> Tensor:
     """What is known of some items, [B, L] in float64."""
     z = sp.coo_array(labels.ternary()[rows])
     places, values = torch.from_numpy(np.stack(z.coords)).long(), torch.from_numpy(z.data).double()
     return torch.sparse_coo_tensor(places, values, z.shape, is_coalesced=True, check_invariants=True)
 
 
-def like(z: Tensor, values: Tensor) -> Tensor:
+def with_values(z: Tensor, values: Tensor) -> Tensor:
     """Other values in the same places."""
     return torch.sparse_coo_tensor(z.indices(), values, z.shape, is_coalesced=True, check_invariants=True)
 
 
-def solved(curve: Callable[[Tensor], Tensor], slope: Tensor, iterations: int) -> Tensor:
+def conjugate_gradient(curve: Callable[[Tensor], Tensor], slope: Tensor, iterations: int) -> Tensor:
     """v with curve(v) = slope, for a linear positive `curve`, by at most so many steps of conjugate gradients."""
     v = torch.zeros_like(slope)
     residual, direction = slope, slope

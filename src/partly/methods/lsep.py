@@ -1,23 +1,26 @@
-"""Each known yes of an item is pushed above each known no of it, by the logarithm of a sum over all pairs.
+"""LSEP: every known positive of an item is ranked above every known negative, by a log-sum-exp over pairs.
 
-Take it: where only the order of labels within an item counts, and both yes and no are known.
+When to use
+    Only the order of labels within an item matters, and positives and negatives are known.
 
-Formula:
-
-    item     log(1 + sum over its yes i and no j of exp(x_j - x_i))
+Formula
+    item     log(1 + sum over its positives i and negatives j of exp(x_j - x_i))
     unknown  in no pair (as no with `unknown_as_no`)
 
-Paper: Y. Li, Y. Song, J. Luo. Improving Pairwise Ranking for Multi-label Image Classification. CVPR 2017. "LSEP".
+Reference
+    Y. Li, Y. Song, J. Luo. Improving Pairwise Ranking for Multi-label Image Classification. CVPR 2017.
 
-Known no: what every yes of the item is to be above. Unknown: in no pair, so it does not count; with `unknown_as_no` the
-same as a known no, which is what is left to do where only yes is known.
+Known negatives
+    Ranked below every positive of the item. Unknown entries are in no pair, unless `unknown_as_no` treats them as
+    negatives, which is needed where only positives are known.
 
-Differs: all pairs, not a sample of them: the double sum is a product of two. The paper's second stage, which decides
-how many labels an item has, is left out. For a share of the epochs the network is first trained by `bce`: Huynh and
-Elhamifar (CVPR 2020) start all their baselines from a logistic model.
+Differences from the paper
+    All pairs instead of a sample: the double sum is a product of two sums. The paper's second stage, which decides the
+    number of labels, is left out. Training starts with `bce` for the share `warmup` of the epochs: Huynh and Elhamifar
+    (CVPR 2020) start all their baselines from a logistic model.
 
-Defaults: warmup = 0.5, of 0 and 0.5, by validation with a linear head on the features of VOC 2012 (10 and 50 % known)
-and COCO (30 %), where the two were close. Validation may choose an epoch of the first part, which is `bce`.
+Defaults
+    warmup = 0.5 was chosen by validation, of 0 and 0.5. An epoch of the warm-up can be the best one.
 """
 
 from __future__ import annotations

@@ -1,19 +1,25 @@
-"""Unknown entries have a small probability to be yes as their target.
+"""Unknown entries have a small probability as their target.
 
-Take it: as `label-smoothing`, where known entries can be trusted.
+When to use
+    As `label-smoothing`, where known entries can be trusted.
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
     unknown  CE(p, smoothing)
 
-Paper: D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
-Positive Labels. ECCV 2022. The baseline "N-LS": label smoothing of what is taken for no.
+Reference
+    D. Zhou, P. Chen, Q. Wang, G. Chen, P.-A. Heng. Acknowledging the Unknown for Multi-label Learning with Single
+    Positive Labels. ECCV 2022. The baseline "N-LS".
 
-Known no: an ordinary negative, not smoothed. Unknown: cross-entropy with the target `smoothing`.
+Known negatives
+    Ordinary negatives, not smoothed.
 
-Differs: the paper names the baseline without a formula; the name is read as smoothing of the unknown entries alone.
+Differences from the paper
+    The paper names the baseline without a formula. Here only unknown entries are smoothed.
+
+Defaults
+    smoothing = 0.1; the paper gives none.
 """
 
 from partly.losses import negative_label_smoothing as loss

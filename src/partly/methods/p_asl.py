@@ -1,29 +1,31 @@
-"""Unknown entries are taken for no, except those of frequent labels and those that look most like yes.
+"""Partial asymmetric loss (P-ASL): unknown entries of frequent labels and likely positives are ignored.
 
-Take it: where some no is known of each label, as in Open Images, and frequent labels are the ones that go unmentioned.
+When to use
+    Some negatives are known for each label, as in Open Images, and frequent labels are often left unmentioned.
 
-Formula:
-
+Formula
     yes      -(1 - p)^gamma_yes log p
     no       -q^gamma_no log(1 - q),   q = max(p - clip, 0)
     unknown  -weight_unknown q^gamma_unknown log(1 - q),
-             or 0 for frequent labels, and for the `likely` B of a batch with the largest p
+             or 0 for frequent labels, and for the `likely` B entries of a batch with the largest p
 
-Paper: E. Ben-Baruch, T. Ridnik, I. Friedman, A. Ben-Cohen, N. Zamir, A. Noy, L. Zelnik-Manor. Multi-label
-Classification with Partial Annotations using Class-aware Selective Loss. CVPR 2022. The partial asymmetric loss, with
-the modes selective, negative and ignore.
+Reference
+    E. Ben-Baruch, T. Ridnik, I. Friedman, A. Ben-Cohen, N. Zamir, A. Noy, L. Zelnik-Manor. Multi-label Classification
+    with Partial Annotations using Class-aware Selective Loss. CVPR 2022. Modes selective, negative and ignore.
 
-Known no: a focal negative with gamma_no. Unknown: a negative with gamma_unknown and weight_unknown, or left out: never
-in mode negative, always in mode ignore; in mode selective those of labels whose share of yes is above
-`prior_threshold`, and those `likely` x B of a batch that have the highest predictions.
+Known negatives
+    Focal, with gamma_no. Unknown entries are focal with gamma_unknown and weight_unknown, or ignored: never in mode
+    negative, always in mode ignore. Mode selective ignores labels whose share of positives exceeds `prior_threshold`,
+    and the `likely` x B entries of a batch with the highest predictions.
 
-Differs: the authors take the shares from a model trained beforehand in mode ignore, which needs known no's of each
-label; here they are the share of yes among the known entries. A label without a known no has no such share, and is
-never called frequent. The mean and not the sum over entries; the focusing weight is differentiated, as the
-formulas say.
+Differences from the paper
+    The authors take the shares of positives from a model trained in mode ignore; here they are the shares among known
+    entries. A label without known negatives is never frequent. The mean over entries, not the sum; the focusing weight
+    is differentiated, as the formula says.
 
-Defaults: likely = 0.5 was chosen by validation on the features of VOC 2012 with one yes per item and an MLP head; the
-authors leave out 5 an item, of many more labels.
+Defaults
+    likely = 0.5 was chosen by validation with one positive per item and an MLP head; the authors ignore 5 per item, of
+    many more labels.
 """
 
 from __future__ import annotations
@@ -84,12 +86,12 @@ class PASL(Method):
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x, batch.z)
-        ignored = self._ignored(logits, batch.z)
+        ignored = self._ignore_mask(logits, batch.z)
         loss = losses.partial_asymmetric(logits, batch.z, ignored=ignored, **self.settings).mean()
         self.step(loss, clock, self.optimiser)
         return {"loss": loss.item()}
 
-    def _ignored(self, logits: Tensor, z: Tensor) -> Tensor | None:
+    def _ignore_mask(self, logits: Tensor, z: Tensor) -> Tensor | None:
         """The unknown entries that do not count, [B, L]."""
         if self.mode == "negative":
             return None

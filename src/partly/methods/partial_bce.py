@@ -1,23 +1,27 @@
-"""Binary cross-entropy on the known entries, weighted by how little of the item is known.
+"""Partial BCE: cross-entropy on the known entries, weighted by how few labels of the item are known.
 
-Take it: where items differ much in how many labels are known. Where they do not it is `bce`.
+When to use
+    Items differ much in how many labels are known. Otherwise it equals `bce`.
 
-Formula:
-
+Formula
     g(k / L) times:  yes -log p,  no -log(1 - p),  unknown 0;   k known of L labels
     g(s) = alpha s^gamma + beta,  g(p0) = value,  g(1) = 1
 
-Paper: T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
-CVPR 2019. Equations 1 and 2.
+Reference
+    T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
+    CVPR 2019. Equations 1 and 2.
 
-Known no: an ordinary negative. Unknown: no loss, no gradient; it lowers the item's known share p and so raises the
-weight g(p) = alpha p^gamma + beta of what is known.
+Known negatives
+    Ordinary negatives. Unknown entries have no loss; they lower the known share of the item, which raises the weight
+    of its known entries.
 
-Differs: equation 1 lacks its minus sign in print. alpha and beta are solved from g(p0) = value, g(1) = 1; the paper
-rounds them to -4.45 and 5.45, which gives g(0.1) = 5.005 (`paper_rounding=True`). An item of which nothing is known
-has no loss, also where g(0) would be infinite (gamma < 0).
+Differences from the paper
+    Equation 1 lacks its minus sign in print. alpha and beta are solved from g(p0) = value and g(1) = 1; the paper
+    rounds them to -4.45 and 5.45 (`paper_rounding=True`). An item without known entries has no loss, even where g(0)
+    would be infinite (gamma < 0).
 
-Where the same share of every item is known g is a constant, and a constant factor is invisible to AdamW.
+Defaults
+    The paper's. If the same share of every item is known, g is a constant factor, which AdamW ignores.
 """
 
 from partly.losses import partial_bce as loss

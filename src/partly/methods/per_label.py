@@ -1,30 +1,29 @@
-"""A scikit-learn classifier for each label, fitted by itself to the entries of that label.
+"""One scikit-learn classifier per label (binary relevance), fitted to the known entries of that label.
 
-Take it: as the yardstick on given features: tuned logistic regression is hard to beat. Any scikit-learn classifier:
-`partly.PerLabel`.
+When to use
+    As the reference baseline on fixed features: tuned logistic regression is hard to beat. `partly.PerLabel` accepts
+    any scikit-learn classifier.
 
-Formula:
+Formula
+    for each label: a scikit-learn classifier of its known entries (unknown ignored, or negative)
 
-    for each label by itself: a scikit-learn classifier of its known entries (unknown left out, or no)
+Reference
+    None; the standard baseline "binary relevance". `bags` is bagging of unlabelled entries: F. Mordelet, J.-P. Vert. A
+    bagging SVM to learn from positive and unlabeled examples. Pattern Recognition Letters 37, 2014.
 
-Paper: none; the plain baseline ("binary relevance") that every learner of many labels is measured against. `bags` is
-bagging of the unlabelled: F. Mordelet, J.-P. Vert. A bagging SVM to learn from positive and unlabeled examples. Pattern
-Recognition Letters 37, 2014.
+Known negatives
+    Ordinary negatives. Unknown entries are ignored (`unknown=ignore`) or negatives of weight `weight_unknown` (`no`).
+    `auto` ignores them, except for labels with known positives but no known negatives.
 
-Known no: an ordinary negative. Unknown: left out (`unknown=ignore`), or a no of weight `weight_unknown` (`no`); `auto`
-leaves it out but for labels of which a yes is known and no no.
+Differences from the paper
+    Features are standardized for every estimator, and images are rows of pixels. A label with only one known value
+    predicts its smoothed share as a constant. Head, optimizer and learning rate are not used. A step is one label,
+    and one epoch fits all. `c` is scikit-learn's C for logistic regression. `tuned-logistic-regression` chooses it per
+    label by three-fold cross-validation, and uses `c` for labels with too few entries. Fitted estimators are stored as
+    skops archives, not as pickles.
 
-Differs: features are standardised for every estimator, and pictures are rows of pixels. A label whose entries all say
-the same gets their smoothed share as a constant. Head, optimiser and learning rate are not used. A step is one label,
-and the first epoch does all of it: unless somebody asks for more, it is the only one. `c` is for logistic regression
-(as scikit-learn's C) and nothing else; `tuned-logistic-regression` chooses it for each label among five, by the
-cross-entropy in three folds of the entries that the label is fitted to, and has `c` only where a label has too few of
-them to be split. The fitted estimators are part of the model as skops archives, which are no
-pickle.
-
-Defaults: `c` by validation, one seed, VOC 2012. mAP at c = 0.1, 0.01, 0.001, 0.0001 with 10 % of the entries known:
-0.797, 0.801, 0.790, 0.769; with one yes per item: 0.766, 0.814, 0.845, 0.833. On yeast 0.01 is ahead of 0.1 and 1 in
-both. Nothing else was searched.
+Defaults
+    c = 0.01 was chosen by validation. Nothing else was searched.
 """
 
 from __future__ import annotations

@@ -1,42 +1,36 @@
-"""Every training entry has an estimate that is learned along with the network; the two teach each other.
+"""ROLE: an estimate of every training entry is learned together with the network.
 
-Take it: where only yes is known and the guesses themselves are wanted (`beliefs_`), at twelve bytes an entry.
+When to use
+    Only positives are known and you need the estimates themselves (`beliefs_`), at twelve bytes per entry.
 
-Formula:
-
+Formula
     network    CE(p, y) on known entries + CE(p, b) on all + count(p)
-    estimates  CE(b, y) on known entries + CE(b, p) on all + count(b);   both halved, and neither moves the other's side
+    estimates  CE(b, y) on known entries + CE(b, p) on all + count(b);   both halved, each with the other side fixed
     count(p) = ((mean over items of the sum of p) - expected_yes)^2 / L^2
 
-Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
-Labels. CVPR 2021. "ROLE", regularised online label estimation.
+Reference
+    E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
+    Labels. CVPR 2021. "ROLE", regularized online label estimation.
 
-Known no: an ordinary negative in both losses; its estimate starts at 0.005, as that of a yes at 0.995. Unknown: starts
-between 0.4 and 0.6, then network and estimate are drawn towards each other, while both keep the number of yes per item
-near `expected_yes`.
+Known negatives
+    Ordinary negatives in both losses. Estimates start at 0.005 for negatives, 0.995 for positives, and between 0.4 and
+    0.6 for unknown entries.
 
-Differs: the paper takes the true number of yes per item (VOC 1.5, COCO 2.9), which nobody knows; by default it is
-estimated. Where some no is known: L times the share of yes among what is known, as if it were known by chance. Where
-only yes is known, that share is found among the entries that a linear classifier of known yes against all else, held
-out in folds, scores highest, which are nearly all yes: it is the chance that a yes is known, and the known yes per item
-over it is the number of all. (Of pictures, which have no features yet, it is the number of known yes.) The estimates
-have an Adam of their own that moves only the items of the batch (in the authors' code the moments of a dense Adam move
-the others too, and that is most of the way they go), with `step` as its learning rate instead of 10 times that of the
-network.
+Differences from the paper
+    The paper uses the true number of positives per item (VOC 1.5, COCO 2.9); by default it is estimated. With known
+    negatives it is L times the share of positives among known entries. With positives only, the label frequency (the
+    probability that a positive is known) is measured on the entries that score highest in held-out folds of a linear
+    classifier; the number is the known positives per item divided by it. For images it is the number of known
+    positives. The estimates have their own Adam, with learning rate `step`, which moves only the items of the batch;
+    in the authors' code the moments of a dense Adam move the others too.
 
-Defaults: step = 0.5 was chosen by validation on the features of VOC 2012 with one yes per item and a linear head.
-The number of yes with one known per item, estimated (true): VOC 2012 1.1 (1.4), scene 1.1 (1.1), yeast 4.4 (4.2), COCO
-2.1 (2.9), debtags 8.7 (6.6), corel5k 18 (3.5). It is too low where an item with a single yes is told from others (then
-what scores highest is known more often than the rest), and too high where the features say little. With a quarter of
-the yes known by chance: 1.5, 1.1, 5.7, 3.2, 8.0 and 14. It matters little: validation mAP with the number of known yes,
-the estimate and the true number, a linear head, one yes per item, means of two seeds, was on VOC 2012 0.835, 0.835,
-0.835; scene 0.753, 0.753, 0.752; yeast 0.433, 0.432, 0.433; COCO 0.542, 0.543, 0.545; debtags (one seed) 0.360 each.
+    Linear initialization ("ROLE+LI") is `linear_share` > 0: a linear network is trained for that share of the epochs
+    (the paper: 25 of 35), and its estimates start the second phase, with a new network. Each phase has its own
+    learning rate schedule, and only epochs of the second can be the best. The paper also keeps the linear layer's
+    weights.
 
-Linear initialisation ("ROLE+LI") is `linear_share` > 0: for that share of the epochs (the paper: 25 of 35) a linear
-network is trained first, and its estimates are where the second phase, with a new network of the chosen head, begins.
-Each phase has its own schedule of the learning rate. The paper also keeps the weights of the linear layer; on given
-features that would be one long linear training. Until the second phase the model is untrained: no epoch of the
-first may be chosen as the best.
+Defaults
+    step = 0.5 was chosen by validation with one positive per item and a linear head.
 """
 
 from __future__ import annotations
@@ -101,24 +95,24 @@ class Role(Method):
         counted = settings["expected_yes"] is not None or (
             task.observed is not None and task.observed.counts()[1].any()
         )
-        return 0 if counted else folds.memory(_sampled(len(task.items), task.labels), task.labels, 0)
+        return 0 if counted else folds.memory(_sample_size(len(task.items), task.labels), task.labels, 0)
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch > 0:
             return
         for index, z in pool.labels_in_order():
             self.estimates[index] = torch.where(z == 0, self.estimates[index], KNOWN * z)
-        self.expected.fill_(self._estimated(pool) if self.expected_yes is None else self.expected_yes)
+        self.expected.fill_(self._estimate_yes_per_item(pool) if self.expected_yes is None else self.expected_yes)
 
-    def _estimated(self, pool: Pool) -> float:
+    def _estimate_yes_per_item(self, pool: Pool) -> float:
         """Yes per item, from what is known and, where that is only yes, from the features too."""
         yes, no = (int(count.sum()) for count in pool.labels.counts())
         known = yes_per_item(yes, no, *pool.labels.shape)
         if no or not yes or pool.items.kind != "features":
             return known
         seed = seed_for(self.task.seed, "yes per item")
-        rows = np.sort(np.random.default_rng(seed).permutation(len(pool))[: _sampled(*pool.labels.shape)])
-        share = known_share(
+        rows = np.sort(np.random.default_rng(seed).permutation(len(pool))[: _sample_size(*pool.labels.shape)])
+        share = label_frequency(
             self.standardized_features(pool.items[rows], pool.batch_size), pool.labels.rows(rows) == 1, seed
         )
         return min(known / share, max(known, pool.labels.shape[1] / 2))
@@ -167,12 +161,12 @@ class Role(Method):
         return torch.where(z == 0, torch.sigmoid(self.estimates[rows]), (z > 0).float())
 
 
-def _sampled(items: int, labels: int) -> int:
+def _sample_size(items: int, labels: int) -> int:
     """How many items the number of yes per item is estimated from."""
     return min(items, SAMPLE, max(1, ENTRIES // labels))
 
 
-def known_share(x: Any, yes: npt.NDArray[np.bool_], seed: int) -> float:
+def label_frequency(x: Any, yes: npt.NDArray[np.bool_], seed: int) -> float:
     """The chance that a yes is known, from standardised features x [N, D] and the known yes [N, L]; 1 where there is
     none. What scores highest as a known yes is nearly always a yes, known or not, so the known share is counted there:
     among all entries that score no less than the best `TOP` of the known yes do, each by the fold that did not see it.

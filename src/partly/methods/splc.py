@@ -1,21 +1,26 @@
-"""Unknown entries are taken for no, and for yes once the prediction is sure enough.
+"""Self-paced loss correction (SPLC): unknown entries count as positives once the prediction is confident.
 
-Take it: where only yes is known and a network is trained from pictures; watch what it takes for yes.
+When to use
+    Only positives are known and a network is trained on images. Check which entries it takes as positives.
 
-Formula:
-
+Formula
     yes      -(1 - p')^gamma log p',   p' = sigmoid(x - margin)
     no       -p^gamma log(1 - p)
     unknown  -(1 - p)^gamma log p where p > threshold, after the share `start` of the epochs; else as no
 
-Paper: Y. Zhang, Y. Cheng, X. Huang, F. Wen, R. Feng, Y. Li, Y. Guo. Simple and Robust Loss Design for Multi-Label
-Learning with Missing Labels. arXiv 2112.07368, 2021. Self-paced loss correction "SPLC".
+Reference
+    Y. Zhang, Y. Cheng, X. Huang, F. Wen, R. Feng, Y. Li, Y. Guo. Simple and Robust Loss Design for Multi-Label
+    Learning with Missing Labels. arXiv 2112.07368, 2021. Self-paced loss correction "SPLC".
 
-Known no: a focal negative, never taken for yes. Unknown: a focal negative, or from `start` on a focal yes where its
-probability is above `threshold`. A known yes has its logit taken `margin` lower, a found one has not.
+Known negatives
+    Focal negatives, never taken as positives. Only known positives have a margin.
 
-Differs: the mean and not the sum over entries. The authors start in their second epoch; here `start` is a share of the
-schedule, 0.1 for the second of ten epochs.
+Differences from the paper
+    The mean over entries, not the sum. The authors start in their second epoch; here `start` is a share of the
+    schedule, 0.1 for the second of ten epochs.
+
+Defaults
+    The paper's.
 """
 
 from __future__ import annotations

@@ -1,20 +1,26 @@
-"""Unknown entries are taken for no, at such a weight that all of an item together weigh about one yes.
+"""Unknown entries count as negatives with weight 1 / (L - 1): together about as much as one positive.
 
-Take it: where only yes is known and there is no validation to choose a weight by.
+When to use
+    Only positives are known, and there is no validation set to choose a weight.
 
-Formula:
-
+Formula
     yes      -log p
     no       -log(1 - p)
     unknown  -log(1 - p) / (L - 1)
 
-Paper: E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
-Labels. CVPR 2021. The baseline "WAN": weight 1 / (L - 1).
+Reference
+    E. Cole, O. Mac Aodha, T. Lorieul, P. Perona, D. Morris, N. Jojic. Multi-Label Learning from Single Positive
+    Labels. CVPR 2021. The baseline "WAN".
 
-Known no: an ordinary negative, at weight 1. Unknown: a no at weight 1 / (L - 1).
+Known negatives
+    Ordinary negatives, at weight 1.
 
-Differs: computed from logits, without the 1e-5 that the authors' code adds inside the logarithm. The weight does not
-depend on how many yes an item has, as in the paper. With a single label the weight is 1.
+Differences from the paper
+    The loss is computed from logits, without the 1e-5 that the authors' code adds inside the logarithm. As in the
+    paper, the weight does not depend on the number of positives. With a single label it is 1.
+
+Defaults
+    No settings.
 """
 
 from partly.losses import terms

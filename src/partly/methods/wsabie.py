@@ -1,28 +1,28 @@
-"""Items and labels share a small space; each known yes is pushed above a no that was hard to find, if that was easy.
+"""WSABIE: items and labels share an embedding space, trained by the WARP ranking loss.
 
-Take it: where there are very many labels and only the first few of an item count.
+When to use
+    Very many labels, and only the top few of each item matter.
 
-Formula:
+Formula
+    x = v(item) . e(label);   for each positive i, draw negatives until  x_j > x_i - margin  (after n draws):
+    (1 + 1/2 + ... + 1/rank) max(0, margin + x_j - x_i),   rank = floor(number of negatives / n)
 
-    x = v(item) . e(label);   for each yes i, draw no's until  x_j > x_i - margin  (after n draws):
-    (1 + 1/2 + ... + 1/rank) max(0, margin + x_j - x_i),   rank = floor(number of no's / n)
+Reference
+    J. Weston, S. Bengio, N. Usunier. Wsabie: Scaling Up to Large Vocabulary Image Annotation. IJCAI 2011.
 
-Paper: J. Weston, S. Bengio, N. Usunier. Wsabie: Scaling Up to Large Vocabulary Image Annotation. IJCAI 2011. "WARP",
-the weighted approximate-rank pairwise loss: for each yes, no's are drawn until one violates the margin; the fewer draws
-that takes, the lower the yes is taken to rank, and the more the pair weighs.
+Known negatives
+    The ones that are drawn. Unknown entries are never drawn, unless `unknown_as_no` treats them as negatives, which is
+    needed where only positives are known.
 
-Known no: what is drawn from. Unknown: never drawn, so it does not count; with `unknown_as_no` the same as a known no,
-which is what is left to do where only yes is known.
+Differences from the paper
+    A whole batch at a time, all positives of an item weighted equally, with at most `trials` draws each; a positive
+    without a violating negative has no loss. Label vectors are limited to the norm `max_norm`, as in the paper; the
+    embedding of items has the optimizer's weight decay instead. The head of the task embeds items. Training starts
+    with `bce` for the share `warmup` of the epochs: Huynh and Elhamifar (CVPR 2020) start all their baselines from a
+    logistic model.
 
-Differs: a whole batch at a time, every yes of an item with equal weight, with at most `trials` draws for each; where
-none of them violates the margin the yes has no loss. Label vectors are kept to a length of `max_norm`, as in the paper;
-the layer that places items has the weight decay of the optimiser instead. It is the head of the task, with as many
-outputs as the space has dimensions. For a share of the epochs the whole is first trained by `bce`: Huynh and Elhamifar
-(CVPR 2020) start all their baselines from a logistic model.
-
-Defaults: size = 100, margin = 1 and max_norm = 1 are the paper's; warmup = 0.5, of 0 and 0.5, by validation with a
-linear head on the features of VOC 2012 (50 % known) and COCO (30 %). There validation chose an epoch of the first part:
-what did best was the small space with cross-entropy.
+Defaults
+    size = 100, margin = 1 and max_norm = 1 are the paper's. warmup = 0.5 was chosen by validation, of 0 and 0.5.
 """
 
 from __future__ import annotations
@@ -65,29 +65,29 @@ class Wsabie(Method):
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
         places = replace(task, labels=size, observed=None).network(logits=False)
         self.network = low_rank_network(places, size, task.labels, seed_for(task.seed, "label vectors"))
-        self._shorten()
+        self._limit_norms()
         self.optimiser = task.optimiser(self.network.parameters())
 
-    def _ranks(self, clock: Clock) -> bool:
+    def _is_ranking(self, clock: Clock) -> bool:
         """Whether the order of labels is learned by now, and no longer each by itself."""
         return clock.progress >= self.warmup
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        return {"the order of labels is learned": self._ranks(clock)}
+        return {"the order of labels is learned": self._is_ranking(clock)}
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits = self.network(batch.x)
-        if not self._ranks(clock):
+        if not self._is_ranking(clock):
             loss = bce(logits, batch.z).mean()
         else:
             yes, no = sides(batch.z, self.unknown_as_no)
             loss = warp(logits, yes, no, self.margin, self.trials, clock.generator("warp")).mean()
         self.step(loss, clock, self.optimiser)
-        self._shorten()
+        self._limit_norms()
         return {"loss": loss.item()}
 
     @torch.no_grad()
-    def _shorten(self) -> None:
+    def _limit_norms(self) -> None:
         """Label vectors that are too long are cut to `max_norm`."""
         self.network.head.get_parameter("weight").renorm_(2, 0, self.max_norm)
 

@@ -1,1 +1,1 @@
-"""What people see: the page of a run, the words and pictures in it, and the progress bar."""
+"""HTML pages: the report of a run, its sections and charts, and the templates of all pages."""

@@ -1,35 +1,49 @@
-"""Items to look at in a report: what people said of them, what a run predicts, what is true."""
+"""Example items of a report: which items to show, their entries, and a preview of each."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from PIL import Image
 
-from partly.items import Items
+from partly.items import Items, is_decoded, texts_of
 from partly.labels import Labels, Ternary
-from partly.report.sights import Evidence
+from partly.report.layout import data_uri
+from partly.report.plots import shorten
 
-FAIR, WRONG, UNKNOWN = 6, 3, 3  # items of each kind, at most
-LINES, ENOUGH = 9, 5  # labels of one item: at most, and where the rest are but a no that is called no
+MAX_EXAMPLES = {"fair": 6, "wrong": 3, "unknown": 3}  # items of each kind
+MAX_ENTRIES = 9  # of an item
+MAX_ENTRIES_WITH_TRUE_NEGATIVES = 5  # where the rest are known no's that are predicted as no
+PREVIEW_SIDE = 160  # pixels; larger images are scaled down
+TINY_SIDE = 64  # pixels; up to this size each pixel is shown as it is
+JPEG_QUALITY = 80
+MAX_TEXT_LENGTH = 280  # characters
+DIMMED = 0.5  # brightness of an image where there is no evidence
+
 Kind = Literal["fair", "wrong", "unknown"]
+Pixels = npt.NDArray[np.uint8]  # [H, W, 1 or 3]
+Evidence = Callable[[Items, Sequence[int]], npt.NDArray[Any]]  # items, a label of each -> [B, h, w], above 0 for yes
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Items to choose from. Of training items, `given` is what people said and `truth` what a simulation knows."""
+    """Items to choose from. For training items, `given` holds the observed labels and `truth` those of a simulation."""
 
-    probabilities: tuple[npt.NDArray[Any], ...]  # [K, L], one a run
+    probabilities: tuple[npt.NDArray[Any], ...]  # [K, L], one for each run
     truth: Labels | None = None
     given: Labels | None = None
-    items: Items | None = None  # K, to be looked at: those that are chosen, and no others
-    evidence: tuple[Evidence, ...] = ()  # one a run, where it is asked for
+    items: Items | None = None  # K; only chosen ones are decoded
+    evidence: tuple[Evidence, ...] = ()  # one for each run, on request
 
 
 @dataclass(frozen=True)
-class Line:
+class ExampleEntry:
     """One entry. given, truth: +1 yes, -1 no, 0 unknown."""
 
     name: str
@@ -44,49 +58,53 @@ class Line:
 
     @property
     def wrong(self) -> bool:
-        """Against the truth, or, where that is unknown, against what people said."""
+        """Whether the prediction contradicts the truth, or the observed label where the truth is unknown."""
         return (self.truth or self.given) == -self.predicted
 
 
 @dataclass(frozen=True)
 class Card:
-    """One item. label: the one for which it was chosen, else its most probable; lines: the labels worth a look, the
-    most probable first; words: what is to be said of all labels."""
+    """One item. label: the reason why it was chosen, else its most probable label; entries: most probable first."""
 
     item: int
     id: str
     kind: Kind
     label: int
-    lines: tuple[Line, ...]
-    words: str
+    entries: tuple[ExampleEntry, ...]
+    summary: str
 
 
-def cards(examples: Examples, names: tuple[str, ...], thresholds: npt.NDArray[Any] | None = None) -> list[Card]:
-    """Cards of the first run: a fair sample, then what is most confidently wrong, then what nobody said and is most
-    surely yes. Of the latter two each label comes once. thresholds [L]: from which probability on a label is yes."""
+def choose_examples(
+    examples: Examples, names: tuple[str, ...], thresholds: npt.NDArray[Any] | None = None
+) -> list[Card]:
+    """Choose items of the first run: a fair sample, the most confident errors, and the most confident new yes.
+
+    The latter two contain each label at most once. thresholds: on probabilities, [L].
+    """
     p = examples.probabilities[0]
     cuts = np.full(len(names), 0.5) if thresholds is None else thresholds
-    truth, given = (_rows(labels, p.shape) for labels in (examples.truth, examples.given))
+    truth, given = (_ternary_rows(labels, p.shape) for labels in (examples.truth, examples.given))
     known, yes = np.where(truth != 0, truth, given), p >= cuts
     wrong = (known != 0) & (yes != (known == 1))
-    chosen: dict[int, tuple[Kind, int]] = {int(i): ("fair", int(p[i].argmax())) for i in spread(len(p), FAIR)}
-    _add(chosen, "wrong", np.where(wrong, np.abs(p - (known == 1)), 0.0), WRONG)
+    fair = evenly_spaced(len(p), MAX_EXAMPLES["fair"])
+    chosen: dict[int, tuple[Kind, int]] = {int(i): ("fair", int(p[i].argmax())) for i in fair}
+    _add_strongest(chosen, "wrong", np.where(wrong, np.abs(p - (known == 1)), 0.0))
     if examples.given is not None:
-        _add(chosen, "unknown", np.where((given == 0) & yes & ~wrong, p, 0.0), UNKNOWN)
+        _add_strongest(chosen, "unknown", np.where((given == 0) & yes & ~wrong, p, 0.0))
     source = examples.truth or examples.given
-    result = []
+    cards = []
     for i, (kind, label) in chosen.items():
-        entries = zip(names, p[i], given[i], truth[i], cuts, strict=True)
-        lines = [Line(name, float(a), int(b), int(c), float(t)) for name, a, b, c, t in entries]
-        name = source.id_at(i) if source else str(i)
-        result.append(Card(i, name, kind, label, _worth_a_look(lines, label), _words(lines)))
-    return result
+        columns = zip(names, p[i], given[i], truth[i], cuts, strict=True)
+        entries = [ExampleEntry(name, float(a), int(b), int(c), float(t)) for name, a, b, c, t in columns]
+        item_id = source.id_at(i) if source else str(i)
+        cards.append(Card(i, item_id, kind, label, _choose_entries(entries, label), _summarize(entries)))
+    return cards
 
 
-def _add(chosen: dict[int, tuple[Kind, int]], kind: Kind, strength: npt.NDArray[Any], most: int) -> None:
-    """Items that are not chosen yet, by their strongest entry, [K, L], above 0; the strongest item of each label."""
-    rows = strength.argmax(axis=0)
-    values, left = strength.max(axis=0), most
+def _add_strongest(chosen: dict[int, tuple[Kind, int]], kind: Kind, strength: npt.NDArray[Any]) -> None:
+    """Add the item with the highest strength [K, L] above 0 of each label, strongest first."""
+    rows, values = strength.argmax(axis=0), strength.max(axis=0)
+    left = MAX_EXAMPLES[kind]
     for j in np.argsort(-values, kind="stable"):
         if not left or values[j] <= 0:
             return
@@ -95,33 +113,104 @@ def _add(chosen: dict[int, tuple[Kind, int]], kind: Kind, strength: npt.NDArray[
             left -= 1
 
 
-def spread(count: int, most: int) -> npt.NDArray[np.intp]:
-    """At most so many of `count` positions, at even distances."""
-    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))
+def evenly_spaced(count: int, limit: int) -> npt.NDArray[np.intp]:
+    """Return at most `limit` of `count` positions at even distances."""
+    return np.unique(np.linspace(0, count - 1, min(count, limit)).round().astype(np.intp))
 
 
-def _rows(labels: Labels | None, shape: tuple[int, ...]) -> Ternary:
+def _ternary_rows(labels: Labels | None, shape: tuple[int, ...]) -> Ternary:
     return np.zeros(shape, np.int8) if labels is None else labels.rows(slice(None))
 
 
-def _worth_a_look(lines: list[Line], label: int) -> tuple[Line, ...]:
-    """First the label for which the item is shown, then what is wrong, then every yes, and where these are few what
-    else was given; the most probable on top."""
+def _choose_entries(entries: list[ExampleEntry], label: int) -> tuple[ExampleEntry, ...]:
+    """Choose entries by priority: the card's label, errors, every yes, then known no's; return most probable first."""
 
-    def plain(line: Line) -> bool:
-        return 1 not in (line.predicted, line.truth, line.given) and line is not lines[label]
+    def is_plain_no(entry: ExampleEntry) -> bool:
+        return 1 not in (entry.predicted, entry.truth, entry.given) and entry is not entries[label]
 
-    def rank(line: Line) -> tuple[bool, bool, bool, float]:
-        return line is not lines[label], not line.wrong, plain(line), -line.probability
+    def priority(entry: ExampleEntry) -> tuple[bool, bool, bool, float]:
+        return entry is not entries[label], not entry.wrong, is_plain_no(entry), -entry.probability
 
-    some = sorted((line for line in lines if line.given or not plain(line)), key=rank)
-    most = max(ENOUGH, sum(not plain(line) for line in some))
-    return tuple(sorted(some[: min(most, LINES)], key=lambda line: -line.probability))
+    candidates = sorted((entry for entry in entries if entry.given or not is_plain_no(entry)), key=priority)
+    interesting = sum(not is_plain_no(entry) for entry in candidates)
+    limit = min(max(MAX_ENTRIES_WITH_TRUE_NEGATIVES, interesting), MAX_ENTRIES)
+    return tuple(sorted(candidates[:limit], key=lambda entry: -entry.probability))
 
 
-def _words(lines: list[Line]) -> str:
-    known = [line for line in lines if line.truth or line.given]
-    wrong = sum(line.wrong for line in known)
+def _summarize(entries: list[ExampleEntry]) -> str:
+    known = [entry for entry in entries if entry.truth or entry.given]
+    wrong = sum(entry.wrong for entry in known)
     if not known:
-        return "nothing known"
-    return f"wrong: {wrong} of {len(known)} known" if wrong else f"right: all {len(known)} known"
+        return "no known label"
+    return f"{wrong} of {len(known)} known labels wrong" if wrong else f"all {len(known)} known labels right"
+
+
+# ---------------------------------------------------------------- previews
+
+
+@dataclass(frozen=True, eq=False)
+class Preview:
+    """What a report shows of an item. evidence: the image, gray and dim where nothing supports the label."""
+
+    pixels: Pixels | None = None
+    evidence: Pixels | None = None
+    text: str = ""
+
+
+def make_previews(
+    items: Items, positions: Sequence[int], labels: Sequence[int], evidence: Evidence | None = None
+) -> list[Preview]:
+    """Make previews of the items at these positions, decoding no others. labels: whose evidence to show, one each."""
+    chosen = items[np.array(positions, np.int64)]
+    if items.kind == "texts":
+        return [Preview(text=shorten(text, MAX_TEXT_LENGTH)) for text in texts_of(chosen.take(slice(None)))]
+    if items.kind != "pictures":
+        return [Preview()] * len(positions)
+    maps = [None] * len(positions) if evidence is None else evidence(chosen, labels)
+    resized = chosen.sized(PREVIEW_SIDE) if is_decoded(chosen) else chosen
+    batch = resized.take(slice(None)).to(torch.uint8).permute(0, 2, 3, 1).numpy()
+    images = [_scale_down(pixels) for pixels in batch]
+    return [
+        Preview(pixels, None if places is None else highlight_evidence(pixels, places))
+        for pixels, places in zip(images, maps, strict=True)
+    ]
+
+
+def highlight_evidence(pixels: Pixels, places: npt.NDArray[Any]) -> Pixels | None:
+    """Show the image in color where places [h, w] support a label, and gray and dim elsewhere; None where none does.
+
+    Color fades with the square root of the evidence relative to the strongest place.
+    """
+    if not places.max() > 0:
+        return None
+    share = Image.fromarray(np.sqrt(np.maximum(places, 0) / places.max()).astype(np.float32))
+    color = np.asarray(share.resize(pixels.shape[1::-1], Image.Resampling.BILINEAR))[:, :, None]
+    gray = DIMMED * pixels.mean(axis=2, keepdims=True)
+    mixed: Pixels = (color * pixels + (1 - color) * gray).round().clip(0, 255).astype(np.uint8)
+    return mixed
+
+
+def image_uri(pixels: Pixels) -> str:
+    """Return an image as a data URI: a small JPEG, or a PNG where it is tiny."""
+    file = io.BytesIO()
+    if is_tiny(pixels):
+        _to_image(pixels).save(file, "PNG", optimize=True)
+        return data_uri(file.getvalue(), "png")
+    _to_image(pixels).save(file, "JPEG", quality=JPEG_QUALITY, optimize=True)
+    return data_uri(file.getvalue(), "jpeg")
+
+
+def is_tiny(pixels: Pixels) -> bool:
+    return bool(max(pixels.shape[:2]) <= TINY_SIDE)
+
+
+def _scale_down(pixels: Pixels) -> Pixels:
+    if max(pixels.shape[:2]) <= PREVIEW_SIDE:
+        return pixels
+    image = _to_image(pixels)
+    image.thumbnail((PREVIEW_SIDE, PREVIEW_SIDE))
+    return np.asarray(image).reshape(*image.size[::-1], -1)
+
+
+def _to_image(pixels: Pixels) -> Image.Image:
+    return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)

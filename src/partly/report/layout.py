@@ -1,4 +1,4 @@
-"""The templates of the pages: HTML that escapes what it is given, and stands by itself."""
+"""Templates of the HTML pages, which are self-contained and escape all data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SCRIPT = (resources.files("partly.report") / "templates" / "page.js").read_text(
 DIGEST = f"sha256-{base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()}"
 
 
-def template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
-    """A page of the folder `templates`, with filters beside those of Jinja."""
+def load_template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
+    """Load a page from the folder `templates`, with filters in addition to those of Jinja."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("partly.report"),
         autoescape=True,
@@ -25,24 +25,24 @@ def template(name: str, **filters: Callable[..., Any]) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"uri": uri, "bold": bold, **filters}
-    # The pages let no other script run than this one, which holds nothing of the data.
+    environment.filters |= {"uri": data_uri, "inline": format_inline, **filters}
+    # The pages allow no other script than this one, which contains no data.
     environment.globals |= {"script": Markup(SCRIPT), "script_digest": DIGEST}
     return environment.get_template(name)
 
 
-def bold(words: str) -> Markup:
-    """Words of which **some** are strong and `some` are code; everything else stays text."""
-    strong = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", str(escape(words)))
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", strong))
+def format_inline(text: str) -> Markup:
+    """Turn **bold** and `code` into HTML, and escape everything else."""
+    bold = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", str(escape(text)))
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", bold))
 
 
-def escaped(text: str) -> str:
-    """Text that stays text in Markdown, also inside a table, and is no link where it is an address."""
-    words = re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", " ".join(text.split()))
-    return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)|(?<=[^\s])(@)(?=[^\s]+\.)", r"\\\1\2\3", words)
+def escape_markdown(text: str) -> str:
+    """Escape text for Markdown, also inside a table, and keep addresses from becoming links."""
+    escaped = re.sub(r"([\\`*_{}\[\]<>#|~&$])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"(?i)(:)(?=//)|(?<=www)(\.)|(?<=[^\s])(@)(?=[^\s]+\.)", r"\\\1\2\3", escaped)
 
 
-def uri(content: bytes, kind: str = "svg+xml") -> str:
-    """A picture that needs no file of its own."""
+def data_uri(content: bytes, kind: str = "svg+xml") -> str:
+    """Return an image as a data URI."""
     return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"

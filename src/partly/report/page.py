@@ -1,7 +1,6 @@
-"""report.html: one self-contained file about one run, or about several on the same partly known labels.
+"""report.html: one self-contained file about one run, or about several runs on the same labels.
 
-What a reader sees is put together here and laid out by templates/report.html. No score is made here: all come
-from `partly.metrics`.
+This module collects the contents; templates/report.html lays them out. All scores come from `partly.metrics`.
 """
 
 from __future__ import annotations
@@ -22,39 +21,38 @@ from partly.errors import DataError, listing
 from partly.labels import Labels
 from partly.labels.scored import KnownScores
 from partly.model_choice.missingness import EntrySums
-from partly.report import operating_points, plots, reliability, words
-from partly.report.examples import Examples, cards, spread
-from partly.report.layout import template
-from partly.report.sights import is_tiny, picture_uri, sights
-from partly.report.words import RunView, Scored
+from partly.report import operating_points, plots, reliability, summary
+from partly.report.examples import Examples, choose_examples, evenly_spaced, image_uri, is_tiny, make_previews
+from partly.report.layout import load_template
+from partly.report.summary import RunView, ScoredRun
 
-__all__ = ["Examples", "Report", "RunView", "picture", "render", "view", "write"]
+__all__ = ["Examples", "Report", "RunView", "draw_overview", "render", "view_run", "write"]
 
 HEADLINE = {"mAP": "mAP", "CF1": "CF1", "OF1": "OF1", "P@1": "P@1", "exact_match": "exact match"}
-ITEMS, LABELS = 40, 200  # of the label matrix, at most this many are drawn
-NAMED = 40  # columns of the matrix that are wide enough for a name, and labels that are listed at once
-GROUPS = {"fair": "A fair sample", "wrong": "Most confidently wrong", "unknown": "Most surely yes, and nobody said"}
-EXTREMES = 10  # of more labels, so many of the strongest and of the weakest are listed first
+MAX_MATRIX_ITEMS, MAX_MATRIX_LABELS = 40, 200  # drawn in the label matrix
+MAX_LISTED_LABELS = 40  # columns of the matrix that have room for a name, and labels that are listed at once
+EXTREME_LABELS = 10  # of more labels, the strongest and the weakest are listed first
+MAX_OVERVIEW_IMAGES = 5
+GROUPS = {"fair": "Random items", "wrong": "Most confident errors", "unknown": "Most confident new labels"}
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """What goes into one file. Without examples, evaluation items are shown."""
+    """Contents of one file. Without examples, evaluation items are shown."""
 
     title: str
     labels: Labels  # observed, of the training items
     runs: tuple[RunView, ...]
     truth: Labels | None = None  # of the evaluation items; may be partly known
     examples: Examples | None = None
-    note: str = ""  # about the data, in plain words
+    note: str = ""  # on the data
 
     @cached_property
-    def scored(self) -> list[Scored]:
-        """The runs with their scores, which are worked out once."""
-        return words.score(self.runs, self.truth)
+    def scored(self) -> list[ScoredRun]:
+        return summary.score_runs(self.runs, self.truth)
 
 
-def view(
+def view_run(
     title: str,
     description: dict[str, Any],
     progress: Progress,
@@ -62,91 +60,93 @@ def view(
     probabilities: KnownScores | None = None,
     privilege: str = "",
     thresholds: npt.NDArray[Any] | None = None,
-    told: Sequence[str] = (),
+    notes: Sequence[str] = (),
     entries: EntrySums | None = None,
 ) -> RunView:
-    """What a run has left behind, as the report takes it. probabilities: of the evaluation items; thresholds [L]: its
-    own, where it has chosen some; told: how these and the probabilities were found; entries: sums over the evaluation
-    items that tell how their entries are missing."""
+    """Describe a run for the report.
+
+    probabilities: of the evaluation items; thresholds: chosen by the run, [L]; notes: on calibration and thresholds;
+    entries: sums over the evaluation items, which show how entries are missing.
+    """
     past = (progress.history, progress.best_epoch, progress.seconds)
     portfolio = tuple(progress.notes.get("portfolio", ()))
     return RunView(
-        title, description, *past, reason, probabilities, privilege, portfolio, thresholds, tuple(told), entries
+        title, description, *past, reason, probabilities, privilege, portfolio, thresholds, tuple(notes), entries
     )
 
 
 def write(report: Report, path: Path) -> None:
-    """Write the report: afterwards the old file or the new one is there, never half of one."""
+    """Write the report atomically."""
     write_file(path, render(report).encode("utf-8", "replace"))
 
 
 def render(report: Report) -> str:
-    """The report as HTML."""
+    """Return the report as HTML."""
     _check(report)
     runs = report.scored
-    best = words.best(runs)
+    best = summary.find_best(runs)
     filters: dict[str, Any] = {
-        "number": words.number,
-        "duration": _duration,
-        "flat": _flat,
-        "picture": picture_uri,
+        "number": summary.format_score,
+        "duration": _format_duration,
+        "flat": _flatten,
+        "image": image_uri,
         "tiny": is_tiny,
     }
-    return template("report.html", **filters).render(
+    return load_template("report.html", **filters).render(
         title=report.title,
         note=report.note,
         runs=runs,
         scored=[run for run in runs if run.scores is not None],
         best=best,
-        verdict=words.sentences(runs, report.truth),
+        summary=summary.summarize(runs, report.truth),
         headline=HEADLINE,
-        highest=_highest(runs),
+        highest=_find_highest(runs),
         evaluated=0 if report.truth is None else len(report.truth),
-        known=_known(report.labels),
-        panels=_panels(runs),
-        trust=_trust(report, runs),
-        labels=_by_label(report.labels, runs, best),
-        extremes=EXTREMES if report.labels.shape[1] > NAMED else 0,
-        labels_named=report.labels.names,
-        owned=any(run.own for run in runs),
-        operating=operating_points.section(runs, best, report.truth),
-        examples=_examples(report, runs, best),
+        known=_describe_labels(report.labels),
+        panels=_draw_learning_curves(runs),
+        calibration=_describe_calibration(report, runs),
+        labels=_tabulate_labels(report.labels, runs, best),
+        extremes=EXTREME_LABELS if report.labels.shape[1] > MAX_LISTED_LABELS else 0,
+        label_names=report.labels.names,
+        has_own_thresholds=any(run.own for run in runs),
+        operating=operating_points.build_section(runs, best, report.truth),
+        examples=_choose_examples(report, runs, best),
         plots=plots,
     )
 
 
-def picture(report: Report) -> bytes:
-    """The report in one compact PNG: what is known, mAP of the runs, a few examples where they are pictures."""
-    from partly.report import front_picture  # matplotlib takes longer to import than a short training does
+def draw_overview(report: Report) -> bytes:
+    """Return the report as one PNG: the label matrix, mAP of the runs, and a few images."""
+    from partly.report import figures  # importing matplotlib takes longer than a short training
 
     _check(report)
-    runs, known = report.scored, _known(report.labels)
-    shown = _examples(report, runs, words.best(runs))
-    pictures = []
-    if shown is not None and any(sight.pixels is not None for sight in shown["sights"].values()):
-        for card in shown["cards"][:5]:
-            predicted = [line.name + " ✗" * line.wrong for line in card.lines if line.predicted == 1]
-            pictures.append((shown["sights"][card.item].pixels, predicted))
-    return front_picture.overview(
+    runs, known = report.scored, _describe_labels(report.labels)
+    examples = _choose_examples(report, runs, summary.find_best(runs))
+    images = []
+    if examples is not None and any(preview.pixels is not None for preview in examples["previews"].values()):
+        for card in examples["cards"][:MAX_OVERVIEW_IMAGES]:
+            predicted = [entry.name + " ✗" * entry.wrong for entry in card.entries if entry.predicted == 1]
+            images.append((examples["previews"][card.item].pixels, predicted))
+    return figures.draw_overview(
         known["z"],
         known["names"],
         f"{known['known_share']:.0%} of the entries are known",
-        [(run.look, run.view.title, run.mean_ap) for run in runs if run.scores is not None],
-        pictures,
-        "" if shown is None else shown["title"],
+        [(run.style, run.view.title, run.mean_ap) for run in runs if run.scores is not None],
+        images,
+        "" if examples is None else examples["title"],
     )
 
 
 def _check(report: Report) -> None:
-    """Everything must be of the same labels, items and runs."""
+    """Refuse parts that do not belong to the same labels, items and runs."""
     examples, names = report.examples or Examples(()), report.labels.names
     problems = [] if report.runs and all(report.labels.shape) else ["nothing to show: no run, no item or no label"]
     if report.examples is not None and len(examples.probabilities) != len(report.runs):
         problems.append(f"examples.probabilities: of {len(examples.probabilities)} runs, not of {len(report.runs)}")
-    labelled = {"truth": report.truth, "examples.truth": examples.truth, "examples.given": examples.given}
-    for what, labels in labelled.items():
+    labeled = {"truth": report.truth, "examples.truth": examples.truth, "examples.given": examples.given}
+    for part, labels in labeled.items():
         if labels is not None and labels.names != names:
-            problems.append(f"{what}: other labels than those of training, or in another order")
+            problems.append(f"{part}: other labels than those of training, or in another order")
     for p in (*examples.probabilities, *(run.probabilities for run in report.runs)):
         if p is not None and (p.ndim != 2 or p.shape[1] != len(names) or np.isnan(p.sum())):
             problems.append(f"probabilities of the shape {p.shape}: must be items x {len(names)}, without NaN")
@@ -155,109 +155,112 @@ def _check(report: Report) -> None:
     if sizes[1:]:
         problems.append(f"examples: of {' and '.join(map(str, sizes))} items")
     if problems:
-        raise DataError(f"The report {report.title!r} does not fit together" + listing(problems, len(problems)))
+        raise DataError(f"The report {report.title!r} is inconsistent" + listing(problems, len(problems)))
 
 
-# ---------------------------------------------------------------- the parts of the page
+# ---------------------------------------------------------------- sections of the page
 
 
-def _highest(runs: Sequence[Scored]) -> dict[str, float]:
-    """The highest of each headline score, where runs without privilege differ in it."""
+def _find_highest(runs: Sequence[ScoredRun]) -> dict[str, float]:
+    """Highest value of each headline score, where runs without privilege differ in it."""
     peers = [run.scores for run in runs if run.scores is not None and not run.view.privilege]
     values = {key: {scores[key] for scores in peers} for key in HEADLINE}
-    return {key: max(found) for key, found in values.items() if len(found) > 1}
+    return {key: max(distinct) for key, distinct in values.items() if len(distinct) > 1}
 
 
-def _known(labels: Labels) -> dict[str, Any]:
-    """The label matrix, or items and labels of it at even distances, and its summary."""
-    items, columns = (spread(count, most) for count, most in zip(labels.shape, (ITEMS, LABELS), strict=True))
+def _describe_labels(labels: Labels) -> dict[str, Any]:
+    """Label matrix, or a part of it at even distances, and its summary."""
+    limits = zip(labels.shape, (MAX_MATRIX_ITEMS, MAX_MATRIX_LABELS), strict=True)
+    items, columns = (evenly_spaced(count, limit) for count, limit in limits)
     z = labels.rows(items)[:, columns]
-    names = [labels.names[j] for j in columns] if len(columns) <= NAMED else []
-    return labels.summary() | {"z": z, "names": names, "png": plots.matrix(z)}
+    names = [labels.names[j] for j in columns] if len(columns) <= MAX_LISTED_LABELS else []
+    return labels.summary() | {"z": z, "names": names, "png": plots.draw_matrix(z)}
 
 
-def _panels(runs: Sequence[Scored]) -> list[dict[str, Any]]:
-    """Learning curves: a picture for the loss, and one for each kind of validation score; none where every run has one
-    epoch, since a point is no curve."""
+def _draw_learning_curves(runs: Sequence[ScoredRun]) -> list[dict[str, Any]]:
+    """Draw the loss and each kind of validation score over the epochs; nothing where no run has two epochs."""
     if all(len(run.view.history) < 2 for run in runs):
         return []
-    keys = {"loss": "training loss"}
-    for key in (key for run in runs for line in run.view.history for key in line if key.startswith("validation_")):
-        keys[key] = key.replace("_", " ").replace("mAP unknown as no", "mAP, unknown taken for no")
+    titles = {"loss": "training loss"}
+    for key in (key for run in runs for epoch in run.view.history for key in epoch if key.startswith("validation_")):
+        titles[key] = key.replace("_", " ").replace("mAP unknown as no", "mAP, unknown treated as no")
     panels = []
-    for key, title in keys.items():
-        drawn = []
+    for key, title in titles.items():
+        curves = []
         for run in runs:
-            points = {line["epoch"]: line[key] for line in run.view.history if line.get(key) is not None}
-            best = None if key == "loss" else run.view.best_epoch  # it was chosen by validation
+            points = {epoch["epoch"]: epoch[key] for epoch in run.view.history if epoch.get(key) is not None}
+            best = None if key == "loss" else run.view.best_epoch  # chosen by validation
             if points:
                 name = run.view.title if runs[1:] else ""
-                drawn.append(plots.Curve(run.look, list(points), list(points.values()), best, name))
-        if drawn:
-            panels.append({"title": title, "drawing": plots.curves(drawn)})
+                curves.append(plots.Curve(run.style, list(points), list(points.values()), best, name))
+        if curves:
+            panels.append({"title": title, "drawing": plots.draw_curves(curves)})
     return panels
 
 
-def _trust(report: Report, runs: Sequence[Scored]) -> dict[str, Any] | None:
-    """Whether probabilities mean what they say, and how they were calibrated; None without evaluation items."""
-    able = [run for run in runs if run.scores is not None and not (run.missing is not None and run.missing.withheld)]
-    if report.truth is None or not able:
+def _describe_calibration(report: Report, runs: Sequence[ScoredRun]) -> dict[str, Any] | None:
+    """Reliability diagram and its description; None without evaluation items."""
+    runs = [run for run in runs if run.has_trusted_scores]
+    if report.truth is None or not runs:
         return None
-    weights = {run: None if run.missing is None else run.missing.weights for run in able}
-    found = {run: reliability.reliability(run.view.probabilities, report.truth, weights[run]) for run in able}
-    drawn = [(run.look, of) for run, of in found.items() if of is not None]
-    lines = [(run, "" if of is None else reliability.words(of)) for run, of in found.items()]
-    return {"svg": reliability.drawn(drawn) if drawn else None, "lines": lines}
+    results = [
+        reliability.measure_reliability(
+            run.view.probabilities, report.truth, None if run.missing is None else run.missing.weights
+        )
+        for run in runs
+    ]
+    measured = [(run.style, result) for run, result in zip(runs, results, strict=True) if result is not None]
+    texts = ["" if result is None else reliability.describe_reliability(result) for result in results]
+    svg = reliability.draw_reliability(measured) if measured else None
+    return {"svg": svg, "runs": list(zip(runs, texts, strict=True))}
 
 
-def _by_label(labels: Labels, runs: Sequence[Scored], best: Scored | None) -> dict[str, Any]:
-    """AP of each label beside what was known of it, the best first; without AP, what is best known first."""
+def _tabulate_labels(labels: Labels, runs: Sequence[ScoredRun], best: ScoredRun | None) -> dict[str, Any]:
+    """AP and known entries of each label, the best first; without AP, the best known first."""
     yes, no = labels.counts()
     ap = {run: run.ap for run in runs if run.ap is not None}
     order, defined = -(yes + no), len(labels.names)
     if best is not None:
         order, defined = np.nan_to_num(-ap[best], nan=np.inf), int(np.count_nonzero(~np.isnan(ap[best])))
-    lines = [
+    rows = [
         {"name": labels.names[j], "yes": int(yes[j]), "no": int(no[j]), "ap": [float(ap[run][j]) for run in ap]}
         for j in np.argsort(order, kind="stable")
     ]
-    many = ap and len(lines) > NAMED
-    drawn = [(run.look, run.view.title, values) for run, values in ap.items()]
-    drawing = plots.scatter(labels.names, yes, drawn) if many else None
+    styled = [(run.style, run.view.title, values) for run, values in ap.items()]
+    drawing = plots.draw_scatter(labels.names, yes, styled) if ap and len(rows) > MAX_LISTED_LABELS else None
     return {
-        "lines": lines,
+        "rows": rows,
         "runs": list(ap),
         "drawing": drawing,
         "defined": defined,
-        "most": max(1, int((yes + no).max())),
+        "most_known": max(1, int((yes + no).max())),
     }
 
 
-def _examples(report: Report, runs: Sequence[Scored], best: Scored | None) -> dict[str, Any] | None:
+def _choose_examples(report: Report, runs: Sequence[ScoredRun], best: ScoredRun | None) -> dict[str, Any] | None:
     """Cards with the predictions of the best run, or else of the first that has any."""
     examples = report.examples
     if examples is None:
-        able = [run for run in runs if run.view.probabilities is not None]
-        run = best or (able[0] if able else None)
+        run = best or next((run for run in runs if run.view.probabilities is not None), None)
         if run is None:
             return None
         examples = Examples((np.asarray(run.view.probabilities),), report.truth)
     else:
         run = best or runs[0]
         examples = replace(examples, probabilities=(examples.probabilities[runs.index(run)],))
-    shown = cards(examples, report.labels.names, run.view.thresholds)
-    seen = {}
-    if examples.items is not None and shown:
-        at, labels = ([getattr(card, what) for card in shown] for what in ("item", "label"))
+    cards = choose_examples(examples, report.labels.names, run.view.thresholds)
+    previews = {}
+    if examples.items is not None and cards:
+        positions, labels = [card.item for card in cards], [card.label for card in cards]
         evidence = examples.evidence[runs.index(run)] if examples.evidence else None
-        seen = dict(zip(at, sights(examples.items, at, labels, evidence), strict=True))
-    groups = [(title, [card for card in shown if card.kind == kind]) for kind, title in GROUPS.items()]
+        previews = dict(zip(positions, make_previews(examples.items, positions, labels, evidence), strict=True))
+    groups = {title: [card for card in cards if card.kind == kind] for kind, title in GROUPS.items()}
     return {
         "title": run.view.title,
         "of": examples,
-        "cards": shown,
-        "groups": [(title, some) for title, some in groups if some],
-        "sights": seen,
+        "cards": cards,
+        "groups": {title: group for title, group in groups.items() if group},
+        "previews": previews,
         "own_thresholds": run.view.thresholds is not None,
     }
 
@@ -265,16 +268,16 @@ def _examples(report: Report, runs: Sequence[Scored], best: Scored | None) -> di
 # ---------------------------------------------------------------- filters of the template
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{seconds:.1f} s"
 
 
-def _flat(part: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested names and values, one a line. Of long lists, such as the labels, only the length."""
+def _flatten(part: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield nested names and values; of long lists, such as the labels, only the length."""
     for key, value in part.items():
         if isinstance(value, dict) and value:
-            yield from _flat(value, f"{prefix}{key} · ")
+            yield from _flatten(value, f"{prefix}{key} · ")
         elif isinstance(value, list) and len(value) > 8:
             yield f"{prefix}{key}", f"{len(value)}"
         else:

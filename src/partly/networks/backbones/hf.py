@@ -79,10 +79,14 @@ def text(name: str, length: int | None, unit: bool, pretrained: bool) -> TextMod
     model = load(name, pretrained)
     if getattr(model, "main_input_name", "") != "input_ids":
         raise SettingError(f"backbone = 'hf:{name}': this model takes no texts.")
-    tokenizer = _from_pretrained("AutoTokenizer", name)
     config: Any = model.config
     most = int(getattr(config, "max_position_embeddings", LENGTH))
-    return TextModel(model, tokenizer, min(LENGTH, most) if length is None else length, unit)
+    return TextModel(model, tokenizer(name), min(LENGTH, most) if length is None else length, unit)
+
+
+def tokenizer(name: str) -> Any:
+    """Return the tokenizer that comes with a model."""
+    return _from_pretrained("AutoTokenizer", name)
 
 
 def load(name: str, pretrained: bool) -> nn.Module:

@@ -13,8 +13,15 @@ from PIL import Image
 
 from partly.data import read
 from partly.items import PictureFiles, as_items, texts
-from partly.report import sights as module
-from partly.report.sights import LETTERS, SIDE, TINY, lit, picture_uri, sights
+from partly.report.examples import (
+    DIMMED,
+    MAX_TEXT_LENGTH,
+    PREVIEW_SIDE,
+    TINY_SIDE,
+    highlight_evidence,
+    image_uri,
+    make_previews,
+)
 
 
 def opened(address: str) -> Image.Image:
@@ -24,16 +31,16 @@ def opened(address: str) -> Image.Image:
 @pytest.mark.parametrize("shape", [(20, 30, 3), (16, 16, 1), (200, 400, 3), (300, 120, 1)])
 def test_pictures_are_small_and_keep_their_proportions(shape: tuple[int, int, int]) -> None:
     pixels = np.random.default_rng(0).integers(0, 255, (2, *shape), np.uint8)
-    (sight,) = sights(as_items(pixels), [1], [0])
-    assert sight.pixels is not None
-    height, width = sight.pixels.shape[:2]
-    assert max(height, width) == min(SIDE, max(shape))
+    (preview,) = make_previews(as_items(pixels), [1], [0])
+    assert preview.pixels is not None
+    height, width = preview.pixels.shape[:2]
+    assert max(height, width) == min(PREVIEW_SIDE, max(shape))
     assert height / width == pytest.approx(shape[0] / shape[1], rel=0.02)
-    address = picture_uri(sight.pixels)
-    assert address.startswith(f"data:image/{'png' if max(shape) <= TINY else 'jpeg'};base64,")
+    address = image_uri(preview.pixels)
+    assert address.startswith(f"data:image/{'png' if max(shape) <= TINY_SIDE else 'jpeg'};base64,")
     assert opened(address).size == (width, height)
     assert len(address) < 40_000  # of noise, which no picture is
-    if max(shape) <= TINY:
+    if max(shape) <= TINY_SIDE:
         np.testing.assert_array_equal(np.asarray(opened(address)).reshape(shape), pixels[1])
 
 
@@ -48,31 +55,34 @@ def test_only_what_is_asked_for_is_decoded(tmp_path: Path, monkeypatch: pytest.M
         return original(self, rows, draw)
 
     monkeypatch.setattr(PictureFiles, "_request", request)
-    found = sights(items, [3, 1], [0, 0])
+    found = make_previews(items, [3, 1], [0, 0])
     assert made == [3, 1]
-    assert [sight.pixels[5, 5].tolist() for sight in found if sight.pixels is not None] == [[120, 0, 0], [40, 0, 0]]
+    assert [preview.pixels[5, 5].tolist() for preview in found if preview.pixels is not None] == [
+        [120, 0, 0],
+        [40, 0, 0],
+    ]
 
 
 def test_the_beginning_of_a_text() -> None:
-    short, long = sights(texts(["one\n two", "other", "word " * 100]), [0, 2], [0, 0])
+    short, long = make_previews(texts(["one\n two", "other", "word " * 100]), [0, 2], [0, 0])
     assert (short.text, short.pixels) == ("one two", None)
     assert long.text.endswith("…")
-    assert len(long.text) == LETTERS
+    assert len(long.text) == MAX_TEXT_LENGTH
 
 
 def test_of_features_there_is_nothing_to_see() -> None:
-    (sight,) = sights(as_items(np.ones((2, 3))), [1], [0])
-    assert (sight.pixels, sight.evidence, sight.text) == (None, None, "")
+    (preview,) = make_previews(as_items(np.ones((2, 3))), [1], [0])
+    assert (preview.pixels, preview.evidence, preview.text) == (None, None, "")
 
 
 def test_the_evidence_is_in_colour_and_the_rest_is_grey() -> None:
     pixels = np.broadcast_to(np.array([200, 100, 0], np.uint8), (20, 20, 3))
-    found = lit(pixels, np.array([[4.0, -3.0], [0.0, 0.0]]))
+    found = highlight_evidence(pixels, np.array([[4.0, -3.0], [0.0, 0.0]]))
     assert found is not None
     assert found[0, 0].tolist() == [200, 100, 0]
     for corner in ((0, 19), (19, 0), (19, 19)):
-        assert found[corner].tolist() == [round(module.DIM * 100)] * 3
-    assert lit(pixels, np.array([[-1.0, 0.0]])) is None
+        assert found[corner].tolist() == [round(DIMMED * 100)] * 3
+    assert highlight_evidence(pixels, np.array([[-1.0, 0.0]])) is None
 
 
 def test_evidence_is_asked_for_the_items_that_are_shown() -> None:
@@ -83,6 +93,6 @@ def test_evidence_is_asked_for_the_items_that_are_shown() -> None:
         assert labels == [7, 8]
         return np.array([[[1.0]], [[-1.0]]])
 
-    first, second = sights(as_items(pixels), [4, 2], [7, 8], evidence)
+    first, second = make_previews(as_items(pixels), [4, 2], [7, 8], evidence)
     np.testing.assert_array_equal(first.evidence, pixels[4])
     assert second.evidence is None

@@ -1,0 +1,125 @@
+"""`partly vocabulary`: change the labels of a ledger, keeping everything that was said about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from partly.cli.app import command, group
+from partly.cli.ledger import At, Author, Place, open_ledger, split_names, user_name
+from partly.cli.options import Json, option
+from partly.cli.printing import print_json, say
+from partly.errors import SettingError
+
+if TYPE_CHECKING:
+    from partly.ledger import Ledger
+
+MAX_LABELS_SHOWN = 20
+
+vocabulary = group("vocabulary", "Annotation", "Change the labels of a ledger, keeping its history.")
+
+Names = Annotated[str, typer.Argument(help="Label names, separated by commas.", metavar="A,B,...")]
+Label = Annotated[str, typer.Argument(help="Name of a label.")]
+
+
+@command(to=vocabulary, name="list")
+def list_(place: Place, at: At = None, as_json: Json = False) -> None:
+    """List the labels, their parents, and what happened to hidden ones."""
+    labels = open_ledger(place).vocabulary(at).labels
+    rows = [
+        {
+            "label": one.name,
+            "parent": None if one.parent is None else labels[one.parent].name,
+            "hidden": one.hidden,
+            "was_called": list(one.called[:-1]),
+        }
+        for one in labels.values()
+    ]
+    if not print_json(rows, as_json):
+        for row in rows:
+            parent = f"  (child of {row['parent']})" if row["parent"] else ""
+            hidden = f"  [{row['hidden']}]" if row["hidden"] else ""
+            print(f"{row['label']}{parent}{hidden}")
+
+
+@command(to=vocabulary)
+def add(
+    place: Place,
+    names: Names,
+    parent: Annotated[str | None, option("Label that is their parent.")] = None,
+    author: Author = None,
+    as_json: Json = False,
+) -> None:
+    """Add labels, unknown for every item."""
+    opened = open_ledger(place)
+    _report(opened, opened.add(split_names(names), parent=parent, author=user_name(author)), as_json)
+
+
+@command(to=vocabulary)
+def split(
+    place: Place,
+    label: Label,
+    into: Annotated[list[str], typer.Argument(help="New labels: into A,B,...", metavar="into A,B,...")],
+    author: Author = None,
+    as_json: Json = False,
+) -> None:
+    """Split a label: `split LEDGER Animal into Cat,Dog`.
+
+    Where the label is no, so are its parts; elsewhere they start unknown.
+    """
+    opened, parts = open_ledger(place), split_names(_word_after("into", into))
+    _report(opened, opened.split(label, parts, author=user_name(author)), as_json)
+
+
+@command(to=vocabulary)
+def merge(
+    place: Place,
+    names: Names,
+    into: Annotated[list[str], typer.Argument(help="Name of the merged label: as NAME.", metavar="as NAME")],
+    author: Author = None,
+    as_json: Json = False,
+) -> None:
+    """Merge labels: `merge LEDGER Car,Auto as Car`.
+
+    The result is yes where any of them is yes, and no where all of them are no.
+    """
+    opened, name = open_ledger(place), _word_after("as", into)
+    _report(opened, opened.merge(split_names(names), name, author=user_name(author)), as_json)
+
+
+@command(to=vocabulary)
+def rename(
+    place: Place,
+    label: Label,
+    name: Annotated[list[str], typer.Argument(help="New name: to NAME.", metavar="to NAME")],
+    author: Author = None,
+    as_json: Json = False,
+) -> None:
+    """Rename a label: `rename LEDGER Auto to Car`."""
+    opened = open_ledger(place)
+    _report(opened, opened.rename(label, _word_after("to", name), author=user_name(author)), as_json)
+
+
+@command(to=vocabulary)
+def retire(place: Place, names: Names, author: Author = None, as_json: Json = False) -> None:
+    """Hide labels; their history stays in the ledger."""
+    opened = open_ledger(place)
+    _report(opened, opened.retire(split_names(names), author=user_name(author)), as_json)
+
+
+def _report(ledger: Ledger, number: int, as_json: bool) -> None:
+    """Print the batch of a change and the labels after it."""
+    names = ledger.vocabulary().names
+    more = ", ..." if len(names) > MAX_LABELS_SHOWN else ""
+    say(f"Added batch {number}. {len(names)} labels: {', '.join(names[:MAX_LABELS_SHOWN])}{more}")
+    print_json({"batch": number, "labels": list(names)}, as_json)
+
+
+def _word_after(preposition: str, words: Sequence[str]) -> str:
+    """Return the word after a preposition that makes a command read like a sentence and may be left out."""
+    rest = list(words[1:] if words[:1] == [preposition] else words)
+    if len(rest) != 1:
+        raise SettingError(f"Give one word after {preposition!r} (quote one with spaces); got {list(words)}.")
+    return rest[0]

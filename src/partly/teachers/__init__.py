@@ -1,0 +1,83 @@
+"""Teachers: what is known before the first label. One kind per file; a file dropped in here is a kind of teacher.
+
+A teacher gives scores for entries and is not trained on these labels: the names of the labels read by a pretrained
+encoder, a language model, an older model, a rule. `stacking` weighs teachers against the model on entries that the
+model has not seen.
+"""
+
+from __future__ import annotations
+
+import importlib
+import types
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from partly import registry
+from partly.errors import SettingError, did_you_mean
+
+if TYPE_CHECKING:
+    from partly.teachers.contract import Teacher
+    from partly.teachers.label_names import LabelNames
+    from partly.teachers.scores import Scores
+
+__all__ = ["LabelNames", "Scores", "Teacher", "as_teacher", "as_teachers", "discover", "from_identity"]
+
+NAMES, NONE = "names", "none"
+CLASSES = {"LabelNames": "label_names", "Scores": "scores", "Teacher": "contract"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in CLASSES:
+        return getattr(importlib.import_module(f"{__name__}.{CLASSES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def discover() -> dict[str, registry.Info]:
+    """Return every kind of teacher, by name (file name, `_` written `-`)."""
+    return registry.folder(__name__, "teacher", _class_in, registry.Info)
+
+
+def as_teacher(given: Any) -> Teacher:
+    """Return the teacher that a caller means: "names", a path, an array, a table or a teacher."""
+    from partly.teachers.contract import Teacher
+    from partly.teachers.label_names import LabelNames
+    from partly.teachers.scores import Scores
+
+    if isinstance(given, Teacher):
+        return given
+    if isinstance(given, str) and given == NAMES:
+        return LabelNames()
+    if isinstance(given, str | Path) and not Path(given).is_file():
+        raise SettingError(
+            f"teacher = {str(given)!r}: there is no such file.{did_you_mean(str(given), (NAMES, NONE))} Or name a "
+            "score file (.parquet, .csv, .npz) or a run folder."
+        )
+    return Scores(given)
+
+
+def as_teachers(given: Any) -> tuple[Teacher, ...]:
+    """Return the teachers that a caller means; none for None and "none". A list of numbers is an array of scores."""
+    if given is None or (isinstance(given, str) and given == NONE):
+        return ()
+    if isinstance(given, list | tuple) and not (given and isinstance(given[0], list | tuple)):
+        return tuple(as_teacher(part) for part in given)
+    return (as_teacher(given),)
+
+
+def from_identity(identity: Mapping[str, Any]) -> Teacher | None:
+    """Return the teacher that a saved identity describes; None where it cannot be had again."""
+    found = registry.find(str(identity.get("kind")), discover(), "teacher")
+    teacher: Teacher | None = found.make.from_identity(identity)  # type: ignore[attr-defined]
+    return teacher
+
+
+def _class_in(module: types.ModuleType) -> Callable[..., Any] | None:
+    from partly.teachers.contract import Teacher
+
+    own = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, Teacher) and value.__module__ == module.__name__
+    ]
+    return own[0] if own and own[0] is not Teacher else None

