@@ -151,7 +151,8 @@ class ZoneSearch:
         answered = len(zone) - len(unasked) - test.drawn  # answers further on will count without a question
         draws = test.needed(risk, max_questions + answered)
         if draws is not None:  # asked entries are not filled in, so fewer may be wrong
-            fewer = allowed(len(unasked)) - allowed(max(len(unasked) - draws, 0))
+            fewer = allowed(len(unasked) + 1) - allowed(max(len(unasked) - draws - 1, 0))
+            fewer += allowed(len(unasked)) > allowed(0)  # rounding
             draws = replace(test, wrong=max(test.wrong - fewer, 1)).needed(risk, max_questions + answered)
         questions = np.intersect1d(zone[test.drawn : test.drawn + (draws or 0)], unasked)
         return questions[: 0 if len(questions) > max_questions else None]

@@ -99,7 +99,7 @@ def complete(
     known = observed if tree is None else tree.deduce(observed)
     if not observed.known_per_item().any():
         raise LabelError("labels: no entry is known, so there is nothing to learn from.")
-    why = "" if missing == "at-random" else _reason_for_answers(missing, observed, X, seed)
+    why, hint = _reason_for_answers(missing, observed, X, seed)
     if why and recall is not None:
         raise SettingError(
             f"recall = {recall}: answers about filled entries do not measure recall. Leave it out, or assume that "
@@ -110,18 +110,21 @@ def complete(
     if not why:
         return _fill_in(entries, known, tree, fitted, terms, certify_by_known(entries, terms), force)
     answered = known if answers is None else _add_answers(known, answers, tree)
-    certification = certify_by_answers(entries, answered, terms, why, seed)
+    first = certificate.certify_yes(entries, terms.precision, terms.yes_risk)[0].threshold if hint else None
+    certification = certify_by_answers(entries, answered, terms, why, seed, first)
     return _fill_in(entries, answered, tree, fitted, terms, certification, force)
 
 
-def _reason_for_answers(missing: str, observed: Labels, X: Any, seed: int) -> str:
-    """Return why answers certify and not known entries."""
+def _reason_for_answers(missing: str, observed: Labels, X: Any, seed: int) -> tuple[str, bool]:
+    """Return why answers certify and not known entries, and whether known entries may choose the first zone."""
+    if missing == "at-random":
+        return "", True
     if missing == "not-at-random":
-        return "entries are not missing at random, as requested"
+        return "entries are not missing at random, as requested", False
     reason = reason_not_mar(observed, X, seed)
     if reason:
-        return f"entries are not missing at random: {reason}"
-    return "no test shows that entries are not missing at random, and none can show that they are"
+        return f"entries are not missing at random: {reason}", False
+    return "no test shows that entries are not missing at random, and none can show that they are", True
 
 
 def reason_not_mar(observed: Labels, X: Any, seed: int) -> str:
@@ -151,14 +154,15 @@ def certify_by_known(entries: EntryScores, terms: Terms) -> Certification:
     return Certification((yes, no), recall_certified=yes.threshold is not None and yes.threshold <= limit)
 
 
-def certify_by_answers(entries: EntryScores, answered: Labels, terms: Terms, why: str, seed: int) -> Certification:
-    """Certify by the answers so far. answered: the known labels with these answers.
+def certify_by_answers(
+    entries: EntryScores, answered: Labels, terms: Terms, why: str, seed: int, first: float | None = None
+) -> Certification:
+    """Certify by the answers so far. answered: the known labels with these answers; first: zone of yes to start with.
 
-    Known entries only choose the zone of yes to start with; the guarantees do not depend on them.
+    Known entries may choose the first zone, because the answers are drawn independently of them.
     """
     answers = np.where(entries.candidates, answered.rows(slice(None)), 0).astype(np.int8)
     rules = audit.Rules(terms.precision, terms.max_missed, terms.yes_risk, terms.other_risk, terms.budget)
-    first = certificate.certify_yes(entries, terms.precision, terms.yes_risk)[0].threshold
     state = audit.advance_audit(audit.start_searches(entries, seed, first), answers, rules)
     return Certification(state.sides, why, (state.rows, state.columns))
 
