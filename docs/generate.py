@@ -156,7 +156,8 @@ def _cost(info: MethodInfo, races: list[Race]) -> str:
     kept, _ = info.kind.memory(Task(as_items([[0.0]]), 1), info.defaults())  # one item, one label
     memory = f"{kept} bytes for every entry of the training items." if kept else "Nothing is kept for single entries."
     time = f" {_time(races)[:-2]} times as long as the naive row of its races (median)." if _time(races) else ""
-    return f"{networks}{memory}{time}"
+    unknown = " It also learns from items without any known entry." if info.about.learns_from_unknown else ""
+    return f"{networks}{memory}{time}{unknown}"
 
 
 def _settings(info: MethodInfo) -> list[str]:

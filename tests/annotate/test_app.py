@@ -17,8 +17,8 @@ from annotate.making import ABOVE, ORIGIN, Browser, Project, browser, pose, proj
 from partly.annotate import accounts, passwords, tables
 from partly.annotate.accounts import page_token
 from partly.annotate.app import make_app
-from partly.images.worker import Place
-from partly.items import PictureFiles, Source, texts
+from partly.images.worker import ImageLocation
+from partly.items import ImageFiles, ImageSource, texts
 
 NASTY = "</title><script>alert(1)</script><img src=x onerror=alert(2)>' OR 1=1; --"
 SQL = [
@@ -261,12 +261,12 @@ def test_markup_in_names_stays_text(tmp_path: Path) -> None:
     assert "outerHTML" not in script
 
 
-def pictures(folder: Path, contents: list[bytes]) -> PictureFiles:
+def pictures(folder: Path, contents: list[bytes]) -> ImageFiles:
     places = []
     for i, content in enumerate(contents):
         (folder / f"{i}.jpg").write_bytes(content)
-        places.append(Place(str(folder / f"{i}.jpg")))
-    return PictureFiles(Source(places, [f"{i}.jpg" for i in range(len(places))], str(folder)))
+        places.append(ImageLocation(str(folder / f"{i}.jpg")))
+    return ImageFiles(ImageSource(places, [f"{i}.jpg" for i in range(len(places))], str(folder)))
 
 
 def png(width: int, height: int) -> bytes:

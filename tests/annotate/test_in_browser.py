@@ -17,7 +17,7 @@ from annotate.making import ABOVE, Project, pose, project
 from partly.annotate.app import make_app
 from partly.annotate.security_middleware import here
 from partly.errors import DataError
-from partly.items import pictures, texts
+from partly.items import image_array, texts
 from partly.labels.guidelines import Guideline
 from partly.ledger import Ledger
 
@@ -81,7 +81,7 @@ def current(page: Any) -> str:
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_the_whole_loop_by_keyboard(tmp_path: Path, chromium: Any, width: int, scheme: str) -> None:
     rng = np.random.default_rng(0)
-    items = pictures(rng.integers(0, 255, (12, 20, 20, 3)).astype(np.uint8))
+    items = image_array(rng.integers(0, 255, (12, 20, 20, 3)).astype(np.uint8))
     made = project(tmp_path, hierarchy=ABOVE, items=items)
     pose(made, [(i, BOAT) for i in range(5)])
     how = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
@@ -184,7 +184,7 @@ def test_yes_to_all_is_confirmed_and_no_to_all_is_not(tmp_path: Path, chromium: 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_guidelines_and_zoom(tmp_path: Path, chromium: Any, width: int, scheme: str) -> None:
     rng = np.random.default_rng(0)
-    made = project(tmp_path, items=pictures(rng.integers(0, 255, (12, 80, 80, 3)).astype(np.uint8)))
+    made = project(tmp_path, items=image_array(rng.integers(0, 255, (12, 80, 80, 3)).astype(np.uint8)))
     pose(made, [(0, BOAT), (1, BOAT), (0, CAT)])
     guidelines = {"boat": Guideline(f"Floats. {NASTY}", ("a canoe",), ("a car",))}
     with served(made, guidelines=guidelines) as address:

@@ -18,7 +18,7 @@ from partly.annotate.project import Plan, open_project
 from partly.annotate.trainer import Trainer
 from partly.cli.options import DataOptions
 from partly.cli.query import query
-from partly.items import MadeFeatures
+from partly.items import PrecomputedFeatures
 
 PATIENCE = 300  # seconds; the machine may be busy, and the trainer stands back
 
@@ -72,7 +72,7 @@ def test_features_are_computed_once_and_used_for_all(tmp_path: Path, kind: Kind,
     assert said == []  # the first questions wait for nothing
     for _ in range(2):
         assert trainer.round() == 12
-    assert isinstance(trainer.items, MadeFeatures)
+    assert isinstance(trainer.items, PrecomputedFeatures)
     assert [one for one in said if "features" in one] == ["Computing features of 30 items. This happens once."]
     assert [one["query"] for one in stats.rounds(trainer.desk)] == ["before any model", "uncertainty", "uncertainty"]
 

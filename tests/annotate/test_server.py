@@ -19,7 +19,7 @@ from partly.annotate.question_selection import Wanted
 from partly.annotate.server import Served, link, listen, make_site, others_can_read, renewal_link
 from partly.cli.main import app
 from partly.errors import DataError, SettingError
-from partly.items import features, pictures, texts
+from partly.items import features, image_array, texts
 from partly.ledger import Ledger
 
 
@@ -162,7 +162,7 @@ def test_what_is_seen_of_a_row() -> None:
 
 
 def test_other_things_are_shown_by_id() -> None:
-    shown = pictures(np.stack([np.full((16, 16, 3), 10 * i, np.uint8) for i in range(3)]))
+    shown = image_array(np.stack([np.full((16, 16, 3), 10 * i, np.uint8) for i in range(3)]))
     seen = shown_by(shown, ["c", "a"], ["a", "b", "c"], "pictures")
     assert seen.of(0) == {"kind": "picture", "source": "/picture/0"}
     assert seen._pixels(seen._at(0))[0, 0, 0] == 20

@@ -26,12 +26,13 @@ from partly import methods
 from partly.clock import Clock
 from partly.engine import training
 from partly.images.augmentation import Augmentation
-from partly.images.worker import Place
-from partly.items import Items, PictureFiles, Source, Statistics, as_items
+from partly.images.worker import ImageLocation
+from partly.items import ImageFiles, ImageSource, Items, Statistics, as_items
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
 from partly.pool import Batch, Pool
+from plans import task_of
 
 ITEMS, LABELS, FEATURES, BATCH, EPOCHS = 22, 5, 6, 8, 2  # three steps an epoch, the last one smaller
 
@@ -133,7 +134,7 @@ class OnDisk:
 
 
 @cache
-def picture_files() -> PictureFiles:
+def picture_files() -> ImageFiles:
     """Small pictures in files, augmented wherever there is a draw: they come from processes of their own."""
     folder = Path(tempfile.mkdtemp(prefix="conformance"))
     atexit.register(shutil.rmtree, folder)
@@ -141,8 +142,8 @@ def picture_files() -> PictureFiles:
     paths = [str(folder / f"{i}.png") for i in range(ITEMS)]
     for path in paths:
         Image.fromarray(rng.integers(0, 256, (20, 18, 3), dtype=np.uint8)).save(path)
-    items = PictureFiles(Source(list(map(Place, paths)), list(map(str, range(ITEMS))), str(folder)))
-    return items.sized(16).augmented(Augmentation())
+    items = ImageFiles(ImageSource(list(map(ImageLocation, paths)), list(map(str, range(ITEMS))), str(folder)))
+    return items.resize(16).augment(Augmentation())
 
 
 # -------------------------------------------------------------------- runs
@@ -154,7 +155,7 @@ def make_task(pool: Pool, **changes: Any) -> Task:
     It has items of its own, so that nothing but the pool leads to the pool's.
     """
     small = {} if "head" in changes else {"head_settings": {"hidden": 16}}
-    return Task(copy.deepcopy(pool.items), pool.labels.shape[1], **{"observed": pool.labels, **small, **changes})
+    return task_of(copy.deepcopy(pool.items), pool.labels.shape[1], **{"observed": pool.labels, **small, **changes})
 
 
 def built(info: MethodInfo, task: Task) -> Method:
@@ -182,14 +183,14 @@ def trained(
     *,
     seed: int = 0,
     epochs: int = EPOCHS,
-    watch: training.Watch | None = None,
+    watch: training.StepCallback | None = None,
     **task: Any,
 ) -> Method:
     """The method after a short run on the real loop."""
     pool = make_pool() if pool is None else pool
     with in_case(info, case):
         method = built(info, make_task(pool, seed=seed, **task))
-        training.train(method, pool, Clock(seed, epochs, method.steps(pool)), watch=watch)
+        training.train(method, pool, Clock(seed, epochs, method.steps(pool)), callback=watch)
     return method
 
 

@@ -217,7 +217,7 @@ def test_the_command_reads_files_and_leaves_out_what_it_cannot_check(tmp_path: P
     assert found["labels"][0]["label"] == "label 0"
     text = page(found)
     assert "400 items, 6 labels" in text
-    assert "Fine (missing)" in text
+    assert "OK (missing)" in text
 
 
 def test_a_decorated_function_is_a_check(monkeypatch: pytest.MonkeyPatch) -> None:

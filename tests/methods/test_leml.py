@@ -121,7 +121,9 @@ def test_one_turn_an_epoch() -> None:
         by_hand, method = (Leml(make_task(pool), rank=2) for _ in range(2))
         losses = [(by_hand.solve_h(pool), by_hand.solve_w(pool)) for _ in range(2)]
         seen: list[float] = []
-        training.train(method, pool, make_clock(pool), watch=lambda clock, logs, seen=seen: seen.append(logs["loss"]))
+        training.train(
+            method, pool, make_clock(pool), callback=lambda clock, logs, seen=seen: seen.append(logs["loss"])
+        )
         assert torch.equal(by_hand.w, method.w)
         assert torch.equal(by_hand.h, method.h)
         wanted = [value / (ITEMS * LABELS) for h, w in losses for value in ((h, w, w) if steps == 3 else (w,))]
@@ -137,7 +139,7 @@ def test_known_entries_alone_give_the_same(fit: str, monkeypatch: pytest.MonkeyP
     """Where few are known the others are not touched; sums are made in another order, and nothing else differs."""
     found = []
     for share, block in ((0.0, 1 << 21), (2.0, 1), (2.0, 2 * 16 * 8)):  # all items, a batch, or two batches at a time
-        monkeypatch.setattr("partly.methods.leml.FEW", share)
+        monkeypatch.setattr("partly.methods.leml.SPARSE_SHARE", share)
         monkeypatch.setattr("partly.methods.leml.BLOCK", block)
         pool = make_pool()
         method = made(pool, rank=3, fit=fit)

@@ -32,7 +32,7 @@ from partly.comparison.study import Point, Study
 from partly.comparison.view import Live as view_of_cells
 from partly.doctor import run_checks
 from partly.doctor.context import CheckContext
-from partly.images import showing
+from partly.images import progress as showing
 from partly.items import as_items, texts
 from partly.labels import Labels
 from partly.report import page
@@ -165,7 +165,7 @@ def test_the_card_of_a_model(tmp_path: Path) -> None:
             rng.normal(size=(40, 3)), known
         )
         model.fitted_.method.notes["reason"] = words[0]
-        model.fitted_.recipe.head_settings["weights"] = words[15]
+        model.fitted_.config.head_settings["weights"] = words[15]
         export.model_card(
             model, tmp_path / "card.md", onnx="it.onnx" if words is HARMLESS else words[15], overwrite=True
         )

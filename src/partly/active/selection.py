@@ -18,7 +18,7 @@ from torch import Tensor
 from partly.active.strategies import Floats, Parts, find
 from partly.clock import Clock
 from partly.errors import PartlyError, SettingError
-from partly.items import Items, as_trained, at_once
+from partly.items import Items, prepare_like, scoring_batch_size
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
 from partly.method import Method
@@ -89,8 +89,8 @@ def select_questions(
         raise SettingError(f"{count} questions: ask for 1 or more.")
     info = find(strategy)
     complete_settings = info.complete(dict(settings or {}))
-    items = as_trained(items, method.task.items)
-    pool = Pool(items, labels, at_once(items, BLOCK), str(method.device))
+    items = prepare_like(items, method.task.items)
+    pool = Pool(items, labels, scoring_batch_size(items, BLOCK), str(method.device))
     lines = [] if hierarchy is None else hierarchy.lines(labels.names)
     key = "score" if rank is None else "value"
     best = Questions(np.empty(0, np.int64), np.empty(0, np.int64), {})

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from partly.errors import DataError, listing
-from partly.items import Items, PictureFiles, texts_of
+from partly.items import ImageFiles, Items, decode_texts
 
 LONGEST = 640  # pixels of a side
 LARGE = 2048  # the same, to zoom into
@@ -43,7 +43,7 @@ class Seen:
             return {"kind": "picture", "source": f"/picture/{item}"}
         one = self.items[np.array([at])].take(slice(None))
         if self.items.kind == "texts":
-            return {"kind": "text", "text": texts_of(one)[0][:LETTERS]}
+            return {"kind": "text", "text": decode_texts(one)[0][:LETTERS]}
         return {"kind": "row", "numbers": self._numbers(one[0].double())}
 
     def _numbers(self, values: torch.Tensor) -> list[list[str]]:
@@ -71,7 +71,7 @@ class Seen:
         return file.getvalue(), "image/jpeg"
 
     def _pixels(self, at: int, longest: int = LONGEST) -> np.ndarray[Any, Any]:
-        if isinstance(self.items, PictureFiles):
+        if isinstance(self.items, ImageFiles):
             return self.items.whole(at, longest)
         one = self.items[np.array([at])].take(slice(None))[0]
         return one.to(torch.uint8).permute(1, 2, 0).numpy()

@@ -140,7 +140,7 @@ def disagreements(request: Request) -> Response:
 def export(request: Request, name: str) -> Response:
     """What is known by now, in a form of those there are."""
     if name not in EXPORTS:
-        raise Refused(f"There is: {', '.join(EXPORTS)}.", 404)
+        raise Refused(f"Available: {', '.join(EXPORTS)}.", 404)
     form, kind = EXPORTS[name]
     with tempfile.TemporaryDirectory(prefix="partly-") as folder, for_spreadsheets(name.endswith(".csv")):
         path = Path(folder) / name

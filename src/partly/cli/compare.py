@@ -10,16 +10,16 @@ import typer
 
 from partly.cli.app import command
 from partly.cli.options import (
-    MODEL,
-    OUTPUT,
-    TRAINING,
     Address,
     DataOptionsWithoutHierarchy,
     Json,
     On,
     Workers,
-    option,
+    data_option,
+    model_option,
+    output_option,
     split_names,
+    training_option,
 )
 from partly.cli.printing import print_json, say
 from partly.errors import SettingError
@@ -31,23 +31,21 @@ if TYPE_CHECKING:
 @command("Comparison")
 def compare(
     data: Annotated[str, typer.Argument(help="Data as for `partly train` (several: a,b), or an experiment (.toml).")],
-    methods: Annotated[str, option("Methods a,b,...; settings as a[name=value].", panel=MODEL)] = "all",
+    methods: Annotated[str, model_option("Methods a,b,...; settings as a[name=value].")] = "all",
     scenarios: Annotated[
-        str, option("Simulations of missing labels: uniform:0.1,...; full keeps all labels.", panel="Data")
+        str, data_option("Simulations of missing labels: uniform:0.1,...; full keeps all labels.")
     ] = "full",
-    heads: Annotated[str, option("Heads linear,mlp,...; auto picks one per method.", panel=MODEL)] = "auto",
-    seeds: Annotated[int, option("Number of runs per cell, each with a seed of its own.", panel=TRAINING)] = 5,
+    heads: Annotated[str, model_option("Heads linear,mlp,...; auto picks one per method.")] = "auto",
+    seeds: Annotated[int, training_option("Number of runs per cell, each with a seed of its own.")] = 5,
     validation: Annotated[
-        str, option("Labels of the validation part: complete, partial or complete,partial.", panel=TRAINING)
+        str, training_option("Labels of the validation part: complete, partial or complete,partial.")
     ] = "complete",
-    tune: Annotated[
-        int, option("Number of trials to tune each method's settings; 0 keeps the defaults.", panel=TRAINING)
-    ] = 0,
+    tune: Annotated[int, training_option("Number of trials to tune each method's settings; 0 keeps the defaults.")] = 0,
     *,
     reading: DataOptionsWithoutHierarchy,
-    out: Annotated[Path, option("Folder for the results and the report.", panel=OUTPUT)] = Path("results"),
+    out: Annotated[Path, output_option("Folder for the results and the report.")] = Path("results"),
     table: Annotated[
-        list[Path] | None, option("File for the tables: .tex, .md, .csv or .json. Repeatable.", panel=OUTPUT)
+        list[Path] | None, output_option("File for the tables: .tex, .md, .csv or .json. Repeatable.")
     ] = None,
     workers: Workers = None,
     on: On = "here",

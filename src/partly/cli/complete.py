@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from partly.cli.app import command
 from partly.cli.options import (
-    MODEL,
-    OUTPUT,
-    TRAINING,
     Data,
     DataOptionsWithoutSize,
     Device,
@@ -21,7 +19,11 @@ from partly.cli.options import (
     Method,
     Scenario,
     Seed,
+    model_option,
     option,
+    output_option,
+    question_option,
+    training_option,
 )
 from partly.cli.printing import print_json, say
 from partly.errors import SettingError
@@ -33,21 +35,17 @@ if TYPE_CHECKING:
     from partly.ledger import Ledger
 
 AUTHOR = "partly complete"
-GUARANTEE, QUESTIONS = "Guarantee", "Questions"
+guarantee_option = partial(option, panel="Guarantee")
 
 
 @dataclass(frozen=True)
 class Outputs:
     """Where completed labels and questions are written."""
 
-    out: Annotated[Path | None, option("File for the completed labels.", panel=OUTPUT)] = None
-    ledger: Annotated[
-        str | None, option("Ledger that the filled-in labels are added to, as one batch.", panel=OUTPUT)
-    ] = None
+    out: Annotated[Path | None, output_option("File for the completed labels.")] = None
+    ledger: Annotated[str | None, output_option("Ledger that the filled-in labels are added to, as one batch.")] = None
     form: Format = None
-    questions: Annotated[Path | None, option("File for the questions.  [default: next to --out]", panel=QUESTIONS)] = (
-        None
-    )
+    questions: Annotated[Path | None, question_option("File for the questions.  [default: next to --out]")] = None
 
 
 @command("Labels")
@@ -57,39 +55,35 @@ def complete(
     outputs: Outputs,
     reading: DataOptionsWithoutSize,
     scenario: Scenario = None,
-    precision: Annotated[float, option("Minimum precision of the filled-in yes.", panel=GUARANTEE)] = 0.95,
+    precision: Annotated[float, guarantee_option("Minimum precision of the filled-in yes.")] = 0.95,
     max_missed: Annotated[
-        float, option("Maximum share of the hidden yes that may become no; 0 fills in no no.", panel=GUARANTEE)
+        float, guarantee_option("Maximum share of the hidden yes that may become no; 0 fills in no no.")
     ] = 0.05,
     recall: Annotated[
-        float | None, option("Also certify this share of the hidden positives as found.", panel=GUARANTEE)
+        float | None, guarantee_option("Also certify this share of the hidden positives as found.")
     ] = None,
-    confidence: Annotated[float, option("Confidence level of the guarantee.", panel=GUARANTEE)] = 0.95,
+    confidence: Annotated[float, guarantee_option("Confidence level of the guarantee.")] = 0.95,
     mechanism: Annotated[
-        str, option("at-random trusts the known entries; otherwise answers certify.", panel=GUARANTEE)
+        str, guarantee_option("at-random trusts the known entries; otherwise answers certify.")
     ] = "auto",
-    dry_run: Annotated[
-        bool, option("Show what targets would fill in, and write nothing.", "--dry-run", panel=OUTPUT)
-    ] = False,
-    force: Annotated[bool, option("Fill in labels without a guarantee, too.", "--force", panel=GUARANTEE)] = False,
+    force: Annotated[bool, guarantee_option("Fill in labels without a guarantee, too.", "--force")] = False,
+    dry_run: Annotated[bool, output_option("Show what targets would fill in, and write nothing.", "--dry-run")] = False,
     budget_questions: Annotated[
-        int, option("Maximum number of questions, unless --mechanism is at-random.", panel=QUESTIONS)
+        int, question_option("Maximum number of questions, unless --mechanism is at-random.")
     ] = 200,
     answers: Annotated[
-        list[Path] | None, option("Answered questions of earlier calls. Repeatable: give all of them.", panel=QUESTIONS)
+        list[Path] | None, question_option("Answered questions of earlier calls. Repeatable: give all of them.")
     ] = None,
     method: Method = "auto",
     head: Head = "auto",
     budget: Annotated[
-        str | None, option("Time limit for auto: minutes, or 20x for twenty plain fits.", panel=TRAINING)
+        str | None, training_option("Time limit for auto: minutes, or 20x for twenty plain fits.")
     ] = None,
     folds: Annotated[
-        int | None, option("Number of folds for out-of-fold scores.  [default: the method's, or 5]", panel=TRAINING)
+        int | None, training_option("Number of folds for out-of-fold scores.  [default: the method's, or 5]")
     ] = None,
-    run: Annotated[Path | None, option("Run folder for the model, for `partly explain`.", panel=MODEL)] = None,
-    compare: Annotated[
-        bool, option("Train on the completed labels, too, and report whether they help.", panel=OUTPUT)
-    ] = True,
+    run: Annotated[Path | None, model_option("Run folder for the model, for `partly explain`.")] = None,
+    compare: Annotated[bool, output_option("Train on the completed labels, too, and report whether they help.")] = True,
     device: Device = "auto",
     seed: Seed = 0,
     as_json: Json = False,

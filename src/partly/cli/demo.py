@@ -8,7 +8,7 @@ from typing import Annotated
 
 from partly.cli.app import command
 from partly.cli.options import Json, Seed, option
-from partly.cli.printing import print_scores, say
+from partly.cli.printing import print_scores, say, summarize
 
 SCENARIO = "single-positive"
 
@@ -35,7 +35,7 @@ def demo(
 
     truth = digits(train=items, seed=seed)
     data = replace(truth, labels=scenarios.parse(SCENARIO)(truth.labels, seed), truth=truth.labels)
-    say(f"digits: {data.labels!r}")
+    say(f"digits, one positive label per item: {summarize(data.labels.summary())}")
     fit, hold = split_holdout(len(data.labels), 0.2, seed)
     models = {}
     for title, method, head, labels in (

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from partly.cli.app import command
 from partly.cli.ledger import user_name
 from partly.cli.options import (
-    OUTPUT,
-    TRAINING,
     Count,
     Data,
     DataOptionsWithoutSize,
@@ -33,8 +31,11 @@ from partly.cli.options import (
     Scenario,
     Seed,
     option,
+    output_option,
+    question_option,
+    training_option,
 )
-from partly.cli.printing import print_json, say
+from partly.cli.printing import print_json, say, summarize
 from partly.errors import CheckpointError, SettingError, Stopped
 from partly.registry import parse_settings
 
@@ -48,40 +49,38 @@ if TYPE_CHECKING:
 FIGURE, PAGE = "progress.svg", "report.html"
 LEDGER_FILE = "ledger.json"  # in the run folder: which ledger it asks about, and after which batch
 SIMULATED_ROUNDS = 10
-QUESTIONS, SIMULATION = "Questions", "Simulation"
+simulation_option = partial(option, panel="Simulation")
 
 
 @command("Annotation")
 def refine(
     data: Data,
-    run: Annotated[Path, option("Run folder; the same command resumes.", panel=OUTPUT)],
+    run: Annotated[Path, output_option("Run folder; the same command resumes.")],
     *,
     reading: DataOptionsWithoutSize,
-    answers: Annotated[Path | None, option("Answered questions of this round.", panel=QUESTIONS)] = None,
+    answers: Annotated[Path | None, question_option("Answered questions of this round.")] = None,
     author: Annotated[
-        str | None, option("Who answered, for a ledger as --labels.  [default: user name]", panel=QUESTIONS)
+        str | None, question_option("Who answered, for a ledger as --labels.  [default: user name]")
     ] = None,
     query: Query = "look-ahead",
     query_setting: QuerySetting = None,
     count: Count = 100,
     scenario: Scenario = None,
     rounds: Annotated[
-        int | None, option(f"Number of simulated rounds.  [default: {SIMULATED_ROUNDS}]", panel=SIMULATION)
+        int | None, simulation_option(f"Number of simulated rounds.  [default: {SIMULATED_ROUNDS}]")
     ] = None,
     random_control: Annotated[
         bool,
-        option("Also simulate random questions, for comparison.", "--random-control", "--shadow", panel=SIMULATION),
+        simulation_option("Also simulate random questions, for comparison.", "--random-control", "--shadow"),
     ] = False,
     method: Method = "auto",
     head: Head = "auto",
     setting: MethodSetting = None,
     head_setting: HeadSetting = None,
-    restart: Annotated[int, option("Train from scratch every N rounds; 0 always continues.", panel=TRAINING)] = 10,
-    round_epochs: Annotated[int, option("Epochs in a round that continues training.", panel=TRAINING)] = 1,
-    epochs: Annotated[
-        int | None, option("Epochs of training from scratch.  [default: the method's]", panel=TRAINING)
-    ] = None,
-    lr: Annotated[float | None, option("Learning rate.  [default: the method's]", panel=TRAINING)] = None,
+    restart: Annotated[int, training_option("Train from scratch every N rounds; 0 always continues.")] = 10,
+    round_epochs: Annotated[int, training_option("Epochs in a round that continues training.")] = 1,
+    epochs: Annotated[int | None, training_option("Epochs of training from scratch.  [default: the method's]")] = None,
+    lr: Annotated[float | None, training_option("Learning rate.  [default: the method's]")] = None,
     device: Device = "auto",
     seed: Seed = 0,
     as_json: Json = False,
@@ -124,12 +123,12 @@ def refine(
                 session.save(run)
             result = _ask_people(data, loop, answers, session, author)
         else:
+            title = f"{data}, {scenario}"
             truth, opened = opened.labels, hidden(opened, scenario, seed)
-            say(repr(opened.labels))
+            say(f"{title}: {summarize(opened.labels.summary())}")
             arms = {query: (run, plan)}
             if random_control and query != "random":
                 arms["random"] = (run / "random", replace(plan, query="random", settings={}))
-            title = f"{data}, {scenario}"
             result = _simulate(title, opened, truth, arms, new_model, rounds or SIMULATED_ROUNDS)
     except KeyboardInterrupt:  # between two trainings
         raise Stopped(f"Stopped; finished rounds are in {run}.") from None

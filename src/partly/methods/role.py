@@ -56,8 +56,8 @@ from partly.solvers.calibration import calibrate
 ABOUT = About(search={"expected_yes": (1.0, 5.0), "step": (0.01, 1.0)}, in_papers=("ROLE",), learns_from_unknown=True)
 UNKNOWN, KNOWN = math.log(0.6 / 0.4), math.log(0.995 / 0.005)  # largest first estimates, as logits
 SAMPLE, ENTRIES = 2000, 500_000  # items, and entries, that the number of yes per item is estimated from, at most
-TOP, LEAST = 0.1, 50  # share of the known yes with the highest scores, and the least number, among which c is counted
-DECAY, DECAY_OF_SQUARES, TINY = 0.9, 0.999, 1e-12  # of Adam; gradients of single entries are small
+TOP, MIN_TOP = 0.1, 50  # share of the known yes with the highest scores, and the least number, among which c is counted
+DECAY, DECAY_OF_SQUARES, ADAM_EPSILON = 0.9, 0.999, 1e-12  # of Adam; gradients of single entries are small
 
 
 class Role(Method):
@@ -83,9 +83,9 @@ class Role(Method):
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
         if linear_share:
-            self.linear = replace(task, head="linear", head_settings={}).network("linear")
+            self.linear = task.with_config(head="linear", head_settings={}).network("linear")
             self.linear_optimiser = task.optimiser(self.linear.parameters())
-        generator = torch.Generator().manual_seed(seed_for(task.seed, "estimates"))
+        generator = torch.Generator().manual_seed(seed_for(task.config.seed, "estimates"))
         self.estimates.uniform_(-UNKNOWN, UNKNOWN, generator=generator)
         self.register_buffer("expected", torch.zeros(()))
 
@@ -110,7 +110,7 @@ class Role(Method):
         known = yes_per_item(yes, no, *pool.labels.shape)
         if no or not yes or pool.items.kind != "features":
             return known
-        seed = seed_for(self.task.seed, "yes per item")
+        seed = seed_for(self.task.config.seed, "yes per item")
         rows = np.sort(np.random.default_rng(seed).permutation(len(pool))[: _sample_size(*pool.labels.shape)])
         share = label_frequency(
             self.standardized_features(pool.items[rows], pool.batch_size), pool.labels.rows(rows) == 1, seed
@@ -125,7 +125,7 @@ class Role(Method):
         loss = (self._side(logits, estimates, batch.z) + self._side(estimates, logits, batch.z)) / 2
         self.step(loss, phase, optimiser)
         assert estimates.grad is not None
-        self._move(batch.index, estimates.grad, replace(self.task, lr=self.step_size).learning_rate(phase))
+        self._move(batch.index, estimates.grad, self.task.learning_rate(phase, self.step_size))
         return {"loss": loss.item()}
 
     def _phase(self, clock: Clock) -> tuple[bool, Clock]:
@@ -152,7 +152,7 @@ class Role(Method):
         moment = self.moment[index].lerp_(gradient, 1 - DECAY)
         squares = self.squares[index].lerp_(gradient**2, 1 - DECAY_OF_SQUARES)
         self.moment[index], self.squares[index] = moment, squares
-        scale = (squares / (1 - DECAY_OF_SQUARES**visits)).sqrt_().add_(TINY)
+        scale = (squares / (1 - DECAY_OF_SQUARES**visits)).sqrt_().add_(ADAM_EPSILON)
         self.estimates[index] -= rate * moment / (1 - DECAY**visits) / scale
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor:
@@ -178,6 +178,6 @@ def label_frequency(x: Any, yes: npt.NDArray[np.bool_], seed: int) -> float:
     entries = (np.ones(known.shape, np.float32), known.astype(np.float32))  # weights and targets
     held_out = folds.solve(x, *entries, folds.assign_folds(len(yes), seed)).held_out
     scores = calibrate(held_out, *entries)(held_out)
-    top = min(count, max(LEAST, math.ceil(TOP * count)))
+    top = min(count, max(MIN_TOP, math.ceil(TOP * count)))
     least = np.sort(scores[known])[-top]
     return float((scores[known] >= least).sum() / (scores >= least).sum())

@@ -16,7 +16,7 @@ import torch
 
 from partly.atomic_io import PathLike
 from partly.errors import DataError, SettingError, listing
-from partly.items import Items, made_of, origin_of
+from partly.items import Items, source_items
 from partly.labels.hierarchy import Hierarchy, as_hierarchy
 from partly.networks import backbones
 from partly.networks.lazy_features import LazyFeatures, lazy_features, rebuild_body
@@ -156,7 +156,7 @@ class LabelNames(Teacher):
 
     def _route(self, items: Items) -> Route:
         """Choose how to score these items: by features that are there, or by an encoder's features of their source."""
-        origin, source = origin_of(items), made_of(items)
+        origin, source = items.origin, source_items(items)
         if origin is not None:
             kind = self._kind_of(origin.backbone, origin.kind, origin.settings)
             if kind is not None:
