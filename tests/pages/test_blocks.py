@@ -40,7 +40,7 @@ def desk(small_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: server.config.load())
     monkeypatch.setattr("partly.annotate.server.listen", lambda host, _: socket.create_server((host, 0)))
-    monkeypatch.setattr("partly.engine.recipe.MOST_STEPS", 6)  # where a page does not say how long to train
+    monkeypatch.setattr("partly.engine.resolution.MAX_DEFAULT_STEPS", 6)  # where a page does not say how long to train
     return tmp_path
 
 
