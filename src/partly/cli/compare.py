@@ -97,32 +97,33 @@ def run_comparison(
 ) -> dict[str, Any]:
     """Run an experiment, show its table and write its report; return where everything is, and the leading methods."""
     from partly.atomic_io import write_file
-    from partly.cli.opening import words
-    from partly.comparison import active_curves, overview, paper_tables, runner, score_tables
+    from partly.cli.opening import describe_unlabelled
+    from partly.comparison import active_curves, markdown, page, runner
     from partly.comparison.groups import gather
+    from partly.comparison.tables import find_format, find_leaders, table
 
-    formats = {path: paper_tables.format_of(path) for path in tables}
+    formats = {path: find_format(path) for path in tables}
     if tables and experiment.queries:
         raise SettingError("--table works for comparisons of methods, but this one compares queries. Leave it out.")
     failure = None
     try:
-        lines = runner.run(experiment, out, workers, on=on, address=address)
+        records = runner.run(experiment, out, workers, on=on, address=address)
     except runner.Incomplete as error:
-        if not error.lines:
+        if not error.records:
             raise
-        lines, failure = error.lines, error
-    show(active_curves.markdown(lines) if experiment.queries else score_tables.markdown(lines, over=experiment.over))
-    for number, curves in enumerate(active_curves.groups(lines).values()):
-        write_file(out / f"{experiment.name}-{number}.svg", active_curves.picture(curves))
+        records, failure = error.records, error
+    show(active_curves.render(records) if experiment.queries else markdown.render(records, over=experiment.over))
+    for number, curves in enumerate(active_curves.gather(records).values()):
+        write_file(out / f"{experiment.name}-{number}.svg", active_curves.draw(curves))
     report = out / f"{experiment.name}.html"
     unlisted = runner.unlisted(experiment)
-    note = words(unlisted, "only methods that learn from unlabeled items use them") if unlisted else ""
+    note = describe_unlabelled(unlisted, "only methods that learn from unlabeled items use them") if unlisted else ""
     if note:
         say(note)
-    overview.write(lines, report, title=experiment.title or experiment.name, over=experiment.over, note=note)
+    page.write(records, report, title=experiment.title or experiment.name, over=experiment.over, note=note)
     for path, kind in formats.items():
-        write_file(path, paper_tables.table(lines, kind).encode())
+        write_file(path, table(records, kind).encode())
     if failure is not None:
         raise failure  # the cells that finished are reported first
-    leaders = [] if experiment.queries else paper_tables.leaders(gather(lines))
+    leaders = [] if experiment.queries else find_leaders(gather(records))
     return {"report": report, "results": report.with_suffix(".jsonl"), "tables": list(tables), "leaders": leaders}

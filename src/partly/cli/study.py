@@ -65,10 +65,10 @@ def study(
         name, found = "study", [one]
     show = say if as_json else print
     for one in found:
-        show(f"{one.data}, {one.head}: {studies.answer(one)}\n\n" + "\n".join(studies.table(one)))
+        show(f"{one.data}, {one.head}: {studies.answer(one)}\n\n" + "\n".join(studies.render_table(one)))
     rankings = [(one, one.ranking()) for one in found]
     leaders = [
-        {"data": one.data, "head": one.head, "leader": ranking.leader, "level": list(ranking.level)}
+        {"data": one.data, "head": one.head, "leader": ranking.leader, "level": list(ranking.tied)}
         for one, ranking in rankings
         if ranking is not None
     ]
