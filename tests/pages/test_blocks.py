@@ -34,7 +34,7 @@ def small_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def desk(small_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def queue(small_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of one's own with the small files, and pages for people that close as soon as they are open."""
     shutil.copytree(small_files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
@@ -45,7 +45,7 @@ def desk(small_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("page", CODE, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_blocks_run(page: Path, desk: Path) -> None:
+def test_the_blocks_run(page: Path, queue: Path) -> None:
     run = [block for block in blocks(page) if block.language and not block.not_run]
     make_run("".join(block.body for block in run))
     names: dict[str, Any] = {"__name__": "__main__"}

@@ -69,7 +69,7 @@ def _absolute(name: str) -> str:
 def _open_source(run: Path, data: str | None, reading: DataOptions) -> Dataset:
     """Open the data of the options, or those that the run folder names."""
     from partly import atomic_io
-    from partly.cli.opening import hidden, open_data
+    from partly.cli.opening import apply_scenario, open_data
     from partly.data import LabelSemantics
 
     if data is not None:
@@ -82,7 +82,7 @@ def _open_source(run: Path, data: str | None, reading: DataOptions) -> Dataset:
         meaning = LabelSemantics.from_options(**{one.name: source.get(one.name) for one in fields(LabelSemantics)})
         labels = None if source["labels"] is None else Path(source["labels"])
     opened = open_data(source["data"], labels, meaning=meaning)
-    return hidden(opened, source["scenario"], source["seed"])
+    return apply_scenario(opened, source["scenario"], source["seed"])
 
 
 def page(reasons: dict[str, Any]) -> str:

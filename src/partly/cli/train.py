@@ -132,7 +132,7 @@ def train(
     from partly import engine
     from partly.cli import train_summary
     from partly.cli.explain import remember
-    from partly.cli.opening import hidden, of_use
+    from partly.cli.opening import apply_scenario, select_items
     from partly.data import split_holdout
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
@@ -141,8 +141,8 @@ def train(
     with process_group().rank_zero_first():  # the first process scans every image, the others find its results
         opened = reading.open(data)
     listed = len(opened.labels)
-    opened, unlisted = of_use(opened, config.method, say)
-    opened = hidden(opened, scenario, config.seed)
+    opened, unlisted = select_items(opened, config.method, say)
+    opened = apply_scenario(opened, scenario, config.seed)
     source = reading.hierarchy or (labels if labels is not None and ledger_db.recognizes(labels) else None)
     if source is not None and opened.hierarchy is not None:
         config = replace(config, hierarchy=opened.hierarchy)
@@ -214,7 +214,7 @@ def _reported(
     import numpy as np
 
     from partly.cli import train_summary
-    from partly.cli.reporting import measured, report, scores
+    from partly.cli.reporting import build_report, list_scores, score_record
     from partly.engine import write_scores
     from partly.report import page
     from partly.report.summary import LOW_PROBABILITIES, trained_on_yes_only
@@ -222,18 +222,18 @@ def _reported(
     method, twice, on_test = scored.config.method, final is not scored, opened.test is not None
     learned = np.arange(len(opened.labels)) if on_test and twice else fit
     models = {method: final if on_test else scored}
-    made = report(title, models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
+    made = build_report(title, models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
     refitted = train_summary.refit_sentence(len(opened.labels), on_test) if twice else ""
     made = replace(made, note=" ".join(filter(None, [note, refitted])))
     page.write(made, run / "report.html")
-    write_scores(run, measured(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
+    write_scores(run, score_record(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
     for line in train_summary.score_lines(made, opened, hold, scored):
         out.show(line)
     if trained_on_yes_only(made.runs[0]):
         out.show(f"{method}: {LOW_PROBABILITIES}")
     if refitted:
         out.show(refitted)
-    return scores(made)
+    return list_scores(made)
 
 
 def _start(start_from: Path | None, labels: Path | None) -> dict[str, Any]:
@@ -256,12 +256,12 @@ def _fit(
     import numpy as np
 
     from partly import engine
-    from partly.cli.opening import some
+    from partly.cli.opening import with_ids
     from partly.engine import checkpoint
     from partly.optim import schedules
 
     held = engine.PreparedData(data.items[hold], data.labels[hold]) if len(hold) else None
-    plan = engine.resolve(config, engine.PreparedData(data.items[fit], some(data.labels, fit)), held)
+    plan = engine.resolve(config, engine.PreparedData(data.items[fit], with_ids(data.labels, fit)), held)
     _print_plan(plan, out)
     if refit and held is not None and schedules.needs_validation(plan.config.schedule):
         out.say(f"Not refitted on all items: the schedule {plan.config.schedule} goes by held-out scores.")
@@ -278,7 +278,7 @@ def _fit(
         )
     scored = engine.fit_calibrated(replace(plan, config=replace(plan.config, run_dir=held_out_folder)), **start)
     final_config = replace(plan.config, epochs=scored.progress.best_epoch or plan.config.epochs)
-    labels = some(data.labels, np.arange(len(data.labels)))
+    labels = with_ids(data.labels, np.arange(len(data.labels)))
     final = engine.resolve(final_config, engine.PreparedData(data.items, labels), reason=plan.reason)
     return scored, engine.fit_calibrated(final, **start)
 
