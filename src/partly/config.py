@@ -233,7 +233,7 @@ class ResolvedConfig(TrainConfig):
     augment: dict[str, float] | None = None
     schedule: str = "cosine"
     start: Start = "random"
-    lr_factors: list[float] = field(default_factory=lambda: [1.0])  # of lr: tried from a solved start
+    lr_factors: tuple[float, ...] = (1.0,)  # of lr: tried from a solved start
     hierarchy: dict[str, str] | None = None
     penalty: float | None = None  # of a solved head: weight_decay where it was given; None: cross-validated
 
@@ -241,13 +241,15 @@ class ResolvedConfig(TrainConfig):
         if not isinstance(self.head, str):
             raise SettingError(f"head = {self.head!r} must be a name.")
         super().__post_init__()
+        object.__setattr__(self, "lr_factors", tuple(map(float, self.lr_factors)))
         if self.penalty is not None:
             within(0, sys.float_info.max, penalty=self.penalty)
             object.__setattr__(self, "penalty", float(self.penalty))
 
     def to_json(self) -> dict[str, Any]:
         """Return what decides the run, as run.json stores it under `recipe`."""
-        return {key: getattr(self, name) for name, key in STORED_NAMES.items()}
+        values = {key: getattr(self, name) for name, key in STORED_NAMES.items()}
+        return values | {"lr_factors": list(self.lr_factors)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:

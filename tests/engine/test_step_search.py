@@ -43,10 +43,10 @@ def baseline(labels: Labels = LABELS, head: str = "kernel") -> FittedModel:
 
 def test_by_default_a_method_starts_solved_on_kernel_features() -> None:
     config = plan_of("em").config
-    assert (config.head, config.start, config.lr_factors) == ("kernel", "solved", [0.04, 0.2, 1.0])
+    assert (config.head, config.start, config.lr_factors) == ("kernel", "solved", (0.04, 0.2, 1.0))
     assert plan_of("imcl").config.settings["warmup"] == 0.0
     assert plan_of("imcl", settings={"warmup": 0.5}).config.settings["warmup"] == 0.5
-    assert plan_of("em", lr=1e-3).config.lr_factors == [1.0]
+    assert plan_of("em", lr=1e-3).config.lr_factors == (1.0,)
 
 
 def test_from_nothing_everything_is_as_it_was() -> None:

@@ -28,6 +28,7 @@ MAX_DEFAULT_STEPS = 1 << 17  # of a run whose length is left open: 40 epochs of 
 MIN_EPOCHS_FROM_SOLVED, MAX_EPOCHS_FROM_SOLVED, STEPS_FROM_SOLVED = 4, 8, 120
 LR_FACTORS = (0.04, 0.2, 1.0)  # the search begins in the middle
 NONZERO_FEATURES = 200  # of sparse items, about
+KNOWN_LABEL_HEADS = ("c-tran", "label-transformer")  # which take known labels when they predict
 FEATURE_OPTIONS = ("backbone", "backbone_settings", "augment")  # they say how features are computed
 
 
@@ -105,8 +106,12 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
 
 
 def _wanted_start(given: Mapping[str, Any]) -> Start:
-    """Return the start that is asked for: the solved baseline, unless the caller or a preset of a paper says else."""
-    start: Start = given.get("start", "random" if "recipe" in given else "solved")
+    """Return the start that is asked for: the solved baseline, unless the caller or a preset of a paper says else.
+
+    Heads that are told known labels start from nothing: what they add is not seen on held-out items without labels.
+    """
+    told = "recipe" in given or given["head"] in KNOWN_LABEL_HEADS
+    start: Start = given.get("start", "random" if told else "solved")
     return start
 
 
@@ -239,7 +244,7 @@ def numbers_from_solved(config: ResolvedConfig, items: Items, batch_size: int) -
     if config.head in (*LINEAR_HEADS, "kernel"):
         inputs = min(items.shape[0], NONZERO_FEATURES) if isinstance(items, SparseRows) else items.shape[0]
         lr = 1 / (inputs if config.head in LINEAR_HEADS else 2 * inputs + 3 * min(AXES, len(items)))
-    return {"epochs": epochs, "lr": lr, "lr_factors": list(LR_FACTORS)}
+    return {"epochs": epochs, "lr": lr, "lr_factors": LR_FACTORS}
 
 
 def default_numbers(
