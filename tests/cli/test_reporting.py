@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from partly import Classifier, Dataset, Labels, engine
+from partly.cli._reporting import report, scores
 from partly.cli.options import DataOptions
-from partly.cli.reporting import report, scores
 from partly.cli.train import train
 from partly.config import TrainConfig
 from partly.data import write_labels

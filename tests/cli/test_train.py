@@ -135,8 +135,8 @@ def test_items_without_a_row_in_the_labels(tmp_path: Path, method: str, learned_
     (tmp_path / "tags.csv").write_text("\n".join(["item,label", *tags]))
     words = f"--labels {tmp_path / 'tags.csv'} --method {method} --head linear --epochs 1"
     _, said = trained(str(tmp_path / "features.csv"), tmp_path / "run", words)
-    told = "20 items have no row in the labels, so nothing is known of them; "
-    told += f"{method} learns from them too" if learned_from == 44 else f"{method} learns nothing from such"
+    told = "20 items have no row in the label file, so all their labels are unknown; "
+    told += f"{method} learns from them, too" if learned_from == 44 else f"{method} does not learn from them"
     assert told in said
     page = (tmp_path / "run" / "report.html").read_text()
     assert told in page

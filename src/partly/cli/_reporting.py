@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partly.cli.opening import some as named
+from partly.cli._datasets import with_ids
 from partly.data import Dataset
 from partly.engine import FittedModel, activation
 from partly.items import image_array, source_items
@@ -55,8 +55,8 @@ def report(
     items = source_items(some.items) if drawn is None else image_array(drawn(some.items.take(slice(None)).numpy()))
     found = tuple(partial(activation, model) for model in models.values()) if evidence else ()
     among_all = (hold if len(hold) else fit)[at]  # so that who has no id is named by its place in the data
-    given = named(data.labels, among_all)
-    truth = None if data.truth is None else named(data.truth, among_all)
+    given = with_ids(data.labels, among_all)
+    truth = None if data.truth is None else with_ids(data.truth, among_all)
     examples = Examples(tuple(predicted), truth, given, items, found)
     return page.Report(title, data.labels[fit], tuple(runs), evaluated.labels, examples)
 
