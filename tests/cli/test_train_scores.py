@@ -169,7 +169,7 @@ def test_the_final_model_learns_from_all_items(tables: Path) -> None:
     kept = Classifier.load("apart")
     assert (kept.predict_proba(frame) == held_out.predict_proba(frame)).all()
     assert not Path("apart/held-out").exists()
-    with pytest.raises(CheckpointError, match="not refitted on all items"):
+    with pytest.raises(CheckpointError, match="holds a run without refit"):
         CliRunner().invoke(main.app, [*words, "--run", "apart"], catch_exceptions=False)
 
 
