@@ -20,12 +20,12 @@ def select_items(opened: Dataset, method: str) -> tuple[Dataset, str]:
         return opened, ""
     kept = methods.find(method).about.learns_from_unknown
     left_out = f"{method} does not learn from them, so they are left out (add empty rows to keep them)"
-    note = describe_unlisted(count, f"{method} learns from them, too" if kept else left_out)
+    note = describe_unlabelled(count, f"{method} learns from them, too" if kept else left_out)
     say(note)
     return (opened.include_unlabelled() if kept else replace(opened, with_unlabelled=None)), note
 
 
-def describe_unlisted(count: int, use: str) -> str:
+def describe_unlabelled(count: int, use: str) -> str:
     """Describe items that the label file does not mention, and how they are used."""
     return f"{count:,} items have no row in the label file, so all their labels are unknown; {use}."
 

@@ -214,7 +214,7 @@ def _reported(
     import numpy as np
 
     from partly.cli import _train_summary as summary
-    from partly.cli._reporting import measured, report, scores
+    from partly.cli._reporting import build_report, list_scores, score_record
     from partly.engine import write_scores
     from partly.report import page
     from partly.report.summary import LOW_PROBABILITIES, trained_on_yes_only
@@ -222,18 +222,18 @@ def _reported(
     method, twice, on_test = scored.config.method, final is not scored, opened.test is not None
     learned = np.arange(len(opened.labels)) if on_test and twice else fit
     models = {method: final if on_test else scored}
-    made = report(title, models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
+    made = build_report(title, models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
     refitted = summary.refit_sentence(len(opened.labels), on_test) if twice else ""
     made = replace(made, note=" ".join(filter(None, [note, refitted])))
     page.write(made, run / "report.html")
-    write_scores(run, measured(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
+    write_scores(run, score_record(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
     for line in summary.score_lines(made, opened, hold, scored):
         out.show(line)
     if trained_on_yes_only(made.runs[0]):
         out.show(f"{method}: {LOW_PROBABILITIES}")
     if refitted:
         out.show(refitted)
-    return scores(made)
+    return list_scores(made)
 
 
 def _start(start_from: Path | None, labels: Path | None) -> dict[str, Any]:
