@@ -74,11 +74,11 @@ def annotate(
 
     without_password(ledger)
     try:
-        from partly.annotate.project import Plan
-        from partly.annotate.server import Served, serve
+        from partly.annotate.project import ProjectConfig
+        from partly.annotate.server import ServerConfig, serve
     except ImportError as error:
         raise SettingError(f"The annotation server needs {error.name}: pip install 'partly[annotate]'.") from error
-    project = Plan(
+    project = ProjectConfig(
         data=data,
         ledger=ledger,
         labels=None if reading.labels is None else str(reading.labels),
@@ -97,4 +97,4 @@ def annotate(
         votes=votes,
         seed=seed,
     )
-    serve(project, Served(host, port, accounts, public_url, show, name, guidelines, new_password), say)
+    serve(project, ServerConfig(host, port, accounts, public_url, show, name, guidelines, new_password), say)

@@ -40,7 +40,7 @@ from partly.errors import CheckpointError, SettingError, Stopped
 from partly.registry import parse_settings
 
 if TYPE_CHECKING:
-    from partly.active import Loop, Plan
+    from partly.active import Loop, LoopConfig
     from partly.data import Dataset
     from partly.estimators.classifier import Classifier
     from partly.labels import Labels
@@ -90,8 +90,8 @@ def refine(
     Without --scenario people answer: each call writes questions, and the next one reads them with --answers. With
     --scenario, labels are hidden and the complete labels answer.
     """
-    from partly.active import Plan
-    from partly.cli.opening import hidden, of_use
+    from partly.active import LoopConfig
+    from partly.cli._datasets import apply_scenario, select_items
     from partly.data.formats import ledger_db
     from partly.estimators.classifier import Classifier
 
@@ -99,12 +99,12 @@ def refine(
         raise SettingError("--random-control and --rounds are for simulations: add --scenario, or leave them out.")
     if scenario is not None and answers is not None:
         raise SettingError("In a simulation (--scenario) the complete labels answer: leave out --answers.")
-    plan = Plan(query, count, round_epochs, restart, settings=parse_settings(query_setting or []))
+    plan = LoopConfig(query, count, round_epochs, restart, settings=parse_settings(query_setting or []))
     session = None
     if reading.labels is not None and scenario is None and ledger_db.recognizes(reading.labels):
         session = LedgerSession.of(reading.labels, run)
         reading = replace(reading, labels=session.labels)
-    opened, _ = of_use(reading.open(data), method, say)
+    opened, _ = select_items(reading.open(data), method)
     new_model = partial(
         Classifier,
         method,
@@ -124,7 +124,7 @@ def refine(
             result = _ask_people(data, loop, answers, session, author)
         else:
             title = f"{data}, {scenario}"
-            truth, opened = opened.labels, hidden(opened, scenario, seed)
+            truth, opened = opened.labels, apply_scenario(opened, scenario, seed)
             say(f"{title}: {summarize(opened.labels.summary())}")
             arms = {query: (run, plan)}
             if random_control and query != "random":
@@ -136,10 +136,10 @@ def refine(
     return result
 
 
-def _loop(opened: Dataset, model: Classifier, folder: Path, plan: Plan) -> Loop:
+def _loop(opened: Dataset, model: Classifier, folder: Path, plan: LoopConfig) -> Loop:
     from partly.active import Loop, simulation
 
-    measure = simulation.against(opened)
+    measure = simulation.make_measure(opened)
     return Loop(model, opened.items, opened.labels, folder, plan, hierarchy=opened.hierarchy, measure=measure)
 
 
@@ -160,7 +160,7 @@ def _ask_people(
         loop.write(path)
     arms = {loop.plan.query: loop.rounds()}
     outcome = [
-        simulation.told(loop.rounds()[-1]),
+        simulation.describe_round(loop.rounds()[-1]),
         f"{count} questions: {path}" if count else "Nothing is left to ask.",
     ]
     rounds_page.write(page, f"{data}: questions", outcome, arms, loop.labels, questions)
@@ -174,7 +174,7 @@ def _simulate(
     title: str,
     opened: Dataset,
     truth: Labels,
-    arms: dict[str, tuple[Path, Plan]],
+    arms: dict[str, tuple[Path, LoopConfig]],
     new_model: Callable[[], Classifier],
     rounds: int,
 ) -> dict[str, Any]:
@@ -187,13 +187,13 @@ def _simulate(
     for name, (folder, plan) in arms.items():
         loop = _loop(opened, new_model(), folder, plan)
         for number in range(rounds + 1):
-            history[name] = loop.run(simulation.from_truth(truth), number)
+            history[name] = loop.run(simulation.answers_from_truth(truth), number)
             if loop.round == number:
-                say(f"{name}, {simulation.told(history[name][-1])}")
+                say(f"{name}, {simulation.describe_round(history[name][-1])}")
         known[name] = loop.labels
     query, (run, _) = next(iter(arms.items()))
-    write_file(run / FIGURE, figures.draw_progress(rounds_page.panels(history)))
-    outcome = simulation.verdict(history)
+    write_file(run / FIGURE, figures.draw_progress(rounds_page.make_panels(history)))
+    outcome = simulation.summarize(history)
     rounds_page.write(run / PAGE, f"{title}: which questions pay?", outcome, history, known[query])
     say("\n".join([*outcome, f"Figure: {run / FIGURE}", f"Report: {run / PAGE}"]))
     return {"rounds": history, "questions": None, "report": str(run / PAGE)}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from partly import methods
-from partly.active import Plan
-from partly.active.simulation import RANKS
+from partly.active import LoopConfig
+from partly.active.simulation import PRECISION_METRICS
 from partly.active.strategies import find
 from partly.comparison import results
 from partly.comparison.groups import spell
@@ -37,7 +37,7 @@ def gather(records: Sequence[Record]) -> dict[str, QueryRecords]:
         method = spell(record["method"], record["settings"], methods.find(record["method"]).defaults())
         size = f"{asks['rounds']} rounds of {asks['questions']}"
         options = {name: asks[name] for name in ("errors", "epochs", "restart", "last_child") if name in asks}
-        size = spell(size, options, SIMULATED | vars(Plan()))
+        size = spell(size, options, SIMULATED | vars(LoopConfig()))
         title = ", ".join([record["data"], record["scenario"], method, record["head"], size])
         query = spell(asks["query"], asks.get("settings", {}), find(asks["query"]).defaults())
         groups.setdefault(title, {}).setdefault(query, []).append(record)
@@ -58,7 +58,7 @@ def render(
         if save:
             parts += [f"![P@k by number of answers and query]({save(title, draw(group))})", ""]
         parts += [f"| area | {' | '.join(map(escape_markdown, group))} |", "|---" + "|---:" * len(group) + "|"]
-        for name in RANKS:
+        for name in PRECISION_METRICS:
             parts.append(_render_row(name, _format_areas(group, name)))
             reported = [published(same[0], name) if published else {} for same in group.values()]
             sources = dict.fromkeys(source for values in reported for source in values)
@@ -97,7 +97,9 @@ def _render_row(name: str, cells: Sequence[str]) -> str:
 def draw(group: QueryRecords) -> bytes:
     """SVG of the mean curves of one group."""
     ordered = [(place, query, same) for place, (query, same) in enumerate(group.items())]
-    panels = {name: {query: _mean_curve(place, same, name) for place, query, same in ordered} for name in RANKS}
+    panels = {
+        name: {query: _mean_curve(place, same, name) for place, query, same in ordered} for name in PRECISION_METRICS
+    }
     return figures.draw_progress(panels)
 
 

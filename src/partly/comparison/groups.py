@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from partly import methods, scenarios
-from partly.active.simulation import RANKS
+from partly.active.simulation import PRECISION_METRICS
 from partly.comparison import results
 from partly.comparison.plan import AUTO, FULL, NAIVE, REFERENCES, SCIKIT
 from partly.comparison.protocol import AT_CHOSEN, ProtocolError
@@ -81,7 +81,7 @@ class Group:
         F1 is at chosen thresholds, or at 0.5 where some records lack that; with coarse labels, the scores of papers.
         """
         if scenarios.kind(self.scenario) == "coarse-only":
-            return {name: name for name in ("mAP", *RANKS)}
+            return {name: name for name in ("mAP", *PRECISION_METRICS)}
         chosen = all(name in record["test"] for row in self.rows for record in row.records for name in CHOSEN_SCORES)
         return CHOSEN_SCORES if chosen else SCORES
 

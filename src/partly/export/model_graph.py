@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from partly.binary_relevance import Shelf
+from partly.binary_relevance import EstimatorStore
 from partly.calibration import Calibration, IsotonicMap, PlattMap
 from partly.engine import FittedModel
 from partly.errors import SettingError
@@ -175,7 +175,7 @@ class GraphInput:
 
 def build_graph(fitted: FittedModel) -> tuple[Graph, GraphInput]:
     """Return a copy of the model that can be exported, and its input."""
-    if any(isinstance(part, Shelf) for part in fitted.method.modules()):
+    if any(isinstance(part, EstimatorStore) for part in fitted.method.modules()):
         raise SettingError(
             f"{fitted.config.method} consists of scikit-learn estimators, which cannot be exported as a "
             "torch graph. Train with another method: 'bce' with head 'linear' is logistic regression too."
