@@ -17,7 +17,7 @@ from partly.annotate.accounts import SESSION_SECONDS
 from partly.annotate.app_context import (
     address_of,
     context_of,
-    guarded_router,
+    make_guarded_router,
     person_of,
     require_admin,
     require_csrf,
@@ -29,9 +29,9 @@ from partly.annotate.links import Role
 from partly.annotate.question_queue import MAX_QUESTIONS_PER_PAGE, Question, Value, View
 from partly.errors import PartlyError, did_you_mean
 
-public, signed_in = guarded_router(), guarded_router(require_session)
-changes = guarded_router(require_session, require_csrf)
-admin_changes = guarded_router(require_session, require_admin, require_csrf)
+public, signed_in = make_guarded_router(), make_guarded_router(require_session)
+changes = make_guarded_router(require_session, require_csrf)
+admin_changes = make_guarded_router(require_session, require_admin, require_csrf)
 ROUTERS = (public, signed_in, changes, admin_changes)
 CACHE_HEADERS = {"cache-control": "private, max-age=600"}
 

@@ -16,7 +16,7 @@ from fastapi.routing import APIRoute
 from partly.annotate.accounts import Accounts, Person, csrf_token
 from partly.annotate.errors import ApiError
 from partly.annotate.item_renderer import ItemRenderer
-from partly.annotate.label_state import align, exclude_answers, hidden_labels
+from partly.annotate.label_state import align, exclude_answers, find_hidden_labels
 from partly.annotate.limits import WorkerPool
 from partly.annotate.question_queue import QuestionQueue
 from partly.annotate.security_middleware import ServerAddress
@@ -56,7 +56,7 @@ class AppContext:
     def refresh_labels(self, snapshot: Snapshot | None = None) -> Labels:
         """Return the current labels of the ledger; update the labels that the queue takes as given."""
         queue, snapshot = self.queue, snapshot or read_snapshot(self.queue)
-        labels = align(queue.labels(), queue.given, self.title, hidden_labels(queue.ledger))
+        labels = align(queue.labels(), queue.given, self.title, find_hidden_labels(queue.ledger))
         queue.given = exclude_answers(labels, snapshot.entries, queue.hierarchy)
         return labels
 
@@ -130,7 +130,7 @@ async def require_admin(request: Request) -> None:
         raise ApiError("Only admins may do this.")
 
 
-def guarded_router(*guards: Guard) -> APIRouter:
+def make_guarded_router(*guards: Guard) -> APIRouter:
     """Return a router that runs these guards before each of its routes."""
 
     class GuardedRoute(APIRoute):

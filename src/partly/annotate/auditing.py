@@ -49,8 +49,8 @@ class AuditResult:
         if not self.judged:
             return "not audited yet"
         return (
-            f"{self.wrong} of {self.judged} audited entries are wrong; at most {self.max_share:.0%} of all entries "
-            f"({1 - RISK:.0%} confidence)"
+            f"{self.wrong} of {self.judged} audited entries are wrong; at most {100 * self.max_share:.0f} % of all entries "
+            f"({100 * (1 - RISK):.0f} % confidence)"
         )
 
 

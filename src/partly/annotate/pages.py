@@ -16,7 +16,7 @@ from partly.annotate.accounts import ROLES, SESSION_SECONDS, csrf_token
 from partly.annotate.app_context import (
     address_of,
     context_of,
-    guarded_router,
+    make_guarded_router,
     person_of,
     require_admin,
     require_session,
@@ -26,8 +26,8 @@ from partly.annotate.links import INVITATION_SECONDS, PASSWORD_RESET_SECONDS
 from partly.annotate.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from partly.data import for_spreadsheets, write_labels
 
-public, signed_in = guarded_router(), guarded_router(require_session)
-admins = guarded_router(require_session, require_admin)
+public, signed_in = make_guarded_router(), make_guarded_router(require_session)
+admins = make_guarded_router(require_session, require_admin)
 ROUTERS = (public, signed_in, admins)
 EXPORTS = {  # file name -> format and media type
     "labels.csv": ("wide", "text/csv"),
@@ -145,7 +145,7 @@ def people(request: Request) -> Response:
         roles=ROLES,
         links=[(link, dashboard.format_duration(link.expires - accounts.now())) for link in accounts.list_links()],
         hours=LINK_HOURS,
-        assigned=accounts.assigned_labels(names),
+        assigned=accounts.read_assignments(names),
         labels=names,
     )
 
