@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.routing import APIRoute
 
 from partly.annotate.accounts import Accounts, Person, csrf_token
@@ -91,9 +91,16 @@ def context_of(request: Request) -> AppContext:
     return cast(AppContext, request.app.state.context)
 
 
-def person_of(request: Request) -> Person:
-    """Return the signed-in person; only behind `require_session`."""
+async def _get_context(request: Request) -> AppContext:
+    return context_of(request)
+
+
+async def _get_person(request: Request) -> Person:
     return cast(Person, request.state.person)
+
+
+Context = Annotated[AppContext, Depends(_get_context)]  # parameters of routes
+SignedIn = Annotated[Person, Depends(_get_person)]  # only behind `require_session`
 
 
 def address_of(request: Request) -> str:
