@@ -146,7 +146,7 @@ def _with(info: Any, make: Any) -> Any:
 def test_every_query_asks_about_pictures(data: Dataset) -> None:
     model = Classifier("bce", "linear", epochs=1, progress=False).fit(data.items, data.labels)
     seen = model.fitted_.prepare_items(ImageFiles(data.items.source))  # type: ignore[attr-defined]
-    other = feature_cache.remembered(seen)
+    other = feature_cache.load_or_compute(seen)
     for query in partly.queries():
         from partly.active.selection import select_questions
         from partly.clock import Clock

@@ -143,8 +143,8 @@ class Info:
                     f"The {self.what} {self.name} has no setting {name!r}.{did_you_mean(name, self.settings)}"
                 )
             wanted = self.settings[name].annotation
-            if not _fits(value, wanted):
-                raise SettingError(f"{self.name}: setting {name} = {value!r} should be {_spelled(wanted)}.")
+            if not fits(value, wanted):
+                raise SettingError(f"{self.name}: setting {name} = {value!r} should be {spell_type(wanted)}.")
         return self.defaults() | settings
 
 
@@ -362,13 +362,19 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _fits(value: Any, wanted: Any) -> bool:
+def fits(value: Any, wanted: Any) -> bool:
+    """Return whether a value, as it may come from a file, is of a type; see `spell_type` for its description."""
+    if wanted is Any:
+        return True
+    if typing.get_origin(wanted) is dict:
+        keys, values = typing.get_args(wanted)
+        return isinstance(value, dict) and all(fits(key, keys) and fits(part, values) for key, part in value.items())
     if isinstance(wanted, types.UnionType) or typing.get_origin(wanted) is typing.Union:
-        return any(_fits(value, part) for part in typing.get_args(wanted))
+        return any(fits(value, part) for part in typing.get_args(wanted))
     if typing.get_origin(wanted) is typing.Literal:
         return value in typing.get_args(wanted)
     if typing.get_origin(wanted) is tuple:  # of any length; a list, where it comes from a file
-        return isinstance(value, list | tuple) and all(_fits(part, typing.get_args(wanted)[0]) for part in value)
+        return isinstance(value, list | tuple) and all(fits(part, typing.get_args(wanted)[0]) for part in value)
     if wanted is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
     if wanted is int:
@@ -376,7 +382,8 @@ def _fits(value: Any, wanted: Any) -> bool:
     return value is None if wanted is type(None) or wanted is None else isinstance(value, wanted)
 
 
-def _spelled(wanted: Any) -> str:
+def spell_type(wanted: Any) -> str:
+    """Return the description of a type for an error message."""
     if typing.get_origin(wanted) is typing.Literal:
         return "one of " + ", ".join(map(repr, typing.get_args(wanted)))
     return f"of type {getattr(wanted, '__name__', wanted)}"

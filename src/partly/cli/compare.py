@@ -97,7 +97,7 @@ def run_comparison(
 ) -> dict[str, Any]:
     """Run an experiment, show its table and write its report; return where everything is, and the leading methods."""
     from partly.atomic_io import write_file
-    from partly.cli.opening import words
+    from partly.cli._datasets import describe_unlabelled
     from partly.comparison import active_curves, markdown, page, runner
     from partly.comparison.groups import gather
     from partly.comparison.tables import find_format, find_leaders, table
@@ -117,7 +117,7 @@ def run_comparison(
         write_file(out / f"{experiment.name}-{number}.svg", active_curves.draw(curves))
     report = out / f"{experiment.name}.html"
     unlisted = runner.unlisted(experiment)
-    note = words(unlisted, "only methods that learn from unlabeled items use them") if unlisted else ""
+    note = describe_unlabelled(unlisted, "only methods that learn from unlabeled items use them") if unlisted else ""
     if note:
         say(note)
     page.write(records, report, title=experiment.title or experiment.name, over=experiment.over, note=note)

@@ -35,18 +35,15 @@ from partly.engine.folder import (
     write_calibration,
 )
 from partly.engine.memory import AllocationLimit, check_scores
-from partly.engine.resolution import build_method, spell_out
+from partly.engine.resolution import build_method, match_training, spell_out
 from partly.engine.training import Progress
-from partly.errors import CheckpointError, DataError, PartlyError, SettingError
+from partly.errors import CheckpointError, PartlyError, SettingError
 from partly.items import (
     Absent,
     Conditioning,
     Encoding,
     Items,
     Origin,
-    encode_like,
-    prepare_like,
-    reorder_features,
     resize_like,
 )
 from partly.labels import Labels
@@ -122,10 +119,7 @@ class FittedModel:
         origin, items = self.method.task.items.origin, self.resize(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
             return LazyFeatures(items, self.body, origin, self.method.task.items.shape[0])
-        items = encode_like(items, self.method.task.items)
-        items = reorder_features(items, self.method.task.items.names)
-        self._check_items(items)
-        return prepare_like(items, self.method.task.items)
+        return match_training(items, self.method.task.items)
 
     def resize(self, items: Items) -> Items:
         """Return images at the size that the model, or its frozen backbone, takes."""
@@ -133,14 +127,6 @@ class FittedModel:
         if origin is not None and items.kind == origin.kind:
             return resize_like_training(items, origin)
         return resize_like(items, self.method.task.items)
-
-    def _check_items(self, items: Items) -> None:
-        trained = self.method.task.items
-        if (items.kind, items.shape) != (trained.kind, trained.shape):
-            raise DataError(
-                f"The model was trained on {trained.kind} of {list(trained.shape)}; these are {items.kind} of "
-                f"{list(items.shape)}."
-            )
 
     @contextmanager
     def last_epoch_weights(self) -> Iterator[None]:

@@ -27,12 +27,12 @@ from partly.engine.fitting import fit
 from partly.engine.memory import estimate_memory
 from partly.engine.plan import Plan
 from partly.engine.progress_bar import progress_callback
-from partly.engine.resolution import prepare_images, resolve_config
+from partly.engine.resolution import match_training, prepare_images, resolve_config
 from partly.engine.training import Validation
 from partly.engine.training_check import MAX_CHECKED_ITEMS, warn_if_all_called_yes, warn_if_nothing_learned
 from partly.engine.warm_start import match_labels, warm_start
 from partly.errors import LabelError, SettingError
-from partly.items import Items, TableRows, condition_like, prepare_for_training, prepare_like
+from partly.items import Items, TableRows, condition_like, prepare_for_training
 from partly.labels import Hierarchy, Labels
 from partly.labels.weights import Weights
 
@@ -105,7 +105,7 @@ def resolve(
     held_out = None
     if validation is not None:
         held = prepare(config, validation, items)
-        held_out = Validation(prepare_like(held.items, items), held.labels)
+        held_out = Validation(match_training(held.items, items), held.labels)
     memory = estimate_memory(resolved, items, labels, held_out)
     return Plan(resolved, items, labels, held_out, weights, found or reason, memory)
 

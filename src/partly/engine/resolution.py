@@ -11,9 +11,9 @@ from partly.clock import Clock
 from partly.config import UNSTORED, ResolvedConfig, TrainConfig
 from partly.data.label_vectors import read_label_vectors
 from partly.engine import presets
-from partly.errors import SettingError
+from partly.errors import DataError, SettingError
 from partly.images.augmentation import NO_AUGMENTATION, Augmentation
-from partly.items import Items, SparseRows, is_decoded
+from partly.items import Items, SparseRows, encode_like, is_decoded, prepare_like, reorder_features, resize_like
 from partly.labels import Hierarchy, Labels
 from partly.method import Method, Task
 from partly.networks import backbones
@@ -145,6 +145,17 @@ def prepare_images(config: ResolvedConfig, items: Items) -> Items:
     if config.augment is not None:
         raise SettingError(f"augment = {config.augment!r}: only pictures that lie in files can be augmented.")
     return items
+
+
+def match_training(items: Items, trained: Items) -> Items:
+    """Return items resized, encoded, ordered and conditioned like training items; refuse other kinds and columns."""
+    matched = reorder_features(encode_like(resize_like(items, trained), trained), trained.names)
+    if (matched.kind, matched.shape) != (trained.kind, trained.shape):
+        raise DataError(
+            f"The model was trained on {trained.kind} of {list(trained.shape)}; these are {matched.kind} of "
+            f"{list(matched.shape)}."
+        )
+    return prepare_like(matched, trained)
 
 
 def _augmentation(given: Any) -> dict[str, float]:

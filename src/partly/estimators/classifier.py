@@ -29,9 +29,8 @@ from partly.items import Items
 from partly.labels import Labels
 from partly.labels.align import align_labels
 from partly.labels.frames import check_output_kind, to_output
-from partly.labels.scored import enumerate_rows, gather_known
+from partly.labels.scored import enumerate_rows
 from partly.labels.weights import check_weights
-from partly.model_choice.missingness import EntrySums
 from partly.moved import RenamedAttribute
 from partly.networks.custom_modules import Part
 
@@ -302,18 +301,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Scores count known entries only. Use items that the model was not trained on.
         """
-        from partly.report import page  # templates and plots, which nothing else here needs
+        from partly.report import page  # templates and plots are needed only here
+        from partly.report.model_view import view_model
 
         check_is_fitted(self, "fitted_")
-        x, fitted = self._items(X, reset=False), self.fitted_
+        x = self._items(X, reset=False)
         labels = engine.apply_hierarchy(self._config(), align_labels(len(x), Y, self.label_names_, beside=X))
-        entries = EntrySums(labels)
-        known = gather_known(entries.passing(enumerate_rows(fitted.predict_blocks(x))), labels)
-        notes = () if fitted.calibration is None else fitted.calibration.describe(fitted.names)
-        own = fitted.thresholds if fitted.has_thresholds else None
-        view = page.view_run(
-            self.method_, fitted.description, fitted.progress, self.reason_, known, "", own, notes, entries
-        )
+        view = view_model(self.method_, self.fitted_, x, labels)
         note = f"Labels and scores are those of the {len(x):,} items given to report()."
         html = page.render(page.Report(f"{self.method_} on {len(x):,} items", labels, (view,), labels, note=note))
         if path is not None:
@@ -367,9 +361,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
         X = items.to_numpy(X)
         if items.is_items(X):
-            x: Items = X if reset else items.reorder_features(X, self._feature_names())
-            if not reset and items.is_decoded(X) and self._item_kind == "pictures":
-                x = X.resize(self._item_shape[-1])
+            x: Items = X
         elif items.are_images(X):
             x = items.image_array(np.asarray(X))
         elif items.are_texts(X):
@@ -380,13 +372,6 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError("X has items without features: there is nothing to learn from.")
         if reset:
             self._remember(x)
-        elif self._origin is not None and x.kind == self._origin.kind:
-            pass  # features are made of them when they are asked for
-        elif (x.kind, items.input_columns(x)[1]) != (self._item_kind, self._item_shape):
-            raise DataError(
-                f"X holds {x.kind} of {list(x.shape)}; the model was trained on {self._item_kind} "
-                f"of {list(self._item_shape)}."
-            )
         return x
 
     def _features(self, X: Any, reset: bool) -> Items:

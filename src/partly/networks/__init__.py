@@ -59,6 +59,7 @@ __all__ = [
 ]
 
 
+_SIZES: dict[tuple[Any, ...], tuple[int | None, int]] = {}
 EXAMPLES_PER_CHUNK = 8  # examples at a time, since items may have to be read from somewhere
 
 
@@ -141,20 +142,25 @@ def resize_to_backbone(items: Items, backbone: str | None, settings: dict[str, A
     """Resize items to the input size of a backbone, unless a size was set."""
     if backbone is None or not is_decoded(items) or items.size is not None:
         return items
-    probed = _probe_backbone(items, backbone, settings)
-    return items.resize(items.shape[1] if probed is None or probed.size is None else probed.size)
+    size, _ = _probe_sizes(items, backbone, settings)
+    return items.resize(size or items.shape[1])
 
 
 def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> int:
-    """Return the number of features that reach the head, without computing any."""
-    probed = _probe_backbone(items, backbone or backbones.UNTRAINED[items.kind], settings)
-    return items.shape[0] if probed is None else probed.width
+    """Return how many numbers of an item reach the head, before any of them are computed."""
+    name = backbone or backbones.UNTRAINED[items.kind]
+    return items.shape[0] if name is None else _probe_sizes(items, name, settings)[1]
 
 
-def _probe_backbone(items: Items, backbone: str | None, settings: dict[str, Any] | None) -> backbones.Backbone | None:
-    """Build a backbone without weights, to read its sizes."""
-    with torch.random.fork_rng(devices=[]):
-        return _backbone(to_absent(items), backbone, settings or {})
+def _probe_sizes(items: Items, name: str, settings: dict[str, Any] | None) -> tuple[int | None, int]:
+    """Return the image size and the feature width of a backbone. It is built without its weights, once in a process."""
+    key = (backbones.find(name).module, name, items.kind, items.shape, repr(sorted((settings or {}).items())))
+    if key not in _SIZES:
+        with torch.random.fork_rng(devices=[]):
+            probed = _backbone(to_absent(items), name, settings or {})
+        assert probed is not None
+        _SIZES[key] = probed.size, probed.width
+    return _SIZES[key]
 
 
 def _backbone(items: Items, name: str | None, settings: dict[str, Any]) -> backbones.Backbone | None:
