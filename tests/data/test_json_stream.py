@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from partly import data
-from partly.data.json_stream import elements, guarded, top_keys
+from partly.data.json_stream import elements, open_checked, top_keys
 from partly.errors import DataError
 
 
@@ -74,6 +74,6 @@ def test_brackets_in_strings_are_no_depth(tmp_path: Path, text: str, size: int) 
 
 
 def read_by(size: int, path: Path) -> None:
-    with guarded(path) as file:
+    with open_checked(path) as file:
         while file.read(size):
             pass

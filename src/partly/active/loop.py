@@ -309,7 +309,7 @@ class Loop:
         z = np.array([0 if one is None else 1 if one else -1 for one in answers], np.int8)
         said = np.flatnonzero(z)
         given = Answers(questions.rows[said], questions.columns[said], z[said])
-        after = given.told(self.labels)
+        after = given.apply_to(self.labels)
         if self.hierarchy is not None:
             after = self.hierarchy.deduce(after, self.plan.last_child, items=given.rows)
         return questions, after, (given.rows, given.columns, given.z)

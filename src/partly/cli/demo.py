@@ -29,7 +29,7 @@ def demo(
     from partly.atomic_io import write_file
     from partly.cli.reporting import report, scores
     from partly.data import split_holdout
-    from partly.data.formats.digits import digits, pictures
+    from partly.data.formats.digits import digits, to_images
     from partly.estimators.classifier import Classifier
     from partly.report import page
 
@@ -47,7 +47,7 @@ def demo(
         model.fit(data.items[fit], labels[fit], validation=(data.items[hold], labels[hold]))
         say(f"{title}: {model.method_} ({model.reason_})")
         models[title] = model.fitted_
-    made = report("Digits, one yes known of each", models, data, fit, hold, upper="all labels known", drawn=pictures)
+    made = report("Digits, one yes known of each", models, data, fit, hold, upper="all labels known", drawn=to_images)
     page.write(made, out / "report.html")
     write_file(out / "report.png", page.draw_overview(made))  # shown in the README
     print_scores(scores(made), out / "report.html", as_json)

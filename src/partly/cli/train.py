@@ -309,7 +309,7 @@ def _start(start_from: Path | None, labels: Path | None) -> dict[str, Any]:
         return {}
     heirs = None
     if labels is not None and ledger_db.recognizes(labels):
-        heirs = ledger_db.heirs(labels, read_description(start_from)["labels"])
+        heirs = ledger_db.label_sources(labels, read_description(start_from)["labels"])
     return {"start_from": start_from, "heirs": heirs}
 
 
