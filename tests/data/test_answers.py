@@ -119,7 +119,7 @@ def test_the_same_answer_twice_is_one(tmp_path: Path) -> None:
 def test_a_file_without_answers(tmp_path: Path) -> None:
     path = tmp_path / "q.csv"
     path.write_text("item,label,score\nx,cat,1\n")
-    with pytest.raises(DataError, match="has the columns item, label, answer; answer is not there"):
+    with pytest.raises(DataError, match="needs the columns item, label, answer; missing: answer"):
         read_answers(path, labels())
 
 

@@ -51,7 +51,7 @@ def test_what_cannot_be_read_is_refused_with_its_line(tmp_path: Path, content: s
 def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_tables, "MAX_LINE_BYTES", 1000)
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(b" " * 10**6))
-    with pytest.raises(DataError, match=":1: longer than the 1000 bytes"):
+    with pytest.raises(DataError, match=":1: a line is longer than 1000 bytes"):
         JsonTable(tmp_path / "x.jsonl.gz")
 
 

@@ -43,7 +43,7 @@ def test_what_is_nested_deeply_is_refused_at_once(tmp_path: Path, opens: str, cl
     path = tmp_path / "a.json"
     path.write_text(opens * 200_000 + "1" + closes * 200_000)
     begun = time.process_time()
-    with pytest.raises(DataError, match=rf"{re.escape(str(path))}: brackets within brackets, more than 100 deep"):
+    with pytest.raises(DataError, match=rf"{re.escape(str(path))}: brackets are nested more than 100 deep"):
         list(ask(path))
     assert time.process_time() - begun < 10
 
