@@ -179,7 +179,7 @@ def test_what_is_not_complete_is_not_written(file):
         write(small(labels=gaps), file)
     with pytest.raises(DataError, match="unlike the test part"):
         write(small(test=small(labels=gaps, test=None)), file)
-    with pytest.raises(DataError, match=r"set\.npz: a file of this kind has a test part, and these data have none"):
+    with pytest.raises(DataError, match=r"set\.npz: this format needs a test part, and the data set has none"):
         train_test.write(small(test=None), file)
     assert not file.exists()
 

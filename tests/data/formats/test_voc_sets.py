@@ -36,5 +36,5 @@ def test_what_cannot_be_is_refused(main):
     labels = Labels.from_full([[1]], names=["../x"])
     with pytest.raises(DataError, match="labels become file names"):
         write_labels(labels, main / "new.txt", form="voc-sets")
-    with pytest.raises(DataError, match="other labels have files of this set already: cat, dog"):
+    with pytest.raises(DataError, match="this set already has files of other labels: cat, dog"):
         write_labels(Labels.from_full([[1]], names=["cow"]), main / "train.txt", form="voc-sets")
