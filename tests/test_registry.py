@@ -18,8 +18,9 @@ from partly import losses, methods, registry
 from partly.errors import SettingError
 from partly.items import as_items
 from partly.method import LossMethod, Method, Task
+from plans import task_of
 
-TASK = Task(as_items(torch.randn(4, 3)), labels=2, head="linear")
+TASK = task_of(as_items(torch.randn(4, 3)), labels=2, head="linear")
 WORDS = """A line
 over two lines.
 
@@ -132,7 +133,7 @@ def test_settings_that_fit(settings: dict[str, Any]) -> None:
         ({"name": 3}, r"setting name = 3 should be of type str \| None"),
         ({"kind": "firm"}, r"setting kind = 'firm' should be one of 'hard', 'soft'"),
         ({"rat": 1.0}, r"The method some-method has no setting 'rat'\. Did you mean 'rate'\?"),
-        ({"logits": 1.0}, r"some-method has no setting 'logits'\. There is: rate, count, fast, name, kind"),
+        ({"logits": 1.0}, r"some-method has no setting 'logits'\. Available: rate, count, fast, name, kind"),
     ],
 )
 def test_settings_that_do_not_fit(settings: dict[str, Any], said: str) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import killing
 from partly import data
-from partly.annotate.project import Plan
-from partly.annotate.server import Served, link, make_site
+from partly.annotate.project import ProjectConfig
+from partly.annotate.server import ServerConfig, make_context, sign_in_link
 from partly.atomic_io import sha256_of
 from partly.cli import ledger as ledgers
 from partly.cli import vocabulary
@@ -30,9 +30,11 @@ from partly.cli.simulate import simulate
 from partly.cli.train import train
 from partly.comparison import Experiment
 from partly.comparison.study import study
-from partly.engine import Recipe, fit
+from partly.config import TrainConfig
+from partly.engine import make_config
 from partly.ledger import Ledger
-from partly.ledger.store import NothingThere
+from partly.ledger.store import LedgerNotFound
+from plans import fit_config
 
 OLD = "what was there before"
 BOOK = "labels.db"
@@ -48,7 +50,9 @@ def jobs(where: Path) -> list[killing.Job]:
     some = {"compare", "refine", "features", "query", "predict", "train:bce", "train:role", "train:per-label"}
     every = [job for job in killing.jobs(where) if job.name in some]
     data.write_scores(where / "x.parquet", killing.X, killing.TRUTH.ids, [f"f{j}" for j in range(6)])
-    fit(Recipe("role", "linear", epochs=1), data.read(where / "x.csv").items, killing.KNOWN, folder=where / "role")
+    fit_config(
+        make_config("role", "linear", epochs=1), data.read(where / "x.csv").items, killing.KNOWN, folder=where / "role"
+    )
     Ledger.create(where / BOOK, killing.KNOWN.names).append_labels(killing.KNOWN, author="known")
     return [*every, *_files(where), *_folders(where), *_ledgers(where), *_vocabularies(where)]
 
@@ -116,7 +120,7 @@ def _files(where: Path) -> list[killing.Job]:
 
 def _folders(where: Path) -> list[killing.Job]:
     x = str(where / "x.csv")
-    given: dict[str, Any] = {"labels": where / "known.csv", "scenario": None, "hold_out": 0.2, "say": quiet}
+    known = DataOptions(where / "known.csv")
     cells = {"methods": ["bce"], "scenarios": ["uniform:0.5"], "heads": ["linear"], "seeds": 1}
     cells |= {"validation": ["complete"], "recipe": {"epochs": 1}}
     shares = {"shares": [0.5, 1.0], "scenarios": ["uniform"], "head": "linear", "seeds": 1, "recipe": {"epochs": 1}}
@@ -142,7 +146,11 @@ def _folders(where: Path) -> list[killing.Job]:
             lambda folder: predict_files(where / "model", sorted((where / "parts").iterdir()), folder, here),
             lambda folder: all_files(folder, ("*.parquet",)),
         ),
-        killing.Job("train:report", lambda folder: train(x, folder, **given, parameters=HOW), _left_of_training),
+        killing.Job(
+            "train:report",
+            lambda folder: train(x, folder, TrainConfig(**HOW), known, hold_out=0.2, say=quiet),
+            _left_of_training,
+        ),
         killing.Job(
             "compare:page",
             lambda folder: run_comparison(Experiment((str(where / "tiny.npz"),), **cells), folder, show=quiet),
@@ -175,7 +183,7 @@ def told(folder: Path) -> str:
     """What a ledger says, without times; nothing where there is none, nor anything else."""
     try:
         ledger = Ledger(folder / BOOK)
-    except NothingThere:
+    except LedgerNotFound:
         return ""
     labels = ledger.labels(models=True)
     entries = [[one.tolist() for one in labels.entries()], list(labels.ids), list(labels.names)]
@@ -198,8 +206,10 @@ def _ledgers(where: Path) -> list[killing.Job]:
         complete(str(where / "x.csv"), outputs=outputs, reading=DataOptions(where / "known.csv"), **given)
 
     def asked(folder: Path) -> None:
-        site = make_site(Plan(str(where / "x.csv"), book(folder), str(where / "known.csv")), Served())
-        link(site, Served())
+        context = make_context(
+            ProjectConfig(str(where / "x.csv"), book(folder), str(where / "known.csv")), ServerConfig()
+        )
+        sign_in_link(context, ServerConfig())
 
     def taken_back(folder: Path) -> None:
         ledgers.undo(book(folder), 2)

@@ -18,18 +18,18 @@ from partly import Hierarchy, Labels
 from partly.active import selection, strategies
 from partly.active.selection import select_questions
 from partly.clock import Clock
-from partly.engine import Recipe
+from partly.engine import build_method, make_config
 from partly.errors import PartlyError, SettingError
 from partly.items import Items, as_items
 from partly.method import Method
 from partly.registry import Info, read
 
 NAMES = ("a", "b", "c", "d", "e")
-SILENT = Recipe("bce", "linear").build(as_items(np.zeros((2, 1))), 1)  # nobody asks it
+SILENT = build_method(make_config("bce", "linear"), as_items(np.zeros((2, 1))), 1)  # nobody asks it
 
 
 def model(x: Items, labels: Labels) -> Method:
-    return Recipe("bce", "linear").build(x, labels.shape[1], labels)
+    return build_method(make_config("bce", "linear"), x, labels.shape[1], labels)
 
 
 def tensor(x: Items) -> torch.Tensor:
@@ -46,7 +46,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, table: np.ndarray) -> None:
 
     module = types.ModuleType("partly.queries.planted", "Planted.")
     module.__file__ = "planted.py"
-    monkeypatch.setattr(strategies, "discover", lambda: {"planted": read(module, "query", lambda _: scores, Info)})
+    monkeypatch.setattr(strategies, "discover", lambda: read(module, "query", lambda _: scores, Info))
 
 
 @st.composite
@@ -115,7 +115,7 @@ def test_against_a_slow_choice(case: tuple) -> None:
     labels = hierarchy.deduce(labels)
     with pytest.MonkeyPatch.context() as patch:
         planted(patch, scores)
-        patch.setattr(selection, "BLOCK", block)
+        patch.setattr(selection, "BLOCK_ITEMS", block)
         found = select_questions("planted", SILENT, x, labels, count, Clock(0), hierarchy=hierarchy, asked=before)
     expected = [(i, j) for _, i, j in sorted(wanted)[:count]]
     assert list(zip(found.rows.tolist(), found.columns.tolist(), strict=True)) == expected
@@ -141,7 +141,7 @@ def test_no_query_asks_what_follows_or_twice(case: tuple, name: str) -> None:
     method, seen, z = model(x, labels), set(), closure(hierarchy, labels)
     labels = hierarchy.deduce(labels)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "BLOCK", block)
+        patch.setattr(selection, "BLOCK_ITEMS", block)
         while len(
             found := select_questions(name, method, x, labels, 2, Clock(0), hierarchy=hierarchy, asked=tuple(asked))
         ):
@@ -173,7 +173,7 @@ def everything(name: str, x: Items, labels: Labels, clock: Clock, **settings: ob
 def test_random_is_a_function_of_seed_and_round(small: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     first = everything("random", *small, Clock(0, epoch=1))
     for block in (1, 5):
-        monkeypatch.setattr(selection, "BLOCK", block)
+        monkeypatch.setattr(selection, "BLOCK_ITEMS", block)
         np.testing.assert_array_equal(first, everything("random", *small, Clock(0, epoch=1)))
     for other in (Clock(1, epoch=1), Clock(0, epoch=2)):
         assert not np.array_equal(first, everything("random", *small, other), equal_nan=True)
@@ -259,7 +259,7 @@ def test_without_wholly_known_items_others_judge(small: tuple) -> None:
 @pytest.mark.parametrize("mode", [True, False])
 def test_asking_leaves_the_model_as_it_was(small: tuple, name: str, mode: bool) -> None:
     x, labels = small
-    method = Recipe("bce", "mlp").build(x, labels.shape[1], labels).train(mode)
+    method = build_method(make_config("bce", "mlp"), x, labels.shape[1], labels).train(mode)
     before = {key: value.clone() for key, value in method.state_dict().items()}
     select_questions(name, method, x, labels, 4, Clock(0))
     assert method.training == mode
@@ -271,7 +271,7 @@ def test_asking_leaves_the_model_as_it_was(small: tuple, name: str, mode: bool) 
 def test_look_ahead_needs_something_known(small: tuple) -> None:
     x, labels = small
     nothing = Labels.from_ternary(np.zeros(labels.shape, int))
-    with pytest.raises(SettingError, match=r"none is known\. Ask by the query uncertainty"):
+    with pytest.raises(SettingError, match=r"these items have none\. Use the query uncertainty"):
         select_questions("look-ahead", model(x, labels), x, nothing, 4, Clock(0))
 
 
@@ -314,7 +314,7 @@ def test_images_are_decoded_once_or_not_at_all(
     items = partly.read(str(tmp_path)).items.resize(16)
     assert isinstance(items, ImageFiles)
     labels = Labels.from_ternary(np.zeros((6, 2), int))
-    method, taken = Recipe("bce", "linear", backbone="small-conv").build(items, 2, labels), []
+    method, taken = build_method(make_config("bce", "linear", backbone="small-conv"), items, 2, labels), []
     stream, take = ImageFiles.stream, ImageFiles.take
 
     def counting_stream(self: ImageFiles, parts: object, *rest: object) -> Iterator[torch.Tensor]:
@@ -329,7 +329,7 @@ def test_images_are_decoded_once_or_not_at_all(
 
     monkeypatch.setattr(ImageFiles, "stream", counting_stream)
     monkeypatch.setattr(ImageFiles, "take", counting_take)
-    monkeypatch.setattr(selection, "BLOCK", 4)
+    monkeypatch.setattr(selection, "BLOCK_ITEMS", 4)
     assert len(select_questions(name, method, items, labels, 5, Clock(0))) == 5
     assert sum(taken) == reads * len(items)
 
@@ -339,8 +339,8 @@ def test_predictions_respect_the_hierarchy(name: str) -> None:
     """A child that the network finds likely below an unlikely parent is unlikely, so its entropy is the parent's."""
     x = as_items(np.zeros((3, 1), np.float32))
     labels = Labels.from_ternary(np.array([[0, 0, 0], [0, 0, 0], [1, 1, 1]]), names=["animal", "cat", "boat"])
-    recipe = Recipe("bce", "linear", hierarchy={"cat": "animal"})
-    method = recipe.build(x, 3, labels)
+    recipe = make_config("bce", "linear", hierarchy={"cat": "animal"})
+    method = build_method(recipe, x, 3, labels)
     with torch.no_grad():
         for key, weight in method.named_parameters():
             weight.copy_(torch.tensor([-2.0, 0.0, -1.0]) if key.endswith("bias") else torch.zeros_like(weight))

@@ -99,7 +99,7 @@ def test_backbones_are_the_files_that_define_one() -> None:
 def test_an_unknown_head_is_refused_with_the_nearest() -> None:
     with pytest.raises(SettingError, match=r"There is no head 'lineer'\. Did you mean 'linear'\?"):
         networks.build(as_items(torch.randn(2, 3)), 5, "lineer")
-    with pytest.raises(SettingError, match=r"There is no head 'zzz'\. There is: .*linear, .*mlp"):
+    with pytest.raises(SettingError, match=r"There is no head 'zzz'\. Available: .*linear, .*mlp"):
         networks.build(as_items(torch.randn(2, 3)), 5, "zzz")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from partly.cli.app import command
-from partly.cli.options import DataOptions, Json, LabelFormatOptions, option
+from partly.cli.options import DataOptions, Json, LabelFormatOptions, data_option, option
 from partly.cli.printing import print_json, print_scores, say
 from partly.errors import SettingError, within
 
@@ -35,9 +35,7 @@ LOW_SCORES = (
 def evaluate(
     scores: Annotated[Path, typer.Argument(help="Probabilities of `partly predict`, or a run that predicts DATA.")],
     labels: Annotated[str, typer.Argument(help="Labels to score against, or DATA (its test part, if any).")],
-    observed: Annotated[
-        Path | None, option("Labels of DATA, where a run predicts it.", "--labels", panel="Data")
-    ] = None,
+    observed: Annotated[Path | None, data_option("Labels of DATA, where a run predicts it.", "--labels")] = None,
     threshold: Annotated[float, option("Probability from which on an entry is predicted yes.")] = 0.5,
     run: Annotated[Path | None, option("Run whose own thresholds, one per label, are used instead.")] = None,
     *,
@@ -121,9 +119,9 @@ def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:
     from partly.engine import load
 
     fitted = load(run)
-    if not fitted.chooses:
+    if not fitted.has_thresholds:
         raise SettingError(
-            f"{run}: {fitted.recipe.method} chooses no thresholds. Give --threshold instead of --run, or train with "
+            f"{run}: {fitted.config.method} chooses no thresholds. Give --threshold instead of --run, or train with "
             "--thresholds f1."
         )
     return fitted.thresholds[find_positions(names, fitted.names, run, "label")]

@@ -13,12 +13,12 @@ import typer
 
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
-from partly.cli.options import OUTPUT, Address, DataOptions, Json, On, RunFolder, SafeCsv, option
+from partly.cli.options import Address, DataOptions, Json, On, RunFolder, SafeCsv, data_option, output_option
 from partly.cli.printing import print_json, say
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError, Stopped, listing, within
 
 if TYPE_CHECKING:
-    from partly.engine import Fitted
+    from partly.engine import FittedModel
     from partly.executors import Results
     from partly.labels import Labels
 
@@ -33,24 +33,24 @@ def predict(
         str | None, typer.Argument(help="Items as for `partly train`; of data with a test part, that part.")
     ] = None,
     *,
-    out: Annotated[Path, option("File for the probabilities: .csv or .parquet, one row per item.", panel=OUTPUT)],
+    out: Annotated[Path, output_option("File for the probabilities: .csv or .parquet, one row per item.")],
     known: Annotated[
         Path | None,
-        option("Known labels of these items, for the heads c-tran and label-transformer.", panel="Data"),
+        data_option("Known labels of these items, for the heads c-tran and label-transformer."),
     ] = None,
     reading: Annotated[DataOptions, Omit("labels", "hierarchy", "size")],
     beliefs: Annotated[
-        bool, option("Write the method's beliefs about its training entries instead.", "--beliefs", panel=OUTPUT)
+        bool, output_option("Write the method's beliefs about its training entries instead.", "--beliefs")
     ] = False,
     binary: Annotated[
-        bool, option("Write 1 (yes) and 0 (no) by the run's thresholds instead.", "--binary", "--calls", panel=OUTPUT)
+        bool, output_option("Write 1 (yes) and 0 (no) by the run's thresholds instead.", "--binary", "--calls")
     ] = False,
     top: Annotated[
-        int | None, option("Write only the N most probable labels of each item, one per row.", panel=OUTPUT)
+        int | None, output_option("Write only the N most probable labels of each item, one per row.")
     ] = None,
     above: Annotated[
         str | None,
-        option("Write only probabilities from this value on, or above the run's thresholds (own).", panel=OUTPUT),
+        output_option("Write only probabilities from this value on, or above the run's thresholds (own)."),
     ] = None,
     safe_csv: SafeCsv = False,
     on: On = "here",
@@ -133,7 +133,7 @@ def predict_items(
     return count
 
 
-def _label_columns(fitted: Fitted) -> list[str]:
+def _label_columns(fitted: FittedModel) -> list[str]:
     """Return the labels that a table of items may hold as well, none of which is a feature of the model.
 
     Labels without names are called by their positions, "0", "1", ..., as features without names often are.
@@ -183,7 +183,7 @@ def write_beliefs(run: Path, out: Path) -> int:
 
     fitted = load(run)
     if fitted.beliefs is None:
-        raise SettingError(f"{run}: {fitted.recipe.method} has no beliefs about its training entries.")
+        raise SettingError(f"{run}: {fitted.config.method} has no beliefs about its training entries.")
     blocks = (fitted.beliefs[i : i + BLOCK] for i in range(0, len(fitted.beliefs), BLOCK))
     check_suffix(out, SUFFIXES)
     write_numbers(out, read_ids(run), fitted.names, blocks)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from partly.cli.app import command
 from partly.cli.options import (
-    OUTPUT,
     Count,
     Data,
     DataOptionsWithoutSize,
@@ -17,7 +16,7 @@ from partly.cli.options import (
     RunFolder,
     SafeCsv,
     Seed,
-    option,
+    output_option,
 )
 from partly.cli.printing import print_json, say
 from partly.errors import SettingError, listing
@@ -28,7 +27,7 @@ from partly.registry import parse_settings
 def query(
     run: RunFolder,
     data: Data,
-    out: Annotated[Path, option("File for the questions: .csv or .parquet, with a column for answers.", panel=OUTPUT)],
+    out: Annotated[Path, output_option("File for the questions: .csv or .parquet, with a column for answers.")],
     *,
     reading: DataOptionsWithoutSize,
     query: Query = "look-ahead",
@@ -44,7 +43,7 @@ def query(
     from partly.data import for_spreadsheets
     from partly.data.answers import write_questions
     from partly.engine import load
-    from partly.engine.feature_cache import computed_once
+    from partly.engine.feature_cache import cached_features
 
     fitted = load(run)
     opened = reading.open(data).include_unlabelled()  # items without any label may be the most informative ones
@@ -56,7 +55,7 @@ def query(
     questions = select_questions(
         query,
         fitted.method,
-        computed_once(fitted.seen(opened.items)),
+        cached_features(fitted.prepare_items(opened.items)),
         opened.labels if opened.hierarchy is None else opened.hierarchy.deduce(opened.labels),
         count,
         Clock(seed),

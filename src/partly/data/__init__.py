@@ -430,4 +430,4 @@ def _read_only_error(form: str | None, path: Path) -> SettingError:
 
 def _list_writable() -> str:
     every: dict[str, Format] = {**formats.formats("labels"), **formats.formats("dataset")}
-    return f"Formats: {', '.join(name for name, form in every.items() if form.write is not None)}."
+    return f"Available: {', '.join(name for name, form in every.items() if form.write is not None)}."

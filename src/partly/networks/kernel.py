@@ -40,14 +40,14 @@ DISTANCE_CHUNK = 256  # items of which distances are worked out at a time
 
 
 class Clip(nn.Module):
-    """Standardised features, no value further than `CLIP` from the mean."""
+    """Clip standardized features to [-CLIP, CLIP]."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.clamp(-CLIP, CLIP)
 
 
 class Rescale(nn.Module):
-    """Standardised features with the scales [D] that they came with, but for one common factor."""
+    """Restore the scales [D] of standardized features, up to one common factor."""
 
     factor: Tensor
 
@@ -61,8 +61,8 @@ class Rescale(nn.Module):
 
 
 class NormalScores(nn.Module):
-    """Each feature by its place among the training items, spread as a normal variable is: what a monotone change of a
-    feature cannot alter. Values that many items share stand in the middle of their places."""
+    """Map each feature to the normal quantile of its rank among the training items. Monotone transforms do not matter.
+    Tied values get the mean of their ranks."""
 
     marks: Tensor  # [D, Q], quantiles of each feature
     mean: Tensor
@@ -92,8 +92,7 @@ class NormalScores(nn.Module):
         return scores
 
     def _place(self, values: Tensor, right: bool) -> Tensor:
-        """Between which marks each value [D, B] lies, as a share of all of them; equal marks count as passed where
-        `right`."""
+        """Return the relative rank of values [D, B] among the marks; equal marks count as passed if `right`."""
         count = self.marks.shape[1]
         if count == 1:
             return torch.full_like(values, 0.5)
@@ -106,10 +105,10 @@ class NormalScores(nn.Module):
 
 
 class Nystroem(nn.Module):
-    """Features of a kernel exp(-distance / median distance) with landmarks [M, D].
+    """Nystroem features of the kernel exp(-distance / median distance), with landmarks [M, D].
 
-    `power`: the distance is |x - y|^2 (2, the Gaussian kernel), |x - y| (1); `norm` 1 takes the sum of absolute
-    differences instead. As many axes as asked for; those that the landmarks do not have are 0.
+    power: 2 for |x - y|^2 (Gaussian kernel), 1 for |x - y|. norm: 1 for the sum of absolute differences. axes: number
+    of features; those beyond the rank of the landmarks are 0.
     """
 
     landmarks: Tensor

@@ -1,4 +1,4 @@
-"""Items as a backbone that is not trained makes features of them: whoever asks for a batch has it made."""
+"""Features that an untrained backbone computes on demand, batch by batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from partly.networks.backbones import Backbone
 
 @dataclass(frozen=True, eq=False)
 class LazyFeatures:
-    """Features [N, D] of other items, made when they are asked for."""
+    """Features [N, D] of other items, computed on demand."""
 
     source: Items
     body: nn.Module  # what the network does before its head
@@ -42,7 +42,7 @@ class LazyFeatures:
 
     @property
     def chunk_size(self) -> int:
-        """Items of which features are made together."""
+        """Return the number of items per forward pass."""
         return max(part.chunk_size for part in self.body.children() if isinstance(part, Backbone))
 
     def __getitem__(self, index: Index) -> LazyFeatures:
@@ -52,8 +52,7 @@ class LazyFeatures:
         return next(self.stream([index]))
 
     def stream(self, parts: Iterable[Tensor | slice], draw: Draw | None = None) -> Iterator[Tensor]:
-        """A batch for each part, whatever their size made a few at a time: a network needs room for what it makes on
-        the way. There is nothing to draw: what is made once is the same every time."""
+        """Yield the features of each part, computed in chunks. There is no augmentation, so `draw` is unused."""
         whole = torch.arange(len(self))
         few = [[some for some in whole[part].split(self.chunk_size) if len(some)] for part in parts]
         device = next(self.body.buffers()).device
@@ -69,13 +68,13 @@ class LazyFeatures:
         raise NotImplementedError("Features that are made on the way are there to predict, not to learn from.")
 
     def digest(self) -> str:
-        """Of what they are made of and by what."""
+        """Return a digest of the items and of the backbone."""
         identity = json.dumps([self.source.digest(), self.origin.plain()], sort_keys=True)
         return hashlib.sha256(identity.encode()).hexdigest()
 
 
 def lazy_features(items: Items, backbone: str, settings: dict[str, Any], device: str = "cpu") -> LazyFeatures:
-    """These items through a backbone as it comes."""
+    """Return the features of items under a backbone that is not trained."""
     settings = backbones.find(backbone).complete(settings | {"freeze": "all"})
     items = resize_to_backbone(items, backbone, settings)
     network = _backbone(backbone, items.shape, settings)
@@ -97,7 +96,7 @@ def lazy_features(items: Items, backbone: str, settings: dict[str, Any], device:
 
 
 def rebuild_body(origin: Origin, device: str = "cpu") -> nn.Module:
-    """What made such features: the same backbone, with the same weights."""
+    """Rebuild the backbone that made such features, and check that its weights are the same."""
     network = _backbone(origin.backbone, origin.shape, origin.settings)
     if network.fitted_state():
         network.load_fitted_state(dict(origin.fitted))
@@ -114,7 +113,7 @@ def rebuild_body(origin: Origin, device: str = "cpu") -> nn.Module:
 
 
 def resize_like_training(items: Items, origin: Origin) -> Items:
-    """These items as the backbone was given others."""
+    """Resize items to the size that the backbone was trained with."""
     items = items.resize(origin.shape[-1]) if is_decoded(items) else items
     if (items.kind, items.shape) != (origin.kind, origin.shape):
         raise DataError(
@@ -132,7 +131,7 @@ def _backbone(name: str, shape: tuple[int, ...], settings: dict[str, Any]) -> ba
 
 
 def _digest(body: nn.Module) -> str:
-    """SHA-256 of all that decides what is made, the mean and scale of the first layer included."""
+    """Return the SHA-256 of all weights, including mean and scale of the first layer."""
     sha = hashlib.sha256()
     for name, tensor in body.state_dict().items():
         array = tensor.cpu().contiguous().numpy()

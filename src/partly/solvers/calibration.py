@@ -1,8 +1,8 @@
-"""AffineMaps that make logits of scores, and what held-out scores are worth, whatever their scale.
+"""Affine calibration of scores, and the log loss of calibrated held-out scores.
 
-Scores of different learners have different scales, and folds with few known yes have different biases. So they are
-compared by the log loss that is left when they have been calibrated anew (`choosing.recalibration`). Where only yes is
-known, and unknown entries are taken for no, the same loss is used: it is that of telling known yes from the rest.
+Models have scores of different scales, and folds with few known positives have different biases. Models are therefore
+compared by their log loss after recalibration (`model_choice.recalibration`). With positives only, unknown entries
+count as negatives.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ MIN_SLOPE = 0.05  # slope of z-scores: where they seem to be worth nothing, thei
 
 @dataclass(frozen=True)
 class AffineMaps:
-    """For each label the line that makes logits of its scores, and the log loss of these logits, per entry."""
+    """One affine map per label from scores to logits, and the mean log loss of these logits."""
 
     slope: Floats  # [L]
     bias: Floats  # [L]
     loss: float = float("nan")
 
     def __call__(self, scores: Floats) -> Floats:
-        """Logits [L, N]."""
+        """Return logits [L, N]."""
         logits: Floats = self.slope[:, None] * scores + self.bias[:, None]
         return logits
 
 
 def z_scores(scores: Floats) -> AffineMaps:
-    """The lines that bring the scores of each label to mean 0 and scale 1 over its items."""
+    """Return the maps that standardize the scores of each label over its items."""
     mean, factor = moments(scores)
     most = 1e3 * factor[factor > 0].min(initial=np.inf)
     factor = np.where(factor > most, 0.0, factor)  # what varies as little as that is noise: a label nobody spoke of
@@ -44,7 +44,7 @@ def z_scores(scores: Floats) -> AffineMaps:
 
 
 def calibrate(scores: Floats, weights: Floats, targets: Floats) -> AffineMaps:
-    """The best common slope for z-scored scores [L, N], and the biases that go with it, on weighted entries."""
+    """Fit one slope for all z-scored scores [L, N], and a bias per label, to weighted entries."""
     line = z_scores(scores)
     if scores.size > MAX_ENTRIES:
         rng = np.random.default_rng(0)
@@ -60,10 +60,8 @@ def calibrate(scores: Floats, weights: Floats, targets: Floats) -> AffineMaps:
 
 
 def reweight_by_missingness(held_out: Floats, weights: Floats, targets: Floats) -> Floats:
-    """Weights [L, N] of known entries that stand for all entries, where yes and no are known at different rates.
-
-    The same weights where entries are missing at random, or how they are missing cannot be told. held_out: logits.
-    """
+    """Return weights [L, N] of known entries that represent all entries, if positives and negatives are known at
+    different rates. The weights are unchanged if entries are missing at random, or if that cannot be decided."""
     z = np.where(weights > 0, np.where(targets > 0.5, 1, -1), 0).astype(np.int8)
     estimate = missingness(held_out.T, Labels.from_ternary(z.T), risk=RISK)
     if estimate.weights is None:

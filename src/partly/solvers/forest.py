@@ -1,5 +1,6 @@
-"""A forest of extremely randomised trees (Geurts et al. 2006) for all labels at once, grown by scikit-learn and kept as
-tensors: part of the model like any weights, saved without pickle, and able to predict where scikit-learn is not.
+"""Extremely randomized trees (Geurts et al. 2006) for all labels at once.
+
+scikit-learn grows the forest. It is stored as tensors, so it is saved without pickle and predicts without scikit-learn.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ SMOOTH = 1e-3  # keeps log-odds of leaves finite
 
 
 class Forest(nn.Module):
-    """Trees side by side. A node sends an item to its left child where the feature is at most the threshold; a leaf is
-    its own child. The tensors take the size that growing, or a saved model, gives them."""
+    """Trees as tensors. A node sends an item to its left child if the feature is at most the threshold; a leaf is its
+    own child. `grow`, or loading a saved model, sets the sizes of the tensors."""
 
     feature: Tensor  # of each node
     threshold: Tensor
@@ -40,9 +41,9 @@ class Forest(nn.Module):
         self.register_buffer("depth", torch.zeros((), dtype=torch.int32))
 
     def grow(self, x: Floats, targets: Floats, trees: int, seed: int) -> None:
-        """From features [N, D] and what is known or believed of each label, [L, N] between 0 and 1.
+        """Grow the forest from features [N, D] and targets between 0 and 1, [L, N].
 
-        Labels are weighed so that rare ones have a say in where a node is split.
+        Targets are scaled so that rare labels influence the splits.
         """
         from sklearn.ensemble import ExtraTreesRegressor  # half a second, of which most methods have no use
 
@@ -88,7 +89,7 @@ class Forest(nn.Module):
         self.values = torch.from_numpy((values * scale).astype(np.float32)).to(device)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The mean of the leaves [B, L] that items fall into, between 0 and 1."""
+        """Return the mean of the leaves [B, L] that items reach, between 0 and 1."""
         node = self.roots.long().expand(x.shape[0], -1)
         for _ in range(int(self.depth)):
             low = x.gather(1, self.feature[node].long()) <= self.threshold[node]
@@ -104,12 +105,12 @@ class Forest(nn.Module):
 
 
 def log_odds(p: Tensor) -> Tensor:
-    """Of shares that may be 0 or 1."""
+    """Return smoothed log-odds of shares, which may be 0 or 1."""
     return torch.logit((p + SMOOTH) / (1 + 2 * SMOOTH))
 
 
 def _round_down(threshold: Any) -> Floats:
-    """The largest float32 that is at most the threshold: a float32 is below both or above both."""
+    """Return the largest float32 that is at most the threshold, so that float32 features split alike."""
     near = threshold.astype(np.float32)
     below: Floats = np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float32)
     return below

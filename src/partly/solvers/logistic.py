@@ -45,8 +45,10 @@ TRIALS, GOOD = 6, 0.5  # of a line search, and the part of the slope that may be
 
 @dataclass(frozen=True)
 class PrincipalAxes:
-    """Features in their principal axes, x [N, R]; or as they are, where they are sparse or very many. What is sparse is
-    not centred, so its mean is taken off in every product."""
+    """Features rotated into their principal axes, x [N, R]. Sparse features, and very many, stay as they are.
+
+    Sparse features are not centered; their mean is subtracted in every product.
+    """
 
     x: Features
     axes: tuple[Floats, ...]  # [D, R], as a product of none, one or two
@@ -54,17 +56,17 @@ class PrincipalAxes:
     squares: Floats  # [R], mean squares of x, off its mean
 
     def times(self, w: Floats, rows: Any = slice(None)) -> Floats:
-        """Scores [L, N] of some items by coefficients [L, R]."""
+        """Return scores [L, N] of some items by coefficients [L, R]."""
         product: Floats = (self.x[rows] @ w.T).T - (w @ self.mean)[:, None]  # in this order, because x may be sparse
         return product
 
     def slopes(self, residual: Floats) -> Floats:
-        """What the residuals [L, N] say of the coefficients: [L, R]."""
+        """Return the gradient of the coefficients, [L, R], from residuals [L, N]."""
         product: Floats = (self.x.T @ residual.T).T - residual.sum(axis=1)[:, None] * self.mean
         return product
 
     def to_original(self, w: Floats, b: Floats) -> tuple[Floats, Floats]:
-        """Coefficients [L, D] and biases [L] for the features as they were."""
+        """Return coefficients [L, D] and biases [L] for the original features."""
         bias = b - w @ self.mean
         for part in reversed(self.axes):
             w = w @ part.T
@@ -72,7 +74,7 @@ class PrincipalAxes:
 
 
 def principal_axes(x: Features) -> PrincipalAxes:
-    """Dense features must be off their mean already."""
+    """Rotate features; dense ones must be centered."""
     items, width = x.shape
     if sp.issparse(x) or min(items, width) > MAX_ROTATED:
         stored: Any = x
@@ -96,7 +98,7 @@ def principal_axes(x: Features) -> PrincipalAxes:
 
 
 def log_odds(weights: Floats, targets: Floats) -> Floats:
-    """The bias [L] that fits what is known of each label, with one entry more of the share that all labels have."""
+    """Return the bias [L] that fits the known entries of each label, smoothed by one entry of the overall share."""
     yes, all_ = np.einsum("ij,ij->i", weights, targets, dtype=np.float64), weights.sum(axis=1, dtype=np.float64)
     pooled = (yes.sum() + 0.5) / (all_.sum() + 1.0)
     share = np.clip((yes + pooled) / (all_ + 1.0), 1e-6, 1 - 1e-6)
@@ -106,10 +108,10 @@ def log_odds(weights: Floats, targets: Floats) -> Floats:
 def regularization_path(
     x: PrincipalAxes, weights: Floats, targets: Floats, c_values: Sequence[float], offset: Floats | None = None
 ) -> Path:
-    """Coefficients [L, R] and biases [L] for each c C in turn, each started where the last one ended.
+    """Yield coefficients [L, R] and biases [L] for each C, each warm-started from the last.
 
-    c_values: from strong (small C) to weak. A label whose entries all say the same has no weights, and the bias of
-    `log_odds`. offset [L, N]: logits to which the scores are added; they bring their own bias, and it stays.
+    c_values: from strong regularization (small C) to weak. A label whose entries all have one value gets zero weights
+    and the bias of `log_odds`. offset [L, N]: logits that scores are added to; they include a bias, which stays fixed.
     """
     width = max(1, BLOCK // max(1, x.x.shape[0]))
     blocks = [slice(i, i + width) for i in range(0, len(weights), width)]
@@ -123,7 +125,7 @@ def regularization_path(
 
 @dataclass(frozen=True)
 class LabelRows:
-    """The items of which a label is known, and their features off their own mean, in their own axes."""
+    """The items with a known entry of a label, and their features, centered and rotated."""
 
     items: npt.NDArray[np.intp]
     x: PrincipalAxes
@@ -131,7 +133,7 @@ class LabelRows:
 
 
 def label_rows(x: Floats, weights: Floats) -> list[LabelRows]:
-    """For `regularization_path_by_label`: of features [N, D] and weights [L, N]."""
+    """Return the rows of each label for `regularization_path_by_label`, from features [N, D] and weights [L, N]."""
     rows = []
     for each in weights:
         items = np.flatnonzero(each)
@@ -144,10 +146,9 @@ def label_rows(x: Floats, weights: Floats) -> list[LabelRows]:
 def regularization_path_by_label(
     x: Sequence[LabelRows], weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: Sequence[float]
 ) -> Path:
-    """The same minima for K parts of the items, seen [K, N], with each label on the rows of its own entries: faster
-    where these are fewer than half of the features. Coefficients [K L, D] and biases [K L].
+    """Solve K subsets of the items, seen [K, N], with each label on its own rows: [K L, D] and [K L].
 
-    x: what `label_rows` gives of features that are not turned: each label turns its own rows, once for all.
+    This is faster if a label has fewer entries than half of the features. x: the result of `label_rows`.
     """
     paths = [_label_path(x[j], weights[j], targets[j], seen, c_values) for j in range(len(weights))]
     for _ in c_values:
@@ -158,7 +159,7 @@ def regularization_path_by_label(
 def _label_path(
     rows: LabelRows, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: Sequence[float]
 ) -> Path:
-    """Of one label [N]: coefficients [K, D] and biases [K]."""
+    """Yield coefficients [K, D] and biases [K] of one label."""
     fold_weights = np.where(seen[:, rows.items], weights[rows.items], np.float32(0))
     for found in regularization_path(rows.x, fold_weights, np.tile(targets[rows.items], (len(seen), 1)), c_values):
         w, b = rows.x.to_original(*found)
@@ -181,7 +182,7 @@ def _block_path(
 
 
 class _Solver:
-    """L-BFGS on all labels at once. `live` are those that are not done; all arrays have a row for each label."""
+    """Batched L-BFGS. `live` are the labels that have not converged; arrays have a row per label."""
 
     def __init__(self, x: PrincipalAxes, weights: Floats, targets: Floats, b: Floats, offset: Floats | None) -> None:
         self.x, self.free = x, offset is None
@@ -241,7 +242,7 @@ def _rows(pair: Pair, left: npt.NDArray[np.bool_]) -> Pair:
 def _direction(
     past: Sequence[Pair], gw: Floats, gb: Floats, guess: Floats, guess_of_bias: Floats
 ) -> tuple[Floats, Floats]:
-    """Minus the inverse Hessian, as far as the past tells of it, times the gradient: the two-loop recursion."""
+    """Return minus the approximate inverse Hessian times the gradient: the two-loop recursion."""
     qw, qb = gw.copy(), gb.copy()
     alphas = []
     for sw, sb, yw, yb, rho in reversed(past):
@@ -261,11 +262,10 @@ def _direction(
 def _line_search(
     weights: Floats, yes: Floats, f: Floats, along: Floats, linear: Floats, quadratic: Floats, slope: Floats
 ) -> tuple[Floats, Floats]:
-    """How far to go [L] along the logits f + length * along, and the residuals there [L, N].
+    """Return the step [L] along f + step * along, and the residuals there [L, N].
 
-    The loss is convex along the line, so the sign of its slope says on which side the minimum lies: slopes alone are
-    worked out, by secants kept inside of what brackets it. slope [L], below 0, is that at the start; that of the ridge
-    is linear + length * quadratic.
+    The loss is convex along the line, so the sign of its slope brackets the minimum, and secants within the bracket
+    suffice. slope [L], negative, is that at the start; that of the penalty is linear + step * quadratic.
     """
 
     def at(rows: Any, length: Floats) -> tuple[Floats, Floats]:
@@ -306,6 +306,6 @@ def _dot(a: Floats, b: Floats) -> Floats:
 
 
 def _inverse(a: Floats) -> Floats:
-    """1 / a, and 0 where a is not above 0: such a step tells nothing of the curvature."""
+    """Return 1 / a, or 0 where a is not positive: such a step carries no curvature information."""
     good = a > 1e-12
     return np.where(good, 1.0 / np.where(good, a, 1.0), 0.0).astype(np.float32)

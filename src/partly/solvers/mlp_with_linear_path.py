@@ -1,7 +1,7 @@
-"""Hidden layers and a solved linear path side by side: each learns for itself, and they count as far as that helps.
+"""An MLP next to a solved linear path, mixed by their held-out loss.
 
-The path is solved in the first step. One fold is kept from the network, and says after each epoch which share of both
-has the least loss there, calibrated: where hidden layers only learn the few known entries by heart, it is the path's.
+The path is solved in the first step. The network is not trained on one fold, on which each epoch chooses the mixing
+share with the smallest calibrated loss. If the network overfits few known entries, the path gets all weight.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class MlpWithLinearPath(Method):
         return torch.lerp(path, self.network(x), self.share)
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
-        if clock.epoch == clock.step == 0 and self.task.lr:
+        if clock.epoch == clock.step == 0 and self.task.config.lr:
             self._solve(pool)
         for batch in pool.batches(clock):
             loss = self.update(batch, clock)["loss"]
@@ -80,7 +80,7 @@ class MlpWithLinearPath(Method):
     def _solve(self, pool: Pool) -> None:
         x = self.standardized_features(pool.items, pool.batch_size)
         weights, targets = weights_and_targets(pool, self.terms, self.settings)
-        fold = folds.assign_folds(len(pool), seed_for(self.task.seed, "folds"))
+        fold = folds.assign_folds(len(pool), seed_for(self.task.config.seed, "folds"))
         fit = folds.solve(x, weights, targets, fold)
         line = calibrate(fit.held_out, weights, targets)
         self.weight.copy_(torch.from_numpy(line.slope[:, None] * fit.w))
@@ -92,7 +92,7 @@ class MlpWithLinearPath(Method):
 
     @torch.no_grad()
     def _choose_share(self, pool: Pool) -> None:
-        """How much the network counts, on the items that it has not seen."""
+        """Choose the share of the network on the held-out items."""
         rows = torch.from_numpy(np.flatnonzero(self.apart.cpu().numpy()))
         batches = [pool.take(part) for part in rows.split(pool.batch_size)]
         if not batches:

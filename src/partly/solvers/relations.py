@@ -1,13 +1,11 @@
-"""What the scores of an item's labels say of each other.
+"""Relations between the labels of an item.
 
-`relate`: a logistic regression for each label on the held-out scores of all labels, with the label's own logit as an
-offset: what the others add to it. Half of what it finds is applied, since scores of labels that are learned from the
-same few entries look more alike than they are.
+`relate` fits a logistic regression per label on the held-out scores of all labels, with the label's own logit as an
+offset. Half of the result is applied, since scores of labels learned from the same few entries are correlated too much.
 
-`compete`: labels of an item compete for it: its logits are lowered by a part of the logarithm of how many labels it
-seems to have.
+`compete` lowers the logits of an item by a share of the logarithm of its expected number of labels.
 
-Both are taken only as far as the held-out loss falls.
+Both are applied only as far as the held-out loss falls.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ MIN_LABELS_PER_ITEM = 1e-3  # labels that an item seems to have, at least
 
 @dataclass(frozen=True)
 class Relation:
-    """Logits gain (logits - mean) @ matrix; held_out [L, N] are those that have."""
+    """Logits gain (logits - mean) @ matrix; held_out [L, N] are the result."""
 
     matrix: Floats  # [L, L], from scores to logits
     mean: Floats  # [L]
@@ -40,7 +38,7 @@ class Relation:
 
 
 def relate(logits: Floats, weights: Floats, targets: Floats, fold: Fold) -> Relation:
-    """logits: held-out ones [L, N], calibrated."""
+    """Fit the relation to calibrated held-out logits [L, N]."""
     labels = len(logits)
     mean, spread = logits.mean(axis=1), logits.std(axis=1) + np.float32(1e-6)
     x = _directions(((logits - mean[:, None]) / spread[:, None]).T)
@@ -66,7 +64,7 @@ def _directions(z: Floats) -> PrincipalAxes:
 def _choose_c(
     x: PrincipalAxes, logits: Floats, weights: Floats, targets: Floats, fold: Fold, least: float
 ) -> tuple[float, float, Floats]:
-    """The least held-out loss, the c that it takes, and the logits that have it."""
+    """Return the smallest held-out loss, its C, and the logits."""
     folds = int(fold.max()) + 1
     fold_weights = np.concatenate([np.where(fold != k, weights, np.float32(0)) for k in range(folds)])
     twice = (np.tile(part, (folds, 1)) for part in (targets, logits))
@@ -86,7 +84,7 @@ def _choose_c(
 
 
 def compete(logits: Floats, weights: Floats, targets: Floats) -> tuple[float, Floats]:
-    """The part that is taken, and the logits then [L, N]; logits: held-out ones, calibrated."""
+    """Return the chosen share and the resulting logits [L, N] from calibrated held-out ones."""
     crowd = np.log(sigmoid(logits).sum(axis=0) + np.float32(MIN_LABELS_PER_ITEM))
     tried = [(part, logits - np.float32(part) * crowd) for part in PARTS]
     return min(tried, key=lambda one: calibrate(one[1], weights, targets).loss)

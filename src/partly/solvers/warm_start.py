@@ -1,4 +1,4 @@
-"""Where the head `warm-linear` starts: at the logistic regressions of the known entries."""
+"""Start the head `warm-linear` at the logistic regressions of the known entries."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ MIN_SCALE = 1e-6  # scale of a feature, so that one that never changes is not di
 
 @torch.no_grad()
 def start_heads(method: Method, task: Task) -> None:
-    """Put the linear heads of a new method there, if it has any. Where there are several they keep the little by which
-    they differ, or they would stay equal."""
+    """Set the linear heads of a new method to the solved weights. Several heads keep their small random differences."""
     networks = [part for part in method.modules() if isinstance(part, Network) and part.warm]
     if not networks or task.observed is None or not task.observed.counts()[1].any():
         return
     z = task.observed.rows(slice(None)).T
     x, mean, scale = _head_inputs(method, task, networks[0])
-    fold = folds.assign_folds(len(task.items), seed_for(task.seed, "folds"))
+    fold = folds.assign_folds(len(task.items), seed_for(task.config.seed, "folds"))
     fit = folds.solve(x, (z != 0).astype(np.float32), (z > 0).astype(np.float32), fold)
     w = fit.w / scale
     for network in networks:
@@ -38,9 +37,11 @@ def start_heads(method: Method, task: Task) -> None:
 
 
 def _head_inputs(method: Method, task: Task, network: Network) -> tuple[Any, Floats, Floats]:
-    """What is solved on, [N, D], at mean 0 and scale 1; and mean and scale of what the head sees of the same items. A
-    network standardises features by itself, but not what a backbone makes of pictures or texts."""
-    if task.backbone is None:
+    """Return the standardized inputs of the head [N, D], with their mean and scale.
+
+    A network standardizes features itself, but not the output of a backbone.
+    """
+    if task.config.backbone is None:
         x = method.standardized_features(task.items, BLOCK, network.get_submodule("features.0"))
         return x, np.zeros(x.shape[1], np.float32), np.ones(x.shape[1], np.float32)
     blocks = [slice(i, i + IMAGES_PER_CHUNK) for i in range(0, len(task.items), IMAGES_PER_CHUNK)]

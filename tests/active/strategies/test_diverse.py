@@ -7,15 +7,15 @@ import torch
 
 from partly import Labels
 from partly.active.selection import select_questions
-from partly.active.strategies.diverse import scaled, spread
+from partly.active.strategies.diverse import scale_features, select_diverse
 from partly.clock import Clock
-from partly.engine import Recipe
+from partly.engine import build_method, make_config
 from partly.items import as_items, texts
 
 
 def asked(query: str, x: np.ndarray, count: int, **settings: float) -> list[tuple[int, int]]:
     items, labels = as_items(x.astype(np.float32)), Labels.from_ternary(np.zeros((len(x), 2), np.int8))
-    method = Recipe("bce", "linear").build(items, 2, labels)
+    method = build_method(make_config("bce", "linear"), items, 2, labels)
     with torch.no_grad():
         for weight in method.parameters():
             weight.copy_(torch.linspace(-1, 1, weight.numel()).reshape(weight.shape))
@@ -57,7 +57,7 @@ def test_spread_is_what_slow_code_says() -> None:
         for i in left:
             if columns[i] == columns[k]:
                 left[i] *= 1 - np.exp(-np.sum((vectors[i] - vectors[k]) ** 2) / (0.1 * middle))
-    found = spread(value, columns, vectors, 7)
+    found = select_diverse(value, columns, vectors, 7)
     assert found[0].tolist() == order
     np.testing.assert_allclose(found[1], worth)
 
@@ -65,10 +65,10 @@ def test_spread_is_what_slow_code_says() -> None:
 def test_items_without_features_lie_where_the_model_puts_them() -> None:
     words = texts([f"word{i % 5} and word{i % 3}" for i in range(8)])
     labels = Labels.from_ternary(np.zeros((8, 2), np.int8))
-    method = Recipe("bce", "linear").build(words, 2, labels)
+    method = build_method(make_config("bce", "linear"), words, 2, labels)
     assert len(select_questions("diverse", method, words, labels, 6, Clock(0))) == 6
 
 
 def test_features_are_at_their_scale() -> None:
     items = as_items(np.array([[0.0, 100.0, 5.0], [2.0, 300.0, 5.0]], np.float32))
-    np.testing.assert_allclose(np.abs(scaled(items, np.array([1, 0, 1]))), [[1, 1, 0]] * 3)
+    np.testing.assert_allclose(np.abs(scale_features(items, np.array([1, 0, 1]))), [[1, 1, 0]] * 3)

@@ -142,9 +142,7 @@ def test_labels_that_differ_in_case_only_are_refused(file):
 
 def test_columns_that_are_missing(file):
     told = refusal(file, "item,cat\nx,1\n", form="long")
-    assert told.startswith(
-        f"{file}:1: this form needs the columns item, label, value. The file begins with item, cat."
-    )
+    assert told.startswith(f"{file}:1: this form needs the columns item, label, value. The file begins with item, cat.")
 
 
 def test_other_columns_are_left_alone_when_the_form_is_told(file):

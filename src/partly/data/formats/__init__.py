@@ -99,4 +99,4 @@ def by_suffix(path: Path, holds: Literal["items", "dataset"]) -> DatasetFormat:
     for form in formats(holds).values():
         if format_suffix(path) in form.suffixes and form.write is not None:
             return form
-    raise DataError(f"{path}: no format writes {holds} to such a file. Supported: {', '.join(suffixes(holds))}.")
+    raise DataError(f"{path}: no format writes {holds} to such a file. Available: {', '.join(suffixes(holds))}.")

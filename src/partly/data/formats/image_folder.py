@@ -26,7 +26,7 @@ def recognizes(path: Path) -> bool:
 def read(path: Path, semantics: object = None) -> Dataset:
     names = sorted(_names(path))
     if not names:
-        raise DataError(f"{path}: there are no images in this folder. Supported: {', '.join(IMAGE_SUFFIXES)}.")
+        raise DataError(f"{path}: there are no images in this folder. Available: {', '.join(IMAGE_SUFFIXES)}.")
     bad = [name for name in names if not _is_unicode(name)]
     if bad:
         raise DataError(

@@ -1,10 +1,9 @@
-"""The caller's own module as a backbone: maps [B, C, H, W] or vectors [B, D] of items.
+"""A custom torch module as a backbone: maps [B, C, H, W] or vectors [B, D] of items.
 
-It is given in Python (`Classifier(backbone=module)`), never by name. Its stages are its children in their order, or
-what its own method `stages()` returns. A module is copied, and its weights are where training starts; a function or
-class that makes one is called with the shape of an item, for each network anew. `standardise` = false gives it items
-as they are, pixels as floats from 0 to 255; else they are standardised by the training items first. It learns at the
-learning rate itself unless `rate` says otherwise, since nobody knows what its weights are.
+Pass it in Python: `Classifier(backbone=module)`. Its stages are its children in order, or the result of its method
+`stages()`. A module is copied and trained from its weights; a function or class is called with the shape of an item for
+each network. `standardise` = false passes raw items, pixels as floats from 0 to 255; otherwise they are standardized by
+the training items. It learns at the full learning rate unless `rate` is set.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ USUAL: dict[str, Any] = {"rate": 1.0}
 
 
 class CustomBackbone(Backbone):
-    """A module that somebody else wrote."""
+    """A module of the caller."""
 
     def __init__(self, module: nn.Module, shape: tuple[int, ...], standardise: bool) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Text models of Hugging Face as backbones: texts in, a vector out."""
+"""Text models of Hugging Face as backbones: from texts to vectors."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ TOGETHER = 8
 
 
 class TextModel(Backbone):
-    """Texts as bytes [B, LENGTH] -> the mean of what the model makes of their tokens, [B, width].
+    """Texts as bytes [B, LENGTH] -> the mean of the token vectors, [B, width].
 
-    Tokens are made by `tokens`, which knows the model's own tokenizer; `maps` takes their numbers [B, T], padded at the
-    end.
+    `tokens` calls the model's tokenizer; `maps` takes token ids [B, T], padded at the end.
     """
 
     makes = "vector"
@@ -39,11 +38,10 @@ class TextModel(Backbone):
 
     @property
     def normalises(self) -> bool:
-        """Bytes are no numbers to be standardised."""
         return True
 
     def preprocess(self, x: Tensor) -> Tensor:
-        """The numbers of the tokens, [B, T]."""
+        """Return token ids, [B, T]."""
         return self.tokens(decode_texts(x)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
@@ -54,7 +52,7 @@ class TextModel(Backbone):
         return means[order.argsort()]
 
     def _means(self, x: Tensor) -> Tensor:
-        """Of the tokens of each text, [B, width]."""
+        """Return the mean of the token vectors of each text, [B, width]."""
         real = x != self.padding
         if not torch.compiler.is_exporting():  # a graph cannot know
             longest = max(1, int(real.sum(dim=1).max()))  # what is padding in all of them says nothing and costs time
@@ -70,7 +68,7 @@ class TextModel(Backbone):
         return split_stages(self.model)
 
     def tokens(self, texts: Sequence[str]) -> Tensor:
-        """Token numbers of texts, [N, T], cut at `length`."""
+        """Return token ids of texts, [N, T], truncated to `length`."""
         if isinstance(texts, str):
             raise SettingError("tokens: give a list of texts, not a single one.")
         encoded = self.tokenizer(
@@ -80,7 +78,7 @@ class TextModel(Backbone):
 
     @torch.inference_mode()
     def embed(self, texts: Sequence[str]) -> Tensor:
-        """Features of texts, [N, width], as they are for predicting."""
+        """Return vectors of texts, [N, width], in evaluation mode."""
         was, _ = self.training, self.eval()
         try:
             vectors = [

@@ -1,11 +1,12 @@
-"""TF-IDF of words and pairs of words in its main directions: latent semantic analysis of the training texts.
+"""TF-IDF of words and word pairs, reduced by SVD: latent semantic analysis of the training texts.
 
-Paper: S. Deerwester, S. T. Dumais, G. W. Furnas, T. K. Landauer, R. Harshman. Indexing by Latent Semantic Analysis.
-JASIS 1990.
+Counts are sublinear, 1 + log(count), times the inverse document frequency, normalized to length 1 (scikit-learn's
+`TfidfVectorizer`). A truncated SVD makes `width` features, again of length 1. Both are fitted to the training texts,
+without labels, and saved with the model.
 
-Counts are sublinear, 1 + log(count), times the inverse document frequency, and a text has length 1 (scikit-learn's
-`TfidfVectorizer`). A truncated singular value decomposition makes `width` features of that, again of length 1. Both are
-fitted to the training texts, without their labels, and saved with the model.
+Reference
+    S. Deerwester, S. T. Dumais, G. W. Furnas, T. K. Landauer, R. Harshman. Indexing by Latent Semantic Analysis. JASIS
+    1990.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ BLOCK = 1 << 12  # texts read at a time
 
 
 class TfIdf(Backbone):
-    """Texts as bytes [B, LENGTH] -> features [B, width], fewer where there are few texts."""
+    """Texts as bytes [B, LENGTH] -> features [B, width], fewer for few texts."""
 
     makes = "vector"
     shares_scale = True
@@ -59,7 +60,6 @@ class TfIdf(Backbone):
 
     @property
     def normalises(self) -> bool:
-        """Bytes are no numbers to be standardised."""
         return True
 
     @property
@@ -112,7 +112,7 @@ class TfIdf(Backbone):
     # ---------------------------------------------------------------- features
 
     def preprocess(self, x: Tensor) -> Tensor:
-        """TF-IDF of each text, [B, V]."""
+        """Return the TF-IDF of each text, [B, V]."""
         weights = self._transformer.transform(decode_texts(x)).toarray()
         return torch.from_numpy(weights.astype(np.float32)).to(x.device)
 
@@ -121,7 +121,7 @@ class TfIdf(Backbone):
 
 
 def backbone(shape: tuple[int, ...], *, words: int = 20_000, width: int = 512) -> TfIdf:
-    """For texts [T]. words: words and pairs that are counted, the most frequent ones. width: features."""
+    """Build it for texts [T]. words: size of the vocabulary, the most frequent words and pairs. width: features."""
     within(1, 1 << 20, words=words)
     within(1, 1 << 13, width=width)
     return TfIdf(words, width)
@@ -137,9 +137,11 @@ def _texts(items: Items) -> Iterator[str]:
 
 
 def _directions(x: Any, width: int) -> npt.NDArray[np.float64]:
-    """The right singular vectors of a sparse matrix [N, V] with the largest singular values, [V, width or fewer]. In
-    float64 and then rounded, so that the number of threads makes no difference; each vector has its largest entry
-    positive."""
+    """Return the leading right singular vectors of a sparse matrix [N, V], [V, width or fewer].
+
+    They are computed in float64 and rounded, so that the number of threads does not matter; the largest entry of each
+    vector is positive.
+    """
     if x.shape[0] <= EXACT_TEXTS:
         squares, left = scipy.linalg.eigh((x @ x.T).toarray())
         squares, left = squares[::-1][:width], left[:, ::-1][:, :width]
