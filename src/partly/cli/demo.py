@@ -29,7 +29,7 @@ def demo(
     from partly.atomic_io import write_file
     from partly.cli.reporting import build_report, list_scores
     from partly.data import split_holdout
-    from partly.data.formats.digits import digits
+    from partly.data.formats.digits import digits, to_images
     from partly.estimators.classifier import Classifier
     from partly.report import page
 
@@ -48,7 +48,7 @@ def demo(
         say(f"{title}: {model.method_} ({model.reason_})")
         models[title] = model.fitted_
     made = build_report(
-        "Digits, one yes known of each", models, data, fit, hold, upper="all labels known", draw=pictures
+        "Digits, one yes known of each", models, data, fit, hold, upper="all labels known", draw=to_images
     )
     page.write(made, out / "report.html")
     write_file(out / "report.png", page.draw_overview(made))  # shown in the README
