@@ -26,16 +26,16 @@ def pack(thing: Any) -> bytes:
     import skops.io
 
     with zipfile.ZipFile(io.BytesIO(skops.io.dumps(thing))) as made:
-        parts = {name: made.read(name) for name in made.namelist()}
+        files = {name: made.read(name) for name in made.namelist()}
     names: dict[str, str] = {}
-    schema = _number_parts(json.loads(parts.pop("schema.json")), {}, names, parts)
-    size = sum(map(len, parts.values()))
+    schema = _number_parts(json.loads(files.pop("schema.json")), {}, names, files)
+    size = sum(map(len, files.values()))
     text = json.dumps(schema, separators=(",", ":")).encode()
     kind = zipfile.ZIP_DEFLATED if size + len(text) >= LARGE else zipfile.ZIP_STORED
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", kind) as archive:
         for old, new in names.items():
-            archive.writestr(zipfile.ZipInfo(new, EPOCH), parts[old], kind)
+            archive.writestr(zipfile.ZipInfo(new, EPOCH), files[old], kind)
         archive.writestr(zipfile.ZipInfo("schema.json", EPOCH), text, kind)
     return buffer.getvalue()
 
@@ -57,11 +57,11 @@ def unpack(content: bytes, where: str, trusted: Iterable[str] = (), way_out: str
             f"loaded, so nothing was.{way_out.format(strange)}"
         )
     try:
-        made = skops.io.loads(content, trusted=[*INTERNAL, *trusted])
+        estimator = skops.io.loads(content, trusted=[*INTERNAL, *trusted])
     except Exception as error:  # whatever a damaged archive makes of itself
         raise CheckpointError(f"{where}: not an estimator that was saved ({error}). Restore it from a copy.") from error
-    disarm(made, where)
-    return made
+    disarm(estimator, where)
+    return estimator
 
 
 def untrusted_types(content: bytes, trusted: Iterable[str] = (), where: str = "the estimator") -> list[str]:

@@ -120,8 +120,8 @@ def _is_known(name: str) -> bool:
     if name in REFUSED:
         return False
     root, *modules, kind = name.split(".")
-    own = root == "sklearn" and modules[:1] and modules[0] in PACKAGES and not kind.startswith("_")
-    return bool(own) or name in INTERNAL or name.startswith(PLAIN)
+    is_public = root == "sklearn" and modules[:1] and modules[0] in PACKAGES and not kind.startswith("_")
+    return bool(is_public) or name in INTERNAL or name.startswith(PLAIN)
 
 
 # ---------------------------------------------------------------- what was built
@@ -135,10 +135,10 @@ def disarm(thing: Any, where: str) -> None:
             if any(part[key] is not None for key in hidden):
                 raise CheckpointError(f"{where}: names a cache folder ({hidden[0]}), whose files can run code.")
             continue
-        own = vars(part) if hasattr(part, "__dict__") else {}
-        if own.get("memory") is not None:
+        attributes = vars(part) if hasattr(part, "__dict__") else {}
+        if attributes.get("memory") is not None:
             part.memory = None
-        jobs = own.get("n_jobs")
+        jobs = attributes.get("n_jobs")
         if jobs is not None and not (isinstance(jobs, int) and abs(jobs) <= (os.cpu_count() or 1)):
             part.n_jobs = None
 
@@ -181,23 +181,23 @@ def _problems(estimator: Any, width: int | None) -> Iterator[str]:
         yield f"{type(estimator).__name__} gives no scores of classes"
     if sorted(np.asarray(estimator.classes_).tolist()) != [0, 1]:
         yield f"its classes are {np.asarray(estimator.classes_).tolist()!r:.60}, and not 0 and 1"
-    own = getattr(estimator, "n_features_in_", None)
-    if width is not None and own is not None and own != width:
-        yield f"{own} features, where {width} are expected"
+    features = getattr(estimator, "n_features_in_", None)
+    if width is not None and features is not None and features != width:
+        yield f"{features} features, where {width} are expected"
     kinds = []
     for part in parts_of(estimator):
         kinds.append(f"{type(part).__module__}.{type(part).__name__}")
         yield from _infinite(part)
         yield from _faults(part)
     takes_numbers = not hasattr(estimator, "feature_names_in_") and not any(k.startswith(NOT_NUMBERS) for k in kinds)
-    if own is not None and takes_numbers:
-        yield from _trial(estimator, int(own))
+    if features is not None and takes_numbers:
+        yield from _trial(estimator, int(features))
 
 
 def _infinite(part: Any) -> Iterator[str]:
-    own = getattr(part, "__dict__", {})
+    attributes = getattr(part, "__dict__", {})
     for name in FINITE:
-        values = own.get(name, [])
+        values = attributes.get(name, [])
         arrays = map(np.asarray, values if isinstance(values, list) else [values])
         if not all(one.dtype.kind in "biuf" and np.isfinite(one).all() for one in arrays):
             yield f"{name} holds what is no finite number"
@@ -211,8 +211,8 @@ def _trial(estimator: Any, width: int) -> Iterator[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ask = estimator.predict_proba if hasattr(estimator, "predict_proba") else estimator.decision_function
-        found = np.asarray(ask(np.zeros((1, width))))
-    if found.shape not in ((1,), (1, 2)) or not np.isfinite(found).all():
+        scores = np.asarray(ask(np.zeros((1, width))))
+    if scores.shape not in ((1,), (1, 2)) or not np.isfinite(scores).all():
         yield "it gives no finite score"
 
 

@@ -31,7 +31,7 @@ RAREST = 1e-3  # share of yes that a linear head starts from
 
 @dataclass(frozen=True)
 class Task:
-    """What a method builds itself from: the configuration, sizes, new networks and optimizers."""
+    """Everything that a method is built from: the configuration, sizes, new networks and optimizers."""
 
     items: Items  # to be trained on, or `Absent` ones that a model was trained on
     labels: int

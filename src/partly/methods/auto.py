@@ -66,7 +66,7 @@ CRITERION = "log-loss"  # of what is held out, calibrated; see `partly.criteria`
 
 
 class Auto(SolvedReadout):
-    """The steps of the first epoch are the parts; scores of training entries by who has not seen them are kept."""
+    """The steps of the first epoch are the models; out-of-fold scores of training entries are stored."""
 
     entry_state = (
         *held_out_state("kernel"),
@@ -144,7 +144,7 @@ class Auto(SolvedReadout):
             yield {"loss": self.best_loss()}
 
     def _try_step(self, pool: Pool, step: str) -> None:
-        """Do one step; where it cannot be done or afforded, say so and leave its part out."""
+        """Run one step; if it fails or exceeds the budget, leave its model out and record why."""
         part, needed = step.split()[0], step in ("linear", "kernels", "together")
         seconds, left_out = (self.notes.setdefault(name, {}) for name in ("seconds", "left_out"))
         begun = time.monotonic()
@@ -178,8 +178,8 @@ class Auto(SolvedReadout):
             self._grow_without(pool, int(step.split()[-1]) - 1)
 
     def _grow(self, pool: Pool) -> None:
-        """The forest that predicts; its targets for unknown entries are what the kernel machines believe out of
-        fold."""
+        """Grow the forest that predicts; out-of-fold estimates of the kernel machines are targets of unknown
+        entries."""
         weights, targets = self.weights_and_targets(pool)
         p = sigmoid(self._kernel_logits())
         forest_targets = combine_targets(weights, targets, p, self.only_yes)
@@ -190,7 +190,7 @@ class Auto(SolvedReadout):
         self.forest_mean.copy_(torch.stack(sums).sum(dim=0) / len(x))
 
     def _grow_without(self, pool: Pool, fold: int) -> None:
-        """A small forest that has seen nothing of a fold, nor has what made its targets: what a forest is worth."""
+        """Grow a small forest without a fold, with targets that did not see it, to measure the held-out loss."""
         x, (weights, targets), folds = self._dense_features(pool), self.weights_and_targets(pool), self.fold(pool)
         best = list(self.spans)[int(self.losses.argmin())]
         rows, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
@@ -205,7 +205,7 @@ class Auto(SolvedReadout):
         self.get_buffer("held_out_forest")[out] = scores - scores.mean(dim=0)
 
     def _dense_features(self, pool: Pool) -> Floats:
-        """All features, dense: a forest needs them at once."""
+        """Return all features as a dense array, which a forest needs."""
         if len(pool) * pool.items.shape[0] > DENSE:
             raise MemoryError(f"a forest needs {len(pool)} x {pool.items.shape[0]} features at once")
         return dense(self.standardized_features(pool.items, pool.batch_size))
@@ -214,13 +214,13 @@ class Auto(SolvedReadout):
         return next((trees, of_fold) for labels, trees, of_fold in TREES if self.task.labels < labels)
 
     def _kernel_logits(self) -> Floats:
-        """Logits of the kernel machines by who has not seen the entry, [L, N]."""
+        """Return out-of-fold logits of the kernel machines, [L, N]."""
         blended = super().out_of_fold()
         assert blended is not None
         return blended.cpu().numpy().T
 
     def _combine(self, pool: Pool) -> None:
-        """Kernel machines and forest; then what labels say of each other, and how they compete."""
+        """Blend kernel machines and forest; then relate labels and let them compete."""
         weights, targets = self.weights_and_targets(pool)
         kernels = self._kernel_logits()
         losses = [calibrate(kernels, weights, targets).loss, math.inf]
@@ -256,7 +256,7 @@ class Auto(SolvedReadout):
     def _record_portfolio(
         self, share: float, losses: list[float], loss: float, weights: Floats, targets: Floats
     ) -> None:
-        """What was tried, what each was worth, how much it counts, and why."""
+        """Record the models, their gains and weights, and the summary."""
         *worth, together = relative_gains([*losses, loss], weights, targets)
         counts = [*((1 - share) * count for count in self.counts.tolist()), share]
         seconds, left_out = self.notes["seconds"], self.notes["left_out"]

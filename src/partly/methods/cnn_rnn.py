@@ -77,7 +77,7 @@ class CNNRNN(Method):
         return {"loss": loss.item()}
 
     def sequences(self, z: Tensor) -> Tensor:
-        """The known yes of each item, the most frequent first, then the end. [B, most + 1]"""
+        """Return the known positives of each item, the most frequent first, then the end. [B, most + 1]"""
         labels = self.task.labels
         ranks = torch.where(z > 0, self.rank, labels).sort(dim=1).values
         most = int((z > 0).sum(dim=1).max())
@@ -85,7 +85,7 @@ class CNNRNN(Method):
         return F.pad(by_rank[ranks[:, :most]], (0, 1), value=labels)
 
     def _next(self, heard: Tensor, place: Tensor) -> Tensor:
-        """Scores of what is named next: the labels and the end. heard, place: [..., size]"""
+        """Return scores of the next label or the end. heard, place: [..., size]"""
         return F.relu(self.output(heard) + place) @ self.vectors.weight[:-1].T
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:

@@ -149,7 +149,7 @@ class Imcl(Method):
         return Bank.ENTRY_BYTES * entries, 0
 
     def _classes(self, labels: Labels) -> Tensor:
-        """Of each of these items, [N]; -1 where not said."""
+        """Return the class of each item, [N]; -1 if unknown."""
         if self.side is None:
             return torch.tensor(-1, device=self.scale.device).expand(len(labels))
         return torch.from_numpy(read_classes(self.side, labels.ids)).to(self.scale.device)
@@ -166,18 +166,18 @@ class Imcl(Method):
                 self.bank.store(self._candidates(pool, torch.from_numpy(drawn).sort().values, self.classes))
 
     def _first_epoch(self, clock: Clock) -> int:
-        """The first epoch, counted from 0, that looks at similar items."""
+        """Return the first epoch, from 0, that uses similar items."""
         return int(self.warmup * clock.epochs + 1e-9)
 
     def may_be_best(self, clock: Clock) -> bool:
-        """Once similar items are looked at."""
+        """Return True once similar items are used."""
         return clock.epoch >= self._first_epoch(clock)
 
     def plan(self, clock: Clock) -> dict[str, float]:
         return {"similar items are looked at": self.may_be_best(clock)}
 
     def _candidates(self, pool: Pool, index: Tensor, classes: Tensor) -> Candidates:
-        """Items of a pool; classes [N] of all that are in it."""
+        """Encode items of a pool; classes [N] belong to all its items."""
         return Candidates.concatenate(self._encode(pool.take(part), classes)[1] for part in index.split(ENCODED))
 
     # ---------------------------------------------------------------- a step
@@ -196,13 +196,13 @@ class Imcl(Method):
         return {"loss": loss.item(), "known": known.item()}
 
     def _encode(self, batch: Batch, classes: Tensor) -> tuple[Tensor, Candidates]:
-        """Logits of some items, and the items as they look to others."""
+        """Return the logits of items, and the items as candidates."""
         features, logits = self.network.features_and_logits(batch.x, batch.z)
         side = torch.where(batch.index >= 0, classes[batch.index.clamp(min=0)], -1)
         return logits, Candidates(features, self.vectors.scores(logits), batch.z, batch.index, side)
 
     def _smoothness(self, own: Candidates, others: Candidates) -> Tensor:
-        """Mean squared errors of labels and of features, rebuilt from similar items: [2]."""
+        """Return the mean squared errors of labels and features, reconstructed from similar items: [2]."""
         support, *weights = self.similar(own, others)
         alone = support[:, 0] < 0
         chosen, place = support.clamp(min=0).unique(return_inverse=True)
@@ -216,8 +216,8 @@ class Imcl(Method):
 
     @torch.no_grad()
     def similar(self, own: Candidates, others: Candidates) -> tuple[Tensor, Tensor, Tensor]:
-        """Support, label weights and feature weights of some items, [B, k] each; nobody is similar to itself. Scales
-        that are to count in the search count once they are measured."""
+        """Return support, label weights and feature weights of items, [B, k] each. An item is never similar to itself.
+        With `scaled_search`, scales apply once they are measured."""
         count = 1 + max(int(part.side.max()) for part in (own, others))
         labels = own.with_side(self.vectors.fill_unknown(own.scores, own.z), self.side_weight, count)
         heard = others.with_side(self.vectors.through_graph(others.scores, others.z), self.side_weight, count)
@@ -230,18 +230,17 @@ class Imcl(Method):
 
     @torch.no_grad()
     def _measure(self, known: Tensor, smooth: Tensor) -> None:
-        """What makes each smoothness loss as large as the cross-entropy now; waits for a batch that has all three."""
+        """Set the scale that makes each smoothness loss as large as the cross-entropy, once all are positive."""
         measured = (self.scale == 0) & (smooth > EXACT * known)
         self.scale.copy_(torch.where(measured, known / smooth, self.scale))
 
     # ---------------------------------------------------------------- reasons
 
     def explain(self, item: int | Tensor, label: int, pool: Pool | None = None) -> Explanation:
-        """The similar items, and the edges of the label graph, that speak for or against an entry.
+        """Return the similar items and the edges of the label graph that support or oppose an entry.
 
-        item: a position in the pool, whose known labels then count, or the features (the picture) of a new item. pool:
-        the items among which similar ones are sought, or None for the bank. Neighbours are positions in the pool, or in
-        the training items.
+        item: a position in the pool, whose known labels count, or the features (the image) of a new item. pool: the
+        items to search, or None for the bank. Neighbors are positions in the pool, or among the training items.
         """
         within(0, self.task.labels - 1, label=label)
         if pool is None and not (isinstance(item, Tensor) and len(self.bank)):

@@ -110,7 +110,7 @@ class Leml(Method):
     # ---------------------------------------------------------------- the two half-turns
 
     def solve_h(self, pool: Pool) -> float:
-        """The best H for this W; returns the objective before."""
+        """Solve H for this W; return the objective before."""
         h = self._read_out()
         labels, width = h.shape
         curves = self.ridge * torch.eye(width, dtype=h.dtype, device=h.device).flatten().repeat(labels, 1)
@@ -131,7 +131,7 @@ class Leml(Method):
         return total
 
     def solve_w(self, pool: Pool) -> float:
-        """The best W for this H, as far as the iterations go; returns the objective before."""
+        """Solve W for this H, as far as the iterations go; return the objective before."""
         w, h = self.w.double(), self.h.double()
         slope, total = self.ridge * w, self._penalty()
         for x, z in self._standardized_blocks(pool):
@@ -149,14 +149,13 @@ class Leml(Method):
         return total
 
     def _read_out(self) -> Tensor:
-        """[L, rank + 1], in float64: H and the biases."""
+        """Return H and the biases, [L, rank + 1], in float64."""
         return torch.cat([self.h, self.bias.unsqueeze(1)], dim=1).double()
 
     # ---------------------------------------------------------------- parts of the objective
 
     def _standardized_blocks(self, pool: Pool) -> Iterator[tuple[Tensor, Tensor]]:
-        """Standardised items [B, D] and what is known of them [B, L], both in float64; the latter sparse, where it is
-        little."""
+        """Yield standardized items [B, D] and known labels [B, L] in float64, sparse if few are known."""
         standardise = self.network.get_submodule("features.0")
         labels, device = pool.labels, self.device
         few = labels.known_per_item().sum() < SPARSE_SHARE * math.prod(labels.shape)
@@ -175,7 +174,7 @@ class Leml(Method):
         return self.ridge / 2 * math.fsum(weight.double().square().sum().item() for weight in weights)
 
     def _losses(self, scores: Tensor, z: Tensor) -> tuple[float, Tensor]:
-        """The sum of the losses of the known entries, and d loss / d score of each entry, [B, L] as z is."""
+        """Return the sum of the losses of known entries, and d loss / d score of each entry, [B, L] like z."""
         s, y = (scores.values(), z.values()) if z.is_sparse else (scores, z)
         if self.fit == "squared":
             losses, slopes = (s - y).square() / 2, s - y
@@ -185,12 +184,12 @@ class Leml(Method):
 
 
 def append_one(made: Tensor) -> Tensor:
-    """[B, rank + 1], for the biases."""
+    """Append a column of ones for the biases: [B, rank + 1]."""
     return F.pad(made, (0, 1), value=1.0)
 
 
 def scores_at_known(z: Tensor, made: Tensor, h: Tensor) -> Tensor:
-    """Scores made @ h.T of the known entries, [B, L]; all others are 0, and not touched where z is sparse."""
+    """Return scores made @ h.T of known entries, [B, L]; others are 0, and skipped if z is sparse."""
     if not z.is_sparse:
         return torch.where(z != 0, made @ h.T, 0.0)
     item, label = z.indices()
@@ -198,19 +197,19 @@ def scores_at_known(z: Tensor, made: Tensor, h: Tensor) -> Tensor:
 
 
 def sparse_known(labels: Labels, rows: slice) -> Tensor:
-    """What is known of some items, [B, L] in float64."""
+    """Return the known labels of some items as a sparse tensor, [B, L] in float64."""
     z = sp.coo_array(labels.ternary()[rows])
     places, values = torch.from_numpy(np.stack(z.coords)).long(), torch.from_numpy(z.data).double()
     return torch.sparse_coo_tensor(places, values, z.shape, is_coalesced=True, check_invariants=True)
 
 
 def with_values(z: Tensor, values: Tensor) -> Tensor:
-    """Other values in the same places."""
+    """Return a sparse tensor with other values at the same positions."""
     return torch.sparse_coo_tensor(z.indices(), values, z.shape, is_coalesced=True, check_invariants=True)
 
 
 def conjugate_gradient(curve: Callable[[Tensor], Tensor], slope: Tensor, iterations: int) -> Tensor:
-    """v with curve(v) = slope, for a linear positive `curve`, by at most so many steps of conjugate gradients."""
+    """Solve curve(v) = slope for a linear positive definite `curve`, in at most this many steps."""
     v = torch.zeros_like(slope)
     residual, direction = slope, slope
     size = first = slope.square().sum()

@@ -94,7 +94,7 @@ class Refine(Method):
             yield {"loss": loss.item()}
 
     def _loss(self, batch: Batch, fine: Batch, clock: Clock) -> Tensor:
-        """Of the real step, after the pseudo-labels of the batch have moved."""
+        """Return the loss of the real step, after the pseudo-labels of the batch have moved."""
         if not len(fine.index):
             return bce(self.network(batch.x, batch.z), batch.z).mean()
         pseudo = self._refine(batch, fine, self.ahead * self.task.learning_rate(clock))
@@ -105,7 +105,7 @@ class Refine(Method):
         return loss
 
     def _refine(self, batch: Batch, fine: Batch, lr: float) -> Tensor:
-        """What was observed of the batch, and its new pseudo-labels. [B, L]"""
+        """Return observed labels of the batch, and its new pseudo-labels. [B, L]"""
         pseudo = self.pseudo[batch.index]
         slope = pseudo_label_gradient(self.network, batch.x, pseudo, fine.x, fine.z, lr)
         if self.sharpness is None:
@@ -115,5 +115,5 @@ class Refine(Method):
         return torch.where(batch.z == 0, pseudo.lerp(better, self.rate), pseudo)
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor:
-        """What was observed, and the pseudo-labels of what was not."""
+        """Return observed labels, and pseudo-labels elsewhere."""
         return self.pseudo[rows]

@@ -147,7 +147,7 @@ def resize_to_backbone(items: Items, backbone: str | None, settings: dict[str, A
 
 
 def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> int:
-    """Return how many numbers of an item reach the head, before any of them are computed."""
+    """Return the number of features that reach the head, without computing any."""
     name = backbone or backbones.UNTRAINED[items.kind]
     return items.shape[0] if name is None else _probe_sizes(items, name, settings)[1]
 

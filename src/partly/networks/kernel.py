@@ -171,7 +171,7 @@ def head(
     room = max(1, MAX_EXAMPLE_NUMBERS // inputs)
     some, normal = examples(min(landmarks, room)), NormalScores(examples(min(SAMPLE, room)))
     raw, clipped = Rescale(scales), Clip()
-    parts = {
+    kinds = {
         "linear": nn.Identity(),
         "linear_raw": raw,
         "gaussian": nn.Sequential(clipped, Nystroem(clipped(some), axes)),
@@ -180,6 +180,6 @@ def head(
             normal, Nystroem(normal(some), axes, power=1, norm=1 if inputs <= MAX_L1_FEATURES else 2)
         ),
     }
-    widths = {name: inputs if name.startswith("linear") else min(axes, len(some)) for name in parts}
-    members = FeatureUnion(parts, widths)
+    widths = {name: inputs if name.startswith("linear") else min(axes, len(some)) for name in kinds}
+    members = FeatureUnion(kinds, widths)
     return members, nn.Linear(members.width, labels)

@@ -121,10 +121,10 @@ def strongest_edges(pairs: tuple[Indices, Indices, Numbers], labels: int, most: 
     order = np.lexsort((-strength, label))
     label, other, strength = label[order], other[order], strength[order]
     place = np.arange(len(label)) - np.searchsorted(label, label)  # within the label
-    kept = place < most
+    selected = place < most
     others, strengths = np.full((labels, most), -1, np.int64), np.zeros((labels, most))
-    others[label[kept], place[kept]] = other[kept]
-    strengths[label[kept], place[kept]] = strength[kept]
+    others[label[selected], place[selected]] = other[selected]
+    strengths[label[selected], place[selected]] = strength[selected]
     return others, strengths
 
 

@@ -84,7 +84,7 @@ def joint_nonnegative_omp(
     within(0.0, float("inf"), lambda_y=lambda_y, lambda_f=lambda_f, tolerance=tolerance)
     importance = features.new_tensor([lambda_y, lambda_f])
     size = max(1, BLOCK // max(1, len(atom_labels)))
-    parts = [
+    results = [
         _Pursuit(
             (labels[rows], features[rows]),
             (atom_labels, atom_features),
@@ -93,8 +93,8 @@ def joint_nonnegative_omp(
         ).run(k, solver, stop, tolerance)
         for rows in (slice(start, start + size) for start in range(0, max(1, len(labels)), size))
     ]
-    support = torch.cat([part[0] for part in parts])
-    label_weights, feature_weights = torch.cat([part[1] for part in parts], dim=1).to(features.dtype)
+    support = torch.cat([part[0] for part in results])
+    label_weights, feature_weights = torch.cat([part[1] for part in results], dim=1).to(features.dtype)
     return support, label_weights, feature_weights
 
 
