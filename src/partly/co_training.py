@@ -26,7 +26,7 @@ class TwoNetworks(Method):
         super().__init__(task)
         self.predict = predict
         self.f, self.g = task.network("f"), task.network("g")
-        # It treats each weight by itself, so one optimiser for both networks does what two would.
+        # Optimizers are elementwise, so one for both networks equals two.
         self.optimiser = task.optimiser([*self.f.parameters(), *self.g.parameters()])
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
@@ -38,7 +38,7 @@ class TwoNetworks(Method):
         if loss is None:
             return {"loss": 0.0}
         self.step(loss, clock, self.optimiser)
-        return {"loss": loss.item() / 2}  # of one network, to be set beside those of other methods
+        return {"loss": loss.item() / 2}  # per network, comparable with other methods
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
         """Return logits [B, L] of f, of g, or of the mean of their probabilities."""

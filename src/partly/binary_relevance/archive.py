@@ -4,7 +4,7 @@ A skops file is a zip archive with a JSON schema and arrays. Types that are not 
 by memory address and adds timestamps; here parts are numbered and have no time.
 """
 
-# skops looks through all of scikit-learn when it is imported, so that is left to who needs it.
+# skops imports all of scikit-learn, so it is imported lazily.
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from typing import Any
 from partly.binary_relevance.safety import INTERNAL, check_archive, disarm
 from partly.errors import CheckpointError
 
-LARGE = 1 << 16  # bytes from which on an archive is compressed: forests are mostly JSON and shrink to a fraction
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive knows
+LARGE = 1 << 16  # bytes above which an archive is compressed; forests are mostly JSON
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip archive
 
 
 def pack(thing: Any) -> bytes:
@@ -58,7 +58,7 @@ def unpack(content: bytes, where: str, trusted: Iterable[str] = (), way_out: str
         )
     try:
         estimator = skops.io.loads(content, trusted=[*INTERNAL, *trusted])
-    except Exception as error:  # whatever a damaged archive makes of itself
+    except Exception as error:  # damaged archives raise anything
         raise CheckpointError(f"{where}: not an estimator that was saved ({error}). Restore it from a copy.") from error
     disarm(estimator, where)
     return estimator

@@ -17,8 +17,8 @@ from partly.clock import seed_for
 from partly.errors import CheckpointError, DataError, SettingError
 
 Floats = npt.NDArray[np.float64]
-Take = Callable[[Positions], Any]  # the items in these rows, as an estimator takes them
-EDGE = 1e-6  # a forest is sure of itself; nobody is surer than this
+Take = Callable[[Positions], Any]  # selects rows of items for an estimator
+EDGE = 1e-6  # probabilities are clipped to [EDGE, 1 - EDGE]
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _probabilities(estimator: Any, x: Any) -> Floats:
     if hasattr(estimator, "predict_proba"):
         found: Floats = estimator.predict_proba(x)[:, list(estimator.classes_).index(1)]
         return found
-    if hasattr(estimator, "decision_function"):  # no probability, but it ranks like one
+    if hasattr(estimator, "decision_function"):  # not a probability, but it ranks like one
         squeezed: Floats = expit(estimator.decision_function(x))
         return squeezed
     raise SettingError(

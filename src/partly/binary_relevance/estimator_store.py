@@ -10,7 +10,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from partly.binary_relevance.binary import LabelModel
 
-# Opened once, for as long as its bytes are held. Beside the modules, since it is no part of what is saved.
+# Cache of loaded estimators, as long as their bytes exist. Outside the module, since it is not saved.
 _OPEN: Any = WeakTensorKeyDictionary()
 
 

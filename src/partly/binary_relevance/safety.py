@@ -18,7 +18,7 @@ import numpy as np
 from partly.budget import Budget
 from partly.errors import CheckpointError, DataError
 
-# Packages of scikit-learn whose estimators may be loaded. Others are no part of a classifier, or keep files.
+# Packages of scikit-learn whose estimators may be loaded. Others are not part of a classifier, or use files.
 PACKAGES = frozenset(
     {
         "calibration",
@@ -47,7 +47,7 @@ PACKAGES = frozenset(
         "tree",
     }
 )
-# Types beyond these that scikit-learn's own classifiers consist of.
+# Further types within scikit-learn's classifiers.
 INTERNAL = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
@@ -72,12 +72,19 @@ INTERNAL = (
     "sklearn.utils._metadata_requests.MetadataRequest",
     "sklearn.utils._metadata_requests.MethodMetadataRequest",
 )
-REFUSED = ("sklearn.preprocessing._function_transformer.FunctionTransformer",)  # calls what it is given
-PLAIN = ("builtins.", "collections.", "numpy.", "scipy.sparse.", "scipy.special.", "sklearn._loss.")  # skops has a list
-CALLING = frozenset({"MethodNode", "PartialNode", "OperatorFuncNode"})  # how skops stores what can be called
+REFUSED = ("sklearn.preprocessing._function_transformer.FunctionTransformer",)  # calls arbitrary functions
+PLAIN = (
+    "builtins.",
+    "collections.",
+    "numpy.",
+    "scipy.sparse.",
+    "scipy.special.",
+    "sklearn._loss.",
+)  # checked by the list of skops
+CALLING = frozenset({"MethodNode", "PartialNode", "OperatorFuncNode"})  # loaders of callables in skops
 MAX_DEPTH = 200
 FINITE = ("coef_", "intercept_", "coefs_", "intercepts_", "theta_", "class_prior_", "dual_coef_")
-# Estimators that take more than numbers: nobody knows what a valid item of theirs is.
+# Estimators that take other input than numbers, which no trial item fits.
 NOT_NUMBERS = ("sklearn.compose.", "sklearn.feature_extraction.", "sklearn.preprocessing._encoders.")
 
 
@@ -95,7 +102,7 @@ def check_archive(content: bytes, where: str, trusted: Iterable[str] = ()) -> li
         allowed, nodes = set(trusted), list(_nodes(schema))
     except DataError as error:
         raise CheckpointError(str(error)) from None
-    except Exception as error:  # whatever a damaged archive makes of itself
+    except Exception as error:  # damaged archives raise anything
         raise CheckpointError(f"{where}: not an estimator that was saved ({error}). Restore it from a copy.") from None
     strange = {name for name, loader in nodes if loader in CALLING or not _is_known(name)}
     return sorted(strange - allowed)
@@ -167,7 +174,7 @@ def check_classifier(estimator: Any, width: int | None, where: str) -> None:
     """Refuse anything but a fitted classifier of 1 and 0 for items of this width."""
     try:
         problem = next(_problems(estimator, width), None)
-    except Exception as error:  # a forged attribute fails in a dozen ways
+    except Exception as error:  # forged attributes raise anything
         problem = f"{type(error).__name__}: {error}"
     if problem:
         raise CheckpointError(f"{where}: not a fitted classifier that can be used ({problem}). Restore it from a copy.")

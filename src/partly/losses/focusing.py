@@ -216,7 +216,7 @@ def splc(logits: Tensor, z: Tensor, *, threshold: float = 0.6, margin: float = 1
 
 def _focal(logits: Tensor, gamma: float) -> Tensor:
     """-(1 - p)^gamma log p: the focal loss of positives."""
-    # A power by its logarithm has a finite gradient everywhere, for any gamma.
+    # A power via its logarithm has a finite gradient for any gamma.
     return torch.exp(gamma * F.logsigmoid(-logits)) * -F.logsigmoid(logits)
 
 
@@ -226,5 +226,5 @@ def _focal_negative(logits: Tensor, gamma: float, clip: float) -> Tensor:
         return _focal(-logits, gamma)
     shifted = torch.sigmoid(logits) - clip
     counts = shifted > 0
-    q = torch.where(counts, shifted, 0.5)  # any number inside: the power of 0 has no finite gradient
+    q = torch.where(counts, shifted, 0.5)  # any interior value: the power of 0 has no finite gradient
     return torch.where(counts, q**gamma * -torch.log1p(-q), 0.0)

@@ -18,7 +18,7 @@ from torch import Tensor
 from partly.errors import LabelError
 
 Loss = TypeVar("Loss", bound=Callable[..., Tensor])
-SKIPS_VALIDATION = ContextVar("trusted", default=False)  # whether z has been looked at already
+SKIPS_VALIDATION = ContextVar("trusted", default=False)  # whether z was validated already
 
 
 @contextmanager

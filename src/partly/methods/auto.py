@@ -59,10 +59,10 @@ from partly.solvers.relations import MIN_LABELS_PER_ITEM, compete, relate
 from partly.solvers.solved_readout import BLOCK, SolvedReadout, dense, held_out_state
 from partly.solvers.thresholds import best_thresholds
 
-TREES = ((100, 120, 50), (300, 60, 20), (math.inf, 20, 8))  # fewer labels than; trees; trees for each fold
-RELATED = 2000  # labels: of more, they are not related to each other
-DENSE = 1 << 28  # numbers in the features of all items: of more, no forest is grown
-CRITERION = "log-loss"  # of what is held out, calibrated; see `partly.criteria`
+TREES = ((100, 120, 50), (300, 60, 20), (math.inf, 20, 8))  # labels below; trees; trees per fold
+RELATED = 2000  # maximum labels for relations between them
+DENSE = 1 << 28  # maximum numbers in all features for a forest
+CRITERION = "log-loss"  # of calibrated held-out scores; see `partly.criteria`
 
 
 class Auto(SolvedReadout):
@@ -76,14 +76,14 @@ class Auto(SolvedReadout):
     working_bytes = 160
     variable_size_modules = (*SolvedReadout.variable_size_modules, "forest")
     kinds = ("features",)
-    lines: Tensor  # [2, L], what scores of kernel machines and forest are multiplied by
+    lines: Tensor  # [2, L], factors of kernel machines and forest
     forest_mean: Tensor  # [L], of the forest's scores
-    shift: Tensor  # [L], added to the sum of both
+    shift: Tensor  # [L], bias of the sum
     relation: Tensor  # [L, L]
     relation_mean: Tensor  # [L]
     competition: Tensor
     last: Tensor  # [2, L], slope and bias
-    called: Tensor  # [L], from which probability on a label is called yes
+    called: Tensor  # [L], decision thresholds
 
     def __init__(self, task: Task, *, budget: float | str | None = None) -> None:
         only_yes = task.observed is not None and not task.observed.counts()[1].any()
@@ -154,7 +154,7 @@ class Auto(SolvedReadout):
             return
         try:
             self._run_step(pool, step)
-        except (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError) as error:  # of data, not of ours
+        except (ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError) as error:  # caused by the data
             if needed:
                 raise
             left_out[part] = f"{type(error).__name__}: {error}"
@@ -201,7 +201,7 @@ class Auto(SolvedReadout):
         forest = Forest(self.task.labels)
         forest.grow(x[rows], forest_targets, self._tree_counts()[1], seed)
         scores = torch.cat([log_odds(forest(part)) for part in torch.from_numpy(x[out]).split(BLOCK)]).to(self.device)
-        # Off their mean: it depends on how many yes the fold took away, as the bias of a kernel machine does.
+        # Centered: the mean depends on how many positives are held out, as the bias of a kernel machine does.
         self.get_buffer("held_out_forest")[out] = scores - scores.mean(dim=0)
 
     def _dense_features(self, pool: Pool) -> Floats:
@@ -240,12 +240,12 @@ class Auto(SolvedReadout):
         self.competition.fill_(part)
         plain = line = calibrate(logits, weights, targets)
         population = weights if self.only_yes else reweight_by_missingness(logits, weights, targets)
-        if population is not weights:  # probabilities and thresholds are those of all entries, not of known ones
+        if population is not weights:  # probabilities and thresholds refer to all entries, not to known ones
             line = calibrate(logits, population, targets)
         slope, bias, logits = line.slope, line.bias, line(logits)
         (gain,) = relative_gains([line.loss], population, targets)
         called = best_thresholds(sigmoid(logits), targets, self.only_yes, gain)
-        if self.only_yes:  # a probability of being known to be yes means little: it is made that of being called yes
+        if self.only_yes:  # shift logits so that the threshold is 0.5: the probability of a known positive means little
             lift = -np.log(called / (1 - called))
             bias, logits, called = bias + lift, logits + lift[:, None], np.full_like(called, 0.5)
         self.last.copy_(torch.from_numpy(np.stack([slope, bias])))
@@ -263,7 +263,7 @@ class Auto(SolvedReadout):
         models = [
             {"name": name, "score": score, "weight": weight, "seconds": seconds.get(name, 0.0)}
             for name, score, weight in zip((*self.spans, "forest"), worth, counts, strict=True)
-            if math.isfinite(score)  # what was left out, or not there, has no loss
+            if math.isfinite(score)  # models that were left out have no loss
         ]
         self.notes |= {"criterion": CRITERION, "score": together, "portfolio": models}
         self.notes["reason"] = explain_portfolio(

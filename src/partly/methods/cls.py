@@ -44,7 +44,7 @@ from partly.errors import within
 from partly.method import About, Task
 
 ABOUT = About(search={"tau_h": (0.0, 0.1), "tau_l": (0.0, 0.5), "ramp": (0.0, 1.0)}, in_papers=("CLS",))
-LEFT_OUT = "largest losses left out"  # as likely yes; in `plan`
+LEFT_OUT = "largest losses left out"  # likely positives; in `plan`
 PRESETS = {  # tau_h, tau_l
     "features": (0.03, 0.1),
     "voc-75": (0.002, 0.02),

@@ -62,13 +62,13 @@ ABOUT = About(
 )
 ROUNDS = (9 / 20, 14 / 20)  # shares of the schedule
 THETA = {"two-steps": 0.0, "threshold": 2.0, "proportion": 0.8, "positive": 5.0, "ensemble": 2.0, "bayesian": 0.3}
-ROWS = 1024  # of weak labels that are counted at a time: a mask of all is as large as they are
+ROWS = 1024  # rows per block when counting weak labels
 
 
 class Curriculum(Method):
     entry_state = (EntryState("weak", torch.int8, belief=torch.float16),)
 
-    weak: Tensor  # +1, -1, or 0 where there is no weak label; 0 wherever something was observed
+    weak: Tensor  # +1, -1, or 0 without a weak label; 0 for observed entries
     labelled: Tensor
 
     def __init__(
@@ -127,7 +127,7 @@ class Curriculum(Method):
         if self.recompute:
             self.weak.zero_()
         with eval_mode(self):
-            for batch in pool.batches(clock):  # the batches of training, since `proportion` is a share of each
+            for batch in pool.batches(clock):  # training batches, since `proportion` is a share of each
                 weak = self.weak[batch.index]
                 free = (batch.z == 0) & (weak == 0)
                 scores, easy = self._select_confident(batch.x, free)

@@ -47,8 +47,8 @@ ABOUT = About(
     in_papers=("EM loss+APL",),
     learns_from_unknown=True,
 )
-NOTHING = -1.0  # in the place of a belief
-AT_ONCE = 64  # labels whose entries are looked at together, each of them in one piece: across rows is far slower
+NOTHING = -1.0  # no belief yet
+AT_ONCE = 64  # labels per block; contiguous columns are far faster
 
 
 class EMAPL(Method):
@@ -134,7 +134,7 @@ def smallest_per_row(values: Tensor, among: Tensor, counts: Tensor) -> Tensor:
     Rows are sorted to find the last selected value; only rows with ties at that value need a further selection.
     """
     candidates = torch.where(among, values, torch.inf)
-    # By NumPy: it sorts numbers alone, many at a time, and torch their places along with them, ten times as slow.
+    # NumPy sorts values only; torch also sorts positions, which is ten times slower.
     ordered = torch.from_numpy(np.sort(candidates.cpu().numpy(), axis=1)).to(values.device)
     last = ordered.gather(1, (counts - 1).clamp(min=0).unsqueeze(1))
     chosen = among & (candidates <= last) & (counts > 0).unsqueeze(1)

@@ -86,13 +86,13 @@ PRESETS: dict[str, Settings] = {
     "code": {**SHARED, **SEARCHED, "k": 3, "candidates": "bank"},
 }
 ENCODED = 1024  # items at a time
-EXACT = 1e-4  # of the cross-entropy: a smaller smoothness loss is rounding (few labels), and no scale
+EXACT = 1e-4  # relative to the cross-entropy; a smaller smoothness loss is rounding error
 
 
 class Imcl(Method):
     entry_state = (EntryState("classes", torch.int64, -1, per_label=False),)
     scale: Tensor  # of the smoothness losses; 0 until measured
-    classes: Tensor  # of the training items, -1 where not said
+    classes: Tensor  # classes of the training items, -1 if unknown
 
     def __init__(
         self,
@@ -135,11 +135,11 @@ class Imcl(Method):
         among.weights.requires_grad_(learn_graph)
         self.vectors = LabelVectors(among, no_value, known_through_graph)
         self.graph_optimiser = task.optimiser(among.parameters())
-        self.graph_optimiser.param_groups[0]["weight_decay"] = 0.0  # an edge that nothing speaks against stays
+        self.graph_optimiser.param_groups[0]["weight_decay"] = 0.0  # edges without evidence stay
         room = min(bank, len(task.items)) if candidates == "bank" else 0
         self.bank = Bank(room, self.network.width(task.items.shape) if room else 0, task.labels)
         self.register_buffer("scale", torch.zeros(2))
-        if task.observed is not None:  # a file that cannot be read is refused before the run begins
+        if task.observed is not None:  # an unreadable file is refused before training starts
             self.vectors.graph.connect(graph, task.observed)
             self.classes.copy_(self._classes(task.observed))
 
@@ -185,7 +185,7 @@ class Imcl(Method):
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         logits, own = self._encode(batch, self.classes)
         loss = known = bce(logits, batch.z).mean()
-        # Of a loss that is not finite the loop says what to do.
+        # The loop handles a loss that is not finite.
         if clock.epoch >= self._first_epoch(clock) and known.isfinite():
             smooth = self._smoothness(own, self.bank.candidates() if len(self.bank) else own)
             if self.relative and not self.scale.all():
@@ -223,7 +223,7 @@ class Imcl(Method):
         heard = others.with_side(self.vectors.through_graph(others.scores, others.z), self.side_weight, count)
         scales = self.scale if self.scaled_search and self.scale.all() else torch.ones_like(self.scale)
         lambda_y, lambda_f = (scales * scales.new_tensor(self.lambdas)).tolist()
-        if self.similar_by == "features":  # in the place of labels too, so that both have the same weights
+        if self.similar_by == "features":  # used for labels too, so that both have the same weights
             labels, heard = own.features, others.features
         views = (own.features, labels, others.features, heard)
         return self.pursuit(*views, lambda_y=lambda_y, lambda_f=lambda_f, exclude=own.places(others))

@@ -45,7 +45,7 @@ ABOUT = About(search={"share": (0.005, 0.1), "scheme": ["reject", "correct", "co
 
 class LargeLoss(Method):
     entry_state = (EntryState("held", torch.int8),)
-    held: Tensor  # observed labels and entries turned for good; there with that scheme alone
+    held: Tensor  # observed and permanently relabelled entries; only for that scheme
 
     def __init__(
         self,

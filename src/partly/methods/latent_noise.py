@@ -46,7 +46,7 @@ from partly.method import About, Method, Task
 from partly.pool import Batch
 
 ABOUT = About(search={"predicts": ["visual", "relevance"], "warmup": (0.0, 0.9)}, in_papers=("Latent Noise (visual)",))
-ODDS = 3.29  # log 27, the logit at which what is there is said
+ODDS = 3.29  # log 27, the initial logit of mentioning what is present
 
 
 class LatentNoise(Method):
@@ -71,7 +71,7 @@ class LatentNoise(Method):
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
         visual, relevance = self._both_logits(batch.x, batch.z)
-        # Both at all times, so that the optimiser always has a gradient for all of its parameters.
+        # Both losses always enter, so that every parameter has a gradient.
         share = float(self._trains_relevance(clock))
         loss = ((1 - share) * self.loss(visual, batch.z) + share * self.loss(relevance, batch.z)).mean()
         self.step(loss, clock, self.optimiser)

@@ -44,10 +44,10 @@ from partly.networks import Network, Standardise
 from partly.pool import Pool
 
 ABOUT = About(search={"rank": [8, 32, 80], "ridge": (1.0, 1000.0), "fit": ["squared", "logistic"]})
-CURVATURE = {"squared": 1.0, "logistic": 0.25}  # the largest second derivative of each loss
-SPARSE_SHARE = 0.03  # share of entries that are known, below which the others are not touched
-BLOCK = 1 << 21  # numbers of some items that are worked on at a time
-CG_TOLERANCE = 1e-12  # of the first squared residual, for conjugate gradients
+CURVATURE = {"squared": 1.0, "logistic": 0.25}  # largest second derivative of each loss
+SPARSE_SHARE = 0.03  # known share below which only known entries are computed
+BLOCK = 1 << 21  # numbers per block of items
+CG_TOLERANCE = 1e-12  # relative to the first squared residual
 
 
 class Leml(Method):
@@ -71,7 +71,7 @@ class Leml(Method):
         self.ridge, self.fit, self.iterations = ridge, fit, iterations
         width = math.prod(task.items.shape)
         rank = min(rank, width, task.labels)
-        # Linear layers draw their first weights from the global generator, so these are made without.
+        # skip_init: linear layers would draw from the global generator.
         first = nn.utils.skip_init(nn.Linear, width, rank, bias=False)
         last = nn.utils.skip_init(nn.Linear, rank, task.labels)
         self.network = Network(
@@ -88,7 +88,7 @@ class Leml(Method):
         solves = [self.solve_h, self.solve_w]
         for step in range(clock.step, pool.steps):
             due = solves if pool.steps == 1 else solves[step : step + 1]
-            for solve in due if self.task.config.lr else ():  # all that a learning rate can mean to a solver
+            for solve in due if self.task.config.lr else ():  # a learning rate of 0 disables the solver
                 self.loss.fill_(solve(pool) / (len(pool) * self.task.labels))
             yield {"loss": self.loss.item()}
 
@@ -121,7 +121,7 @@ class Leml(Method):
             losses, slopes = self._losses(scores_at_known(z, factors, h), z)
             total += losses
             slope += slopes.T @ factors
-            # The same squares serve all labels of an item, and are added up where it is known.
+            # All labels of an item share the same squares, summed over known entries.
             squares = (factors.unsqueeze(2) * factors.unsqueeze(1)).flatten(1)
             curves.addmm_(z.abs().T, squares, alpha=CURVATURE[self.fit])
         roots = torch.linalg.cholesky(curves.view(labels, width, width))
@@ -159,9 +159,9 @@ class Leml(Method):
         standardise = self.network.get_submodule("features.0")
         labels, device = pool.labels, self.device
         few = labels.known_per_item().sum() < SPARSE_SHARE * math.prod(labels.shape)
-        # Read batch by batch, as items may lie anywhere, and worked on in larger blocks, as a batch takes little.
+        # Items are read in batches and processed in larger blocks, since a batch is little work.
         read = pool.items_in_order()
-        numbers = max(math.prod(pool.items.shape), labels.shape[1], (self.w.shape[0] + 1) ** 2)  # of an item
+        numbers = max(math.prod(pool.items.shape), labels.shape[1], (self.w.shape[0] + 1) ** 2)  # per item
         step = max(1, BLOCK // numbers // pool.batch_size) * pool.batch_size
         for start in range(0, len(pool), step):
             rows = slice(start, min(start + step, len(pool)))

@@ -55,7 +55,7 @@ ABOUT = About(
 
 
 class PASL(Method):
-    prior: Tensor  # share of yes, by label
+    prior: Tensor  # share of positives per label
 
     def __init__(
         self,

@@ -49,13 +49,13 @@ ABOUT = About(
     in_papers=("Ours (pseudo-label)",),
     learns_from_unknown=True,
 )
-MIN_GRADIENT = 1e-30  # a size of gradients that can be divided by
+MIN_GRADIENT = 1e-30  # avoids a division by 0
 
 
 class Refine(Method):
     entry_state = (EntryState("pseudo", belief=torch.float32),)
 
-    pseudo: Tensor  # what was observed, 1 or 0, and pseudo-labels elsewhere
+    pseudo: Tensor  # observed labels as 1 or 0, pseudo-labels elsewhere
 
     def __init__(
         self,
@@ -75,7 +75,9 @@ class Refine(Method):
         within(1, math.inf, fine_items=fine_items)
         self.rate, self.sharpness, self.ahead = rate, sharpness, ahead
         self.fine_weight, self.fine_items = fine_weight, fine_items
-        self.network = task.network(at_random=False)  # what follows from a coarse no is no fair sample
+        self.network = task.network(
+            at_random=False
+        )  # labels that follow from coarse negatives are not missing at random
         self.optimiser = task.optimiser(self.network.parameters())
         self.pseudo.fill_(start)
 

@@ -54,9 +54,9 @@ from partly.solvers import folds
 from partly.solvers.calibration import calibrate
 
 ABOUT = About(search={"expected_yes": (1.0, 5.0), "step": (0.01, 1.0)}, in_papers=("ROLE",), learns_from_unknown=True)
-UNKNOWN, KNOWN = math.log(0.6 / 0.4), math.log(0.995 / 0.005)  # largest first estimates, as logits
-SAMPLE, ENTRIES = 2000, 500_000  # items, and entries, that the number of yes per item is estimated from, at most
-TOP, MIN_TOP = 0.1, 50  # share of the known yes with the highest scores, and the least number, among which c is counted
+UNKNOWN, KNOWN = math.log(0.6 / 0.4), math.log(0.995 / 0.005)  # largest initial estimates, as logits
+SAMPLE, ENTRIES = 2000, 500_000  # maximum items and entries to estimate positives per item
+TOP, MIN_TOP = 0.1, 50  # share of top-scoring known positives, and its minimum, for the label frequency
 DECAY, DECAY_OF_SQUARES, ADAM_EPSILON = 0.9, 0.999, 1e-12  # of Adam; gradients of single entries are small
 
 
@@ -91,7 +91,7 @@ class Role(Method):
 
     @classmethod
     def working_memory(cls, task: Task, settings: Mapping[str, Any]) -> int:
-        # A number that nobody gives is counted where some no is known, and else found by folds over some items.
+        # By default the number is counted if negatives are known, else estimated by cross-validation.
         counted = settings["expected_yes"] is not None or (
             task.observed is not None and task.observed.counts()[1].any()
         )

@@ -100,7 +100,7 @@ def warp(logits: Tensor, yes: Tensor, no: Tensor, margin: float, trials: int, ge
     """
     count = no.sum(dim=1)
     item, label = (yes & (count > 0).unsqueeze(1)).nonzero(as_tuple=True)
-    # The no's of each item first, so that a random place below their count is a random no.
+    # Negatives first, so that a random position below their count is a random negative.
     places = no.byte().argsort(dim=1, descending=True, stable=True)
     random = torch.rand(len(item), min(trials, no.shape[1]), generator=generator).to(logits.device)
     drawn = places[item.unsqueeze(1), (random * count[item].unsqueeze(1)).long()]

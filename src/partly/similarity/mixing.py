@@ -34,7 +34,7 @@ def mix_rows(rows: Tensor, index: Tensor, weights: Tensor) -> Tensor:
     tensor([[0.5000, 0.0000, 2.0000]])
     """
     exists = index >= 0
-    # A bag of embeddings is exactly this sum; -1 becomes a row that weighs nothing.
+    # An embedding bag is this sum; -1 becomes a row of weight 0.
     return F.embedding_bag(
         torch.where(exists, index, 0), rows, per_sample_weights=torch.where(exists, weights, 0.0), mode="sum"
     )
