@@ -93,7 +93,7 @@ def test_what_was_tried_is_told() -> None:
     assert all(part["weight"] >= 0 and np.isfinite(part["score"]) and part["seconds"] > 0 for part in parts)
     assert fitted.criterion_ in partly.criteria()
     best = max(parts, key=lambda part: part["score"])
-    for words in ("6 learners", f"({best['name'].replace('_', ' ')}) {best['score']:.1%}", "logistic regression"):
+    for words in ("6 models", f"({best['name'].replace('_', ' ')}) {best['score']:.1%}", "logistic regression"):
         assert words in fitted.reason_
     assert "left out" not in fitted.reason_
 
