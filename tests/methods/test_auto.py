@@ -102,9 +102,8 @@ def test_a_score_is_the_part_of_the_priors_loss_that_is_taken_away() -> None:
     """By `partly.criteria`, on what is held out."""
     x, y = toy(120)
     labels = known(y)
-    method = engine.resolve_config(engine.TrainConfig(**{"method": "auto", "head": "auto"}), as_items(x), labels)[
-        0
-    ].build(as_items(x), 3, labels)
+    config, _ = engine.resolve_config(engine.TrainConfig(method="auto", head="auto"), as_items(x), labels)
+    method = engine.build_method(config, as_items(x), 3, labels)
     _train(method, x, labels)
     criterion = partly.model_choice.criteria.log_loss
     for part in method.notes["portfolio"][:-1]:
