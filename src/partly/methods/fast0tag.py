@@ -69,7 +69,7 @@ class Fast0Tag(Method):
         self.optimiser = task.optimiser(self.network.parameters())
 
     def _is_ranking(self, clock: Clock) -> bool:
-        """Whether the order of labels is learned by now, and no longer each by itself."""
+        """Tell whether the warm-up is over and labels are ranked."""
         return clock.progress >= self.warmup
 
     def plan(self, clock: Clock) -> dict[str, float]:
