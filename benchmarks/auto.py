@@ -122,15 +122,15 @@ def scored(data: Dataset, observed: Labels, seed: int, row: str) -> np.ndarray:
     plain = "assume-negative/auto" if only_yes else "bce/auto"
     method, _, head = {"all": "auto", "naive": plain}.get(row, row).partition("/")
     asked = {"method": method, "head": head or ("auto" if method == "auto" else "mlp"), "seed": seed}
-    made, _ = engine.complete(asked, data.items, observed)
+    made, _ = engine.resolve_config(engine.TrainConfig(**asked), data.items, observed)
     return engine.fit(made, data.items, observed).logits(data.test.items)
 
 
 def recipe(data: Dataset, observed: Labels, seed: int) -> np.ndarray:
     """A Gaussian and a Laplace kernel machine and, twice, a forest on what they believe: equal weights on z-scores."""
     assert data.test is not None
-    made, _ = engine.complete({"method": "auto", "seed": seed}, data.items, observed)
-    method = made.build(data.items, observed.shape[1], observed)
+    made, _ = engine.resolve_config(engine.TrainConfig(**{"method": "auto", "seed": seed}), data.items, observed)
+    method = engine.build_method(made, data.items, observed.shape[1], observed)
     assert isinstance(method, Auto)
     pool = Pool(data.items, observed)
     with torch.no_grad():

@@ -86,17 +86,19 @@ def made(items: int, labels: int, features: int, wholly: bool) -> tuple[Items, L
 def work(name: str, x: Items, labels: Labels) -> Callable[[], object]:
     """What is measured."""
     if name in ("predict", "evaluate"):
-        few = engine.Recipe("bce", "linear", epochs=1, batch_size=256, head_settings={"solve": False})
+        few = engine.make_config("bce", "linear", epochs=1, batch_size=256, head_settings={"solve": False})
         fitted = engine.fit(few, x[:256], labels[:256])
         if name == "predict":
             return lambda: deque(fitted.predict_blocks(x), maxlen=0)
         scores = gather_known(enumerate_rows(fitted.predict_blocks(x)), labels)
         return lambda: metrics.evaluate(scores, labels)
     if name == "auto":
-        recipe, _ = engine.complete({"method": "auto", "head": "auto", "seed": 0}, x, labels)
+        recipe, _ = engine.resolve_config(
+            engine.TrainConfig(**{"method": "auto", "head": "auto", "seed": 0}), x, labels
+        )
     else:
         plain = {"head_settings": {"solve": False}} if name == "bce" else {}
-        recipe = engine.Recipe(name, "linear", epochs=EPOCHS.get(name, 1), batch_size=256, **plain)
+        recipe = engine.make_config(name, "linear", epochs=EPOCHS.get(name, 1), batch_size=256, **plain)
     return lambda: engine.fit(recipe, x, labels)
 
 

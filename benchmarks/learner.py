@@ -110,7 +110,9 @@ def mean_ap(scores: np.ndarray, data: Dataset) -> float:
 def ours(data: Dataset, observed: Labels, row: str, seed: int) -> Found:
     begun = time.process_time()
     method, head = OURS[row]
-    recipe, _ = engine.complete({"method": method, "head": head, "seed": seed}, data.items, observed)
+    recipe, _ = engine.resolve_config(
+        engine.TrainConfig(**{"method": method, "head": head, "seed": seed}), data.items, observed
+    )
     model = engine.fit(recipe, data.items, observed)
     seconds = time.process_time() - begun
     assert data.test is not None

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from partly.clock import Clock
-from partly.engine import Recipe, training
+from partly.engine import build_method, make_config, training
 from partly.items import as_items
 from partly.labels import Labels
 from partly.lookahead import pseudo_label_gradient
@@ -72,7 +72,7 @@ def epoch(method: str) -> Callable[[], object]:
     z = torch.where(torch.rand(ITEMS, LABELS, generator=generator) < 0.5, -1, 0)
     z[::16] = torch.where(x[::16, :LABELS] > 1, 1, -1)
     pool = Pool(as_items(x), Labels.from_ternary(z.numpy()), BATCH)
-    built = Recipe(method).build(pool.items, LABELS, pool.labels)
+    built = build_method(make_config(method), pool.items, LABELS, pool.labels)
     return lambda: training.train(built, pool, Clock(0, epochs=1, steps=pool.steps))
 
 

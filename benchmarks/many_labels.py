@@ -79,7 +79,7 @@ def turn(items: int, labels: int, share: float, features: int = 64) -> Job:
     pool = Pool(x, z, 256)
 
     def job() -> None:
-        made = engine.Recipe("leml", "linear", epochs=1, batch_size=256).build(x, labels, z)
+        made = engine.build_method(engine.make_config("leml", "linear", epochs=1, batch_size=256), x, labels, z)
         training.train(made, pool, Clock(0, epochs=1, steps=made.steps(pool)))
 
     return job

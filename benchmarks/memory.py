@@ -62,11 +62,11 @@ def main() -> None:
 def measured(name: str, items: int, labels: int, width: int, positives: bool) -> tuple[float, float]:
     """(MB declared, MB measured)."""
     method, settings = method_and_settings(name)
-    recipe = engine.Recipe(method, "linear", epochs=4, batch_size=64, settings=settings)
+    recipe = engine.make_config(method, "linear", epochs=4, batch_size=64, settings=settings)
     trained(recipe, *made(500, labels, 8, positives))
     x, known, validation = made(items, labels, width, positives)
     declared = engine.entry_memory(recipe, x, known, validation)
-    declared += engine.weight_memory(recipe.build(x, labels, known), validation)
+    declared += engine.weight_memory(engine.build_method(recipe, x, labels, known), validation)
     Path("/proc/self/clear_refs").write_text("5")
     before = status("VmRSS")
     trained(recipe, x, known, validation)
@@ -83,7 +83,7 @@ def made(items: int, labels: int, width: int, positives: bool) -> tuple[object, 
     return x, known, Validation(x[hold], known[hold])
 
 
-def trained(recipe: engine.Recipe, x: object, known: Labels, validation: Validation) -> None:
+def trained(recipe: engine.ResolvedConfig, x: object, known: Labels, validation: Validation) -> None:
     with tempfile.TemporaryDirectory() as folder:
         engine.fit(recipe, x, known, validation=validation, folder=Path(folder), save_seconds=0.5)
 
@@ -101,7 +101,7 @@ def sparse() -> None:
     x.sum_duplicates()
     y = np.where(rng.random((items, labels)) < 0.3, rng.random((items, labels)) < 0.1, np.nan)
     begun = time.perf_counter()
-    fitted = engine.fit(engine.Recipe("bce", "linear", epochs=1, batch_size=256), as_items(x), Labels.from_nan(y))
+    fitted = engine.fit(engine.make_config("bce", "linear", epochs=1, batch_size=256), as_items(x), Labels.from_nan(y))
     print(f"{x.shape}, {x.nnz} stored: an epoch in {time.perf_counter() - begun:.0f} s, loss", end=" ")
     print(f"{fitted.progress.history[-1]['loss']:.4f}, peak {status('VmHWM'):.0f} MB of the whole process")
 

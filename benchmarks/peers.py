@@ -28,7 +28,7 @@ from torch.nn import functional as F
 import partly
 from partly import scenarios
 from partly.clock import Clock
-from partly.engine import Recipe, training
+from partly.engine import build_method, make_config, prediction, training
 from partly.items import as_items
 from partly.labels import Labels
 from partly.pool import Pool
@@ -116,15 +116,15 @@ def plain(x: Tensor, z: Any) -> tuple[Epoch, Scores]:
 
 def own(x: Any, known: Labels) -> tuple[Epoch, Scores]:
     pool, test = Pool(as_items(x[:ITEMS]), known, BATCH), as_items(x[ITEMS:])
-    recipe = Recipe("assume-negative", "linear", lr=RATE, schedule="constant", head_settings={"solve": False})
-    made = recipe.build(pool.items, LABELS, known)
+    recipe = make_config("assume-negative", "linear", lr=RATE, schedule="constant", head_settings={"solve": False})
+    made = build_method(recipe, pool.items, LABELS, known)
     clock = Clock(0, epochs=0, steps=pool.steps)
 
     def epoch() -> None:
         clock.epochs += 1
         training.train(made, pool, clock)
 
-    return epoch, lambda: training.predict(made, test)
+    return epoch, lambda: prediction.predict(made, test)
 
 
 def skorch(x: Tensor, z: Any) -> dict[str, tuple[Epoch, Scores]]:

@@ -197,7 +197,9 @@ def mapped(options: argparse.Namespace) -> None:
     took: dict[str, list[float]] = {name: [] for name in sides}
     for _ in range(options.rounds + 1):
         for name, items in sides.items():
-            made, _ = engine.complete({"method": "em-apl", "head": "linear"}, items, observed)
+            made, _ = engine.resolve_config(
+                engine.TrainConfig(**{"method": "em-apl", "head": "linear"}), items, observed
+            )
             begun = time.process_time()
             engine.fit(made, items, observed)
             took[name].append(time.process_time() - begun)
@@ -290,7 +292,7 @@ def learned(data: Dataset, observed: Labels, cell: Cell) -> np.ndarray:
         asked |= {"backbone": cell["backbone"], "epochs": cell["epochs"], "batch_size": 16}
         asked["backbone_settings"] = {"freeze": cell["stages"], "size": cell["size"]}
         items = items.sized(cell["size"])
-    made, _ = engine.complete(asked, items, observed)
+    made, _ = engine.resolve_config(engine.TrainConfig(**asked), items, observed)
     return engine.fit(made, items, observed).logits(test)
 
 

@@ -8,7 +8,7 @@ folder; `texts`: JSON lines of a kilobyte each; `labels`: features of 8 numbers 
 `.parquet`. The growth in the last column is bytes for each further item: what the listing needs (a path, an id), and
 not the item or its scores.
 
-`--by-hand`: instead, scores of features in memory with a linear head (`training.logits` and `training.predict`) beside
+`--by-hand`: instead, scores of features in memory with a linear head (`prediction.logits`, `prediction.predict`) beside
 what one would write by hand, `torch.addmm(...).sigmoid_()` on features that need no standardising: a row per size,
 the least seconds of CPU of some turns of all three, one thread.
 """
@@ -30,7 +30,7 @@ from PIL import Image
 
 from partly import Classifier, Labels
 from partly.cli.predict import predict_items
-from partly.engine import Recipe, training
+from partly.engine import build_method, make_config, prediction
 from partly.items import as_items, texts
 
 Written = Callable[[Path, int], Path]
@@ -80,14 +80,14 @@ def beside_hand(items: int, features: int, labels: int, turns: int = 7) -> None:
     """Print a row."""
     x = np.random.default_rng(0).standard_normal((items, features), np.float32)
     given, plain = as_items(x), torch.from_numpy(x)
-    method = Recipe("bce", "linear", head_settings={"solve": False}).build(given, labels)
+    method = build_method(make_config("bce", "linear", head_settings={"solve": False}), given, labels)
     weight, bias = torch.randn(features, labels), torch.zeros(labels)
 
     def by_hand() -> None:
         with torch.inference_mode():
             torch.addmm(bias, plain, weight).sigmoid_()
 
-    jobs = (by_hand, lambda: training.logits(method, given), lambda: training.predict(method, given))
+    jobs = (by_hand, lambda: prediction.logits(method, given), lambda: prediction.predict(method, given))
     hand, logits, both = map(min, zip(*([seconds(job) for job in jobs] for _ in range(turns)), strict=True))
     size = f"{items} x {features} x {labels}"
     print(f"{size:22} by hand {hand * 1e3:6.0f} ms, logits {logits / hand:4.1f} x, probabilities {both / hand:4.1f} x")

@@ -18,7 +18,7 @@ from partly import Labels
 from partly.active import strategies as strategies
 from partly.active.selection import select_questions
 from partly.clock import Clock
-from partly.engine import Recipe, training
+from partly.engine import build_method, make_config, prediction
 from partly.items import as_items
 
 
@@ -38,11 +38,11 @@ def main() -> None:
     z[rng.random(z.shape) >= options.known] = 0
     z[:200] = np.where(z[:200] == 0, -1, z[:200])  # wholly known, for the look-ahead
     labels = Labels.from_ternary(z)
-    method = Recipe("bce", "mlp").build(x, labels.shape[1], labels)
+    method = build_method(make_config("bce", "mlp"), x, labels.shape[1], labels)
     for name in strategies():  # what is imported on first use is no memory of asking
         select_questions(name, method, x[:256], labels[:256], 10, Clock(0))
     begun = time.perf_counter()
-    training.logits(method, x)
+    prediction.logits(method, x)
     once = time.perf_counter() - begun
     print(f"{labels!r}, {options.features} features")
     print(f"{'':>14} {'seconds':>9} {'one pass':>9} {'additional MB':>14}")

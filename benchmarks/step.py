@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from partly import methods
 from partly.clock import Clock
 from partly.comparison.plan import method_and_settings
-from partly.engine import Recipe, training
+from partly.engine import build_method, make_config, training
 from partly.items import as_items
 from partly.labels import Labels
 from partly.method import Task
@@ -74,7 +74,7 @@ def compare(name: str, head: str, pool: Pool, rounds: int) -> tuple[float, float
 
 def plain_epoch(head: str, pool: Pool) -> Callable[[], None]:
     """What one would write by hand."""
-    network = Recipe("bce", head, head_settings=by_steps(head)).build(pool.items, LABELS).network
+    network = build_method(make_config("bce", head, head_settings=by_steps(head)), pool.items, LABELS).network
     x = network.features[0](pool.items.take(slice(None)))
     network.features[0] = torch.nn.Identity()
     optimiser = torch.optim.AdamW(network.parameters(), lr=1e-3, weight_decay=0.1, fused=True)
@@ -94,7 +94,9 @@ def plain_epoch(head: str, pool: Pool) -> Callable[[], None]:
 def method_epoch(name: str, head: str, pool: Pool) -> Callable[[], None]:
     """The same through the contract and the loop: an epoch of an endless schedule."""
     method, settings = method_and_settings(name)
-    made = Recipe(method, head, settings=settings, head_settings=by_steps(head)).build(pool.items, LABELS, pool.labels)
+    made = build_method(
+        make_config(method, head, settings=settings, head_settings=by_steps(head)), pool.items, LABELS, pool.labels
+    )
 
     def run() -> None:
         training.train(made, pool, Clock(0, epochs=1, steps=pool.steps))

@@ -46,12 +46,12 @@ def main() -> None:
 def line(data: Any, scenario: str, head: str, method: str, seed: int) -> dict[str, Any]:
     cell = Cell("voc2012:2000", scenario, method, head, "adamw", seed)
     observed = protocol.mask(cell, data)
-    asked = {"method": method, "head": head, "seed": seed}
+    asked: dict[str, Any] = {"method": method, "head": head, "seed": seed}
     if head == "linear":
         asked["head_settings"] = {"solve": False}
-    recipe, _ = engine.complete(asked, data.items, observed)
-    epochs = hidden_entries.over_epochs(recipe, data.items, observed, data.labels)
-    scores = engine.fit(recipe, data.items, observed).predict(data.items)
+    plan = engine.resolve(engine.TrainConfig(**asked), (data.items, observed))
+    epochs = hidden_entries.over_epochs(plan, data.labels)
+    scores = engine.fit(plan).predict(data.items)
     hidden = np.where(observed.rows(slice(None)) == 0, data.labels.rows(slice(None)), 0)
     shares = {name: histogram(scores[hidden == sign]) for name, sign in (("yes", 1), ("no", -1))}
     print(method, seed, {name: round(value, 3) for name, value in epochs[-1].items()}, flush=True)

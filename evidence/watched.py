@@ -50,8 +50,8 @@ def watched(name: str) -> dict[str, list[float]]:
     lines = {}
     for scenario, labels in observed.items():
         asked = {"method": name, "seed": 0} | ({} if name in OWN else STEPS)
-        recipe, _ = engine.complete(asked, data.items, labels)
-        epochs = hidden_entries.over_epochs(recipe, data.items, labels, data.labels)
+        plan = engine.resolve(engine.TrainConfig.from_params(asked), (data.items, labels))
+        epochs = hidden_entries.over_epochs(plan, data.labels)
         lines[scenario] = [round(one["found"], 4) for one in epochs]
     return lines
 

@@ -42,6 +42,7 @@ from partly.engine import checkpoint
 from partly.executors import local
 from partly.items import as_items
 from partly.labels import Labels
+from plans import fit_config
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(48, 6)).astype(np.float32)
@@ -69,10 +70,10 @@ class Job:
 
 
 def training(method: str) -> Job:
-    recipe = engine.Recipe(method, "linear", epochs=2, batch_size=16)
+    recipe = engine.make_config(method, "linear", epochs=2, batch_size=16)
 
     def work(folder: Path) -> None:
-        engine.fit(recipe, as_items(X), KNOWN, folder=folder, save_seconds=0.0)
+        fit_config(recipe, as_items(X), KNOWN, folder=folder, save_seconds=0.0)
 
     return Job(f"train:{method}", work, model_left)
 
@@ -155,8 +156,8 @@ def jobs(where: Path) -> list[Job]:
     data.write_scores(where / "x.csv", X, TRUTH.ids, [f"f{j}" for j in range(6)])
     for name, labels in (("truth", TRUTH), ("known", KNOWN)):
         data.write_labels(labels, where / f"{name}.csv")
-    engine.fit(
-        engine.Recipe("bce", "linear", epochs=1), data.read(where / "x.csv").items, KNOWN, folder=where / "model"
+    fit_config(
+        engine.make_config("bce", "linear", epochs=1), data.read(where / "x.csv").items, KNOWN, folder=where / "model"
     )
     trained = [training(name) for name, info in methods.discover().items() if "features" in info.kind.kinds]
     return [comparison(where), asking(where), making(where), *scoring(where), *trained]

@@ -12,12 +12,13 @@ from sklearn.exceptions import NotFittedError
 
 from partly import Classifier, engine
 from partly.clock import Clock, seed_for
-from partly.engine import asking
+from partly.engine import pipeline
 from partly.errors import CheckpointError, SettingError
 from partly.items import Items, as_items
 from partly.labels import Labels
+from plans import fit_config, plan_of
 
-RECIPE = engine.Recipe(
+RECIPE = engine.make_config(
     "bce", "mlp", epochs=2, batch_size=8, lr=0.05, head_settings={"hidden": 6, "dropout": 0.0, "solve": False}
 )
 N, L, FOLDS = 23, 3, 3
@@ -44,22 +45,23 @@ def model(**more: Any) -> Classifier:
 
 def test_each_fold_is_scored_by_a_fit_to_the_rest() -> None:
     x, labels = data()
-    found = engine.cross_fit(RECIPE, x, labels, FOLDS)
+    found = engine.cross_fit(plan_of(RECIPE, x, labels), FOLDS)
     fold = folds_of()
     assert sorted(np.bincount(fold)) == [7, 8, 8]
     for k in range(FOLDS):
         rest, out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        expected = engine.fit(RECIPE, x[rest], labels[rest]).logits(x[out])
+        expected = fit_config(RECIPE, x[rest], labels[rest]).logits(x[out])
         assert (found[out] == expected).all()
     assert found.dtype == np.float32
 
 
 def test_an_items_own_labels_change_no_bit_of_its_scores() -> None:
     x, labels = data()
-    one = engine.cross_fit(RECIPE, x, labels, FOLDS)
+    one = engine.cross_fit(plan_of(RECIPE, x, labels), FOLDS)
     own = folds_of() == 1
     z = labels.rows(slice(None))
-    other = engine.cross_fit(RECIPE, x, Labels.from_ternary(np.where(own[:, None], -z, z).astype(np.int8)), FOLDS)
+    other_labels = Labels.from_ternary(np.where(own[:, None], -z, z).astype(np.int8))
+    other = engine.cross_fit(plan_of(RECIPE, x, other_labels), FOLDS)
     assert (one[own] == other[own]).all()
     assert (one[~own] != other[~own]).any(axis=1).all()
 
@@ -68,27 +70,25 @@ def test_folds_follow_the_seed() -> None:
     x, labels = data()
     assert (folds_of(seed=0) != folds_of(seed=1)).any()
     other = replace(RECIPE, seed=1)
-    found = engine.cross_fit(other, x, labels, FOLDS)
+    found = engine.cross_fit(plan_of(other, x, labels), FOLDS)
     out = np.flatnonzero(folds_of(seed=1) == 0)
     rest = np.flatnonzero(folds_of(seed=1) != 0)
-    assert (found[out] == engine.fit(other, x[rest], labels[rest]).logits(x[out])).all()
+    assert (found[out] == fit_config(other, x[rest], labels[rest]).logits(x[out])).all()
 
 
 def test_one_item_at_a_time() -> None:
     x, labels = data()
     recipe = replace(RECIPE, epochs=1)
-    found = engine.cross_fit(recipe, x, labels, N)
+    found = engine.cross_fit(plan_of(recipe, x, labels), N)
     rest = np.arange(N) != 4
-    assert (found[4:5] == engine.fit(recipe, x[rest.nonzero()[0]], labels[rest.nonzero()[0]]).logits(x[4:5])).all()
+    assert (found[4:5] == fit_config(recipe, x[rest.nonzero()[0]], labels[rest.nonzero()[0]]).logits(x[4:5])).all()
 
 
 @pytest.mark.parametrize("folds", [-1, 0, 1, N + 1])
 def test_folds_that_cannot_be_are_refused(tmp_path: Path, folds: int) -> None:
     with pytest.raises(SettingError, match=rf"folds = {folds} must be a whole number from 2 to .* items, {N}\."):
-        engine.cross_fit(RECIPE, *data(), folds, folder=tmp_path / "run")
+        model(folds=folds, run_dir=tmp_path / "run").fit(_x(), data()[1])
     assert not (tmp_path / "run").exists()
-    with pytest.raises(SettingError, match=rf"folds = {folds} "):
-        model(folds=folds).fit(_x(), data()[1])
 
 
 # -------------------------------------------------------------------- in a folder
@@ -100,7 +100,7 @@ class Interrupted(Exception):
 
 def test_after_a_kill_it_goes_on_where_it_was(tmp_path: Path) -> None:
     x, labels = data()
-    whole = engine.cross_fit(RECIPE, x, labels, FOLDS)
+    whole = engine.cross_fit(plan_of(RECIPE, x, labels), FOLDS)
     steps: list[tuple[int, int]] = []
 
     def watch(clock: Clock, _: object) -> None:
@@ -109,17 +109,17 @@ def test_after_a_kill_it_goes_on_where_it_was(tmp_path: Path) -> None:
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        engine.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path, watch=watch)
+        engine.cross_fit(plan_of(RECIPE, x, labels), FOLDS, folder=tmp_path, callback=watch)
     assert engine.load(tmp_path / f"fold-1-of-{FOLDS}").progress.finished
     assert not (tmp_path / "out_of_fold.npy").exists()
     again: list[int] = []
     found = engine.cross_fit(
-        RECIPE, x, labels, FOLDS, folder=tmp_path, watch=lambda clock, _: again.append(clock.epoch)
+        plan_of(RECIPE, x, labels), FOLDS, folder=tmp_path, callback=lambda clock, _: again.append(clock.epoch)
     )
     assert again == [0, 0, 1, 1] * 2  # the first fold was done
     assert (found == whole).all()
     assert (np.load(tmp_path / "out_of_fold.npy") == whole).all()
-    assert (engine.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path, watch=_nobody) == whole).all()
+    assert (engine.cross_fit(plan_of(RECIPE, x, labels), FOLDS, folder=tmp_path, callback=_nobody) == whole).all()
 
 
 def _nobody(*_: object) -> None:
@@ -129,17 +129,17 @@ def _nobody(*_: object) -> None:
 def test_other_folds_in_the_same_folder_are_other_scores(tmp_path: Path) -> None:
     """What was made of other folds is never taken for what is asked for now."""
     x, labels = data()
-    first = engine.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path)
-    found = engine.cross_fit(RECIPE, x, labels, FOLDS + 1, folder=tmp_path)
-    assert (found == engine.cross_fit(RECIPE, x, labels, FOLDS + 1)).all()
+    first = engine.cross_fit(plan_of(RECIPE, x, labels), FOLDS, folder=tmp_path)
+    found = engine.cross_fit(plan_of(RECIPE, x, labels), FOLDS + 1, folder=tmp_path)
+    assert (found == engine.cross_fit(plan_of(RECIPE, x, labels), FOLDS + 1)).all()
     assert (found != first).any()
 
 
 def test_what_was_written_is_checked_before_it_is_believed(tmp_path: Path) -> None:
     x, labels = data()
-    engine.fit(RECIPE, x, labels, folder=tmp_path)
+    fit_config(RECIPE, x, labels, folder=tmp_path)
     assert engine.load(tmp_path).out_of_fold is None
-    scores = engine.cross_fit(RECIPE, x, labels, FOLDS, folder=tmp_path)
+    scores = engine.cross_fit(plan_of(RECIPE, x, labels), FOLDS, folder=tmp_path)
     found = engine.load(tmp_path).out_of_fold
     assert isinstance(found, np.memmap)
     assert (found == scores).all()
@@ -163,7 +163,7 @@ def _x() -> np.ndarray:
 def test_a_classifier_with_folds_has_scores_out_of_fold(tmp_path: Path) -> None:
     x, labels = data()
     fitted = model(folds=FOLDS).fit(_x(), labels)
-    expected = engine.cross_fit(fitted.fitted_.recipe, x, labels, FOLDS)
+    expected = engine.cross_fit(fitted.fitted_.config, x, labels, FOLDS)
     assert (fitted.out_of_fold_ == expected).all()
     assert (fitted.decision_function(_x()) == model().fit(_x(), labels).decision_function(_x())).all()
     in_folder = model(folds=FOLDS, run_dir=tmp_path).fit(_x(), labels)
@@ -179,7 +179,7 @@ def test_without_folds_it_says_how_to_get_them() -> None:
 
 
 def test_what_is_solved_has_them_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "cross_fit", _nobody)
+    monkeypatch.setattr(pipeline, "cross_fit", _nobody)
     labels = data()[1]
     solved, asked = (model(head="linear", head_settings=None, folds=f).fit(_x(), labels) for f in (None, 4))
     assert solved.out_of_fold_.shape == (N, L)

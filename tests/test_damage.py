@@ -18,6 +18,7 @@ from partly.comparison import results
 from partly.errors import PartlyError
 from partly.items import as_items
 from partly.labels import Labels
+from plans import fit_config
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 4)).astype(np.float32)
@@ -95,8 +96,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A run with beliefs, calibrated, and another one of the same kind, with other labels."""
     where = tmp_path_factory.mktemp("models")
     for name, known in (("one", KNOWN), ("other", KNOWN[::-1])):
-        recipe = engine.Recipe("role", "linear", epochs=1)
-        engine.fit(recipe, as_items(X), known, folder=where / name)
+        recipe = engine.make_config("role", "linear", epochs=1)
+        fit_config(recipe, as_items(X), known, folder=where / name)
     return where / "one", where / "other"
 
 
@@ -117,7 +118,7 @@ def test_models(models: tuple[Path, Path]) -> None:
 
 def test_runs_under_way(tmp_path: Path) -> None:
     """Gone on with, a run ends in the bits that it would have ended in."""
-    recipe = engine.Recipe("role", "linear", epochs=2, batch_size=8)
+    recipe = engine.make_config("role", "linear", epochs=2, batch_size=8)
 
     class Enough(Exception):
         pass
@@ -128,11 +129,11 @@ def test_runs_under_way(tmp_path: Path) -> None:
 
     for name, known in (("one", KNOWN), ("other", KNOWN[::-1])):
         with pytest.raises(Enough):
-            engine.fit(recipe, as_items(X), known, folder=tmp_path / name, save_seconds=0.0, watch=stop)
-    expected = engine.fit(recipe, as_items(X), KNOWN).predict(as_items(X))
+            fit_config(recipe, as_items(X), known, folder=tmp_path / name, save_seconds=0.0, callback=stop)
+    expected = fit_config(recipe, as_items(X), KNOWN).predict(as_items(X))
 
     def look(folder: Path) -> Any:
-        return engine.fit(recipe, as_items(X), KNOWN, folder=folder).predict(as_items(X))
+        return fit_config(recipe, as_items(X), KNOWN, folder=folder).predict(as_items(X))
 
     assert harm(tmp_path / "one", tmp_path / "other", 60, look, lambda found: bool((found == expected).all())) > 5
 

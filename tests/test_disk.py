@@ -22,9 +22,11 @@ import writers
 from partly import atomic_io
 from partly.cli.export import export
 from partly.cli.main import app
+from partly.cli.options import DataOptions
 from partly.cli.simulate import simulate
 from partly.cli.train import train
 from partly.comparison import results, runner
+from partly.config import TrainConfig
 from partly.errors import CheckpointError, DataError
 
 MOST, SLOW = 12, 4  # calls of one job that are tried, of more some; and of one that draws a report
@@ -83,11 +85,11 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, killing.Job]:
 
     one_file("simulate", lambda out: simulate(str(where / "truth.csv"), "uniform:0.5", out))
     one_file("card", lambda out: export(where / "model", None, out, overwrite=True))
-    parameters = {"method": "bce", "head": "linear", "epochs": 1, "seed": 0, "device": "cpu", "progress": False}
-    given = {"labels": where / "known.csv", "scenario": None, "hold_out": 0.2, "parameters": parameters}
+    config = TrainConfig("bce", "linear", epochs=1, device="cpu", progress=False)
+    reading = DataOptions(where / "known.csv")
 
     def reported(folder: Path) -> None:
-        train(str(where / "x.csv"), folder, **given, say=lambda _: None)
+        train(str(where / "x.csv"), folder, config, reading, hold_out=0.2, say=lambda _: None)
 
     def left(folder: Path) -> str:
         return killing.model_left(folder) + str((folder / "report.html").exists())

@@ -23,9 +23,10 @@ from partly.errors import CheckpointError, DataError, PartlyError, SettingError
 from partly.items import Items, as_items, features, sparse_features
 from partly.labels import Labels
 from partly.method import EntryState, Method
+from plans import fit_config, plan_of
 from resealed import change_description
 
-RECIPE = engine.Recipe("partial-bce", "linear", epochs=2, batch_size=8, settings={"gamma": 0.5})
+RECIPE = engine.make_config("partial-bce", "linear", epochs=2, batch_size=8, settings={"gamma": 0.5})
 
 
 def data(seed: int = 0, names: list[str] | None = None) -> tuple[Items, Labels]:
@@ -34,11 +35,11 @@ def data(seed: int = 0, names: list[str] | None = None) -> tuple[Items, Labels]:
     return x, Labels.from_nan(rng.choice([1.0, 0.0, np.nan], size=(24, 3)), names=names)
 
 
-def fit(folder: Path | None, recipe: engine.Recipe = RECIPE, **more: Any) -> engine.Fitted:
-    return engine.fit(recipe, *data(), folder=folder, **more)
+def fit(folder: Path | None, recipe: engine.ResolvedConfig = RECIPE, **more: Any) -> engine.FittedModel:
+    return fit_config(recipe, *data(), folder=folder, **more)
 
 
-def same(one: engine.Fitted, other: engine.Fitted) -> bool:
+def same(one: engine.FittedModel, other: engine.FittedModel) -> bool:
     a, b = one.method.state_dict(), other.method.state_dict()
     return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
 
@@ -65,7 +66,7 @@ def finished(tmp_path: Path) -> Path:
 @pytest.fixture
 def unfinished(tmp_path: Path) -> Path:
     with pytest.raises(Interrupted):
-        fit(tmp_path, watch=interrupt, save_seconds=0)
+        fit(tmp_path, callback=interrupt, save_seconds=0)
     return tmp_path
 
 
@@ -130,7 +131,7 @@ def test_numpy_numbers_are_plain_numbers(tmp_path: Path) -> None:
         ({"accumulate": 1.5}, "accumulate = 1.5 must be a whole number, 1 or more."),
         ({"average": 1.0}, "average = 1.0 must be a number from 0 to below 1, such as 0.999."),
         ({"average": True}, "average = True must be a number from 0 to below 1"),
-        ({"precision": "float16"}, "precision = 'float16' must be one of auto, float32, bfloat16."),
+        ({"dtype": "float16"}, "dtype = 'float16' must be one of auto, float32, bfloat16."),
         ({"compile": "yes"}, "compile = 'yes' must be True or False."),
         ({"settings": {"gama": 1.0}}, "The method partial-bce has no setting 'gama'. Did you mean 'gamma'?"),
         ({"settings": {"gamma": "high"}}, "partial-bce: setting gamma = 'high' should be of type float."),
@@ -204,15 +205,15 @@ def test_the_digest_sees_values_shape_and_type() -> None:
 
 def test_the_same_run_goes_on(unfinished: Path) -> None:
     made: list[int] = []
-    resumed = fit(unfinished, watch=lambda clock, _: made.append(clock.epoch))
+    resumed = fit(unfinished, callback=lambda clock, _: made.append(clock.epoch))
     assert made == [1]  # the first epoch was there, and an epoch of what is solved has one step
     assert same(resumed, fit(None))
 
 
 def test_settings_that_json_changes_are_still_the_same(tmp_path: Path) -> None:
     """A tuple comes back from JSON as a list."""
-    recipe = engine.Recipe("bce", head_settings={"hidden": (3, 4)})
-    description = engine.describe(recipe, *data(), None)
+    recipe = engine.make_config("bce", head_settings={"hidden": (3, 4)})
+    description = engine.describe(plan_of(recipe, *data()))
     engine.claim(tmp_path, description)
     engine.claim(tmp_path, description)
 
@@ -249,7 +250,7 @@ def test_other_data_is_refused(unfinished: Path) -> None:
         (x, data(names=["a", "b", "c"])[1], "labels: ['0', '1', '2'] there, ['a', 'b', 'c'] now"),
     ):
         with pytest.raises(CheckpointError, match="holds another run") as caught:
-            engine.fit(RECIPE, items, known, folder=unfinished)
+            fit_config(RECIPE, items, known, folder=unfinished)
         assert key in str(caught.value)
 
 
@@ -279,7 +280,7 @@ def test_leftovers_of_a_crash_vanish_at_the_start(unfinished: Path) -> None:
 def test_what_is_loaded_is_what_was_trained(finished: Path) -> None:
     trained, loaded = fit(None), engine.load(finished)
     assert same(loaded, trained)
-    assert loaded.recipe == RECIPE
+    assert loaded.config == RECIPE
     assert loaded.names == trained.names
     assert loaded.progress.history == trained.progress.history
     assert not loaded.method.training
@@ -306,7 +307,7 @@ def test_an_unfinished_run_is_not_a_model(unfinished: Path) -> None:
 
 
 def test_a_run_that_has_not_saved_yet_is_not_a_model(tmp_path: Path) -> None:
-    engine.claim(tmp_path, engine.describe(RECIPE, *data(), None))
+    engine.claim(tmp_path, engine.describe(plan_of(RECIPE, *data())))
     with pytest.raises(CheckpointError, match="training has not finished"):
         engine.load(tmp_path)
 
@@ -384,9 +385,9 @@ def test_state_that_would_not_fit_is_refused_before_anything_is_made(tmp_path: P
     recipe = replace(RECIPE, method="hungry", settings={})
     most = int(engine.MEMORY_SHARE * 2**30 / 8)
     fits, too_much = (Labels.from_positives(_sparse(n // 1000, 1000)) for n in (most, most + 1000))
-    engine.check_memory(recipe, as_items(np.zeros((len(fits), 1))), fits)
+    engine.check_memory(plan_of(recipe, as_items(np.zeros((len(fits), 1))), fits))
     with pytest.raises(PartlyError) as caught:
-        engine.fit(recipe, as_items(np.zeros((len(too_much), 1))), too_much, folder=tmp_path / "run")
+        fit_config(recipe, as_items(np.zeros((len(too_much), 1))), too_much, folder=tmp_path / "run")
     assert "hungry keeps 0.6 GiB for 80531 x 1000 entries" in str(caught.value)
     assert "60% of the 1.0 GiB of this machine" in str(caught.value)
     assert not (tmp_path / "run").exists()
@@ -402,10 +403,10 @@ def _sparse(items: int, labels: int) -> Any:
 def test_every_method_that_keeps_entries_declares_them(name: str) -> None:
     """Per-entry state is a buffer of N x L: then the declared memory must cover it."""
     x, labels = data()
-    recipe = replace(RECIPE, method=name, settings={})
-    method = recipe.build(x, labels.shape[1], labels)
+    recipe = engine.spell_out(replace(RECIPE, method=name, settings={}))
+    method = engine.build_method(recipe, x, labels.shape[1], labels)
     kept = sum(t.nbytes for t in method.buffers() if t.ndim >= 2 and tuple(t.shape[:2]) == labels.shape)
-    assert kept == methods.find(name).memory(recipe.task(x, labels.shape[1], labels), recipe.settings)[0]
+    assert kept == methods.find(name).memory(engine.make_task(recipe, x, labels.shape[1], labels), recipe.settings)[0]
 
 
 # -------------------------------------------------------------------- what is there to train is not the model
@@ -422,7 +423,7 @@ def size(folder: Path) -> int:
 def test_a_finished_model_does_not_grow_with_the_items(tmp_path: Path, name: str) -> None:
     recipe = replace(RECIPE, method=name, settings={})
     x, labels = data()
-    engine.fit(recipe, x[:12], labels[:12], folder=tmp_path / "half")
+    fit_config(recipe, x[:12], labels[:12], folder=tmp_path / "half")
     engine.save(fit(tmp_path / "all", recipe), tmp_path / "saved")
     assert size(tmp_path / "half") == size(tmp_path / "all") == 2 * size(tmp_path / "saved")  # a folder has a copy
     assert not (tmp_path / "saved" / "beliefs.npy").exists()
@@ -472,7 +473,7 @@ def test_a_start_goes_on_with_weights_and_entries(tmp_path: Path) -> None:
 
 
 def test_head_settings_are_checked_used_and_written_down(tmp_path: Path) -> None:
-    recipe = engine.Recipe("bce", "mlp", epochs=1, head_settings={"hidden": 7})
+    recipe = engine.make_config("bce", "mlp", epochs=1, head_settings={"hidden": 7})
     fitted = fit(tmp_path, recipe)
     assert fitted.method.network.features[1][0].out_features == 7
     assert engine.read_description(tmp_path)["recipe"]["head_settings"] == {
@@ -480,18 +481,18 @@ def test_head_settings_are_checked_used_and_written_down(tmp_path: Path) -> None
         "dropout": 0.5,
         "solve": True,
     }
-    assert engine.load(tmp_path).recipe == recipe
+    assert engine.load(tmp_path).config == recipe
     with pytest.raises(SettingError, match=r"The head mlp has no setting 'hiden'\. Did you mean 'hidden'\?"):
-        engine.Recipe("bce", "mlp", head_settings={"hiden": 7})
+        engine.make_config("bce", "mlp", head_settings={"hiden": 7})
     with pytest.raises(SettingError, match="there is no backbone to set"):
-        engine.Recipe("bce", backbone_settings={"widths": [8]})
+        engine.make_config("bce", backbone_settings={"widths": [8]})
 
 
 def test_beliefs_have_the_ids_of_their_items_and_a_checksum(tmp_path: Path) -> None:
     x, labels = data()
     ids = [f"item {i}" for i in range(24)]
     recipe = replace(RECIPE, method="role", settings={})
-    engine.fit(recipe, x, labels.with_ids(ids), folder=tmp_path)
+    fit_config(recipe, x, labels.with_ids(ids), folder=tmp_path)
     assert engine.read_ids(tmp_path) == tuple(ids)
     path = tmp_path / "beliefs.npy"
     whole = path.read_bytes()
@@ -507,7 +508,7 @@ def test_features_are_matched_by_name() -> None:
     x, labels = data()
     array = x.take(slice(None)).numpy()
     named = features(array, names=("a", "b", "c", "d"))
-    fitted = engine.fit(RECIPE, named, labels)
+    fitted = fit_config(RECIPE, named, labels)
     turned, order = array[:, [2, 0, 1, 3]], ("c", "a", "b", "d")
     for other in (features(turned, names=order), sparse_features(sp.csr_array(turned), names=order)):
         assert (fitted.predict(other[4:9]) == fitted.predict(named)[4:9]).all()
@@ -530,7 +531,7 @@ def test_a_run_from_before_there_were_schedules_goes_on_and_is_read(finished: Pa
             del description["recipe"][name]
 
     change_description(finished, forget)
-    assert engine.load(finished).recipe == RECIPE
+    assert engine.load(finished).config == RECIPE
     again = fit(finished)
     assert (again.predict(data()[0]) == engine.load(finished).predict(data()[0])).all()
     with pytest.raises(CheckpointError, match=r"recipe\.schedule: 'cosine' there, 'constant' now"):

@@ -19,6 +19,7 @@ import partly
 from partly import Classifier, Labels, PerLabel, engine, networks
 from partly.cli.main import app
 from partly.items import map_npy
+from plans import fit_config
 
 Array = np.ndarray[Any, Any]
 FAR = 2.0**23  # float32 knows no halves there
@@ -194,7 +195,9 @@ def test_a_mapped_file_is_never_held_as_a_whole(tmp_path: Path, monkeypatch: pyt
         return read
 
     monkeypatch.setattr(Arrays, "_part", counted)
-    engine.fit(engine.Recipe("em", "linear", epochs=1, batch_size=16), map_npy(tmp_path / "x.npy"), Labels.from_nan(Y))
+    fit_config(
+        engine.make_config("em", "linear", epochs=1, batch_size=16), map_npy(tmp_path / "x.npy"), Labels.from_nan(Y)
+    )
     assert max(most) <= 16
 
 

@@ -20,7 +20,7 @@ from partly.cli.main import app
 from partly.comparison import protocol
 from partly.comparison.plan import Cell
 from partly.data import Dataset, read
-from partly.engine import complete, feature_cache, make_features
+from partly.engine import TrainConfig, feature_cache, make_features, resolve_config
 from partly.errors import CheckpointError, DataError, SettingError
 from partly.items import MadeFeatures, as_items, features, origin_of, texts
 from partly.networks import backbones, lazy_features
@@ -28,7 +28,6 @@ from partly.networks.backbones.small_conv import SmallConv
 from partly.networks.lazy_features import LazyFeatures
 
 COUNT = 30
-OPEN_PARTS: dict[str, Any] = {"method": "bce", "head": "auto"}
 FROZEN: dict[str, Any] = {"backbone": "small-conv", "backbone_settings": {"freeze": "all", "widths": [4, 6]}}
 
 
@@ -88,7 +87,7 @@ def test_what_may_change_is_not_made_once(data: Dataset) -> None:
     ):
         model = Classifier("bce", epochs=1, progress=False, **more).fit(data.items, data.labels)
         assert origin_of(model.fitted_.method.task.items) is None
-        assert model.fitted_.recipe.backbone is not None
+        assert model.fitted_.config.backbone is not None
 
 
 def test_a_model_of_a_feature_folder_takes_pictures(data: Dataset, tmp_path: Path) -> None:
@@ -132,14 +131,16 @@ def test_a_cell_of_a_comparison_learns_from_features_that_are_made_once(data: Da
     assert line["data_digest"] == whole.digest
     assert line["ran"]["backbone"] is None
     assert line["ran"]["epochs"] == 1  # solved, as a head on features is
-    by_itself = protocol.first_stage(cell, whole)
+    by_itself = protocol.precompute_features(cell, whole)
     np.testing.assert_array_equal(by_itself.items.take(slice(None)), by_hand(data))
     plain = protocol.run_cell(replace(cell, recipe={}), by_itself)
     assert plain["predictions_sha256"] == line["predictions_sha256"]
 
 
 def test_some_of_them(data: Dataset) -> None:
-    made = feature_cache.remembered(lazy_features.lazy_features(data.items, "small-conv", FROZEN["backbone_settings"]))
+    made = feature_cache.load_or_compute(
+        lazy_features.lazy_features(data.items, "small-conv", FROZEN["backbone_settings"])
+    )
     few = made[np.array([4, 2])]
     np.testing.assert_allclose(few.take(slice(None)), by_hand(data)[[4, 2]], rtol=1e-4, atol=1e-6)
     assert few.source is not None
@@ -181,17 +182,17 @@ def test_one_default_for_every_method_and_command(data: Dataset, monkeypatch: py
     monkeypatch.setattr(
         feature_cache, "lazy_features", lambda x, *how: asked.append(how) or LazyFeatures(x, *[None] * 3)
     )
-    monkeypatch.setattr(feature_cache, "remembered", lambda made: made.source)
+    monkeypatch.setattr(feature_cache, "load_or_compute", lambda made: made.source)
     monkeypatch.setattr(backbones, "pretrained", lambda kind: {"pictures": "small-conv"}.get(kind))
     for said in ({}, {"method": "bce"}, {"head": "mlp"}, {"augment": False}):
-        Classifier(**said).first_stage(data.items)
+        Classifier(**said).precompute_features(data.items)
         name, settings, _ = asked.pop()
         assert (name, settings["freeze"]) == ("small-conv", "all")
-    Classifier(backbone_settings={"pooling": "gmp"}).first_stage(data.items)
+    Classifier(backbone_settings={"pooling": "gmp"}).precompute_features(data.items)
     assert (asked[-1][1]["freeze"], asked.pop()[1]["pooling"]) == ("all", "gmp")
-    augmented, _ = complete({**OPEN_PARTS, "augment": True}, data.items, data.labels)
+    augmented, _ = resolve_config(TrainConfig("bce", augment=True), data.items, data.labels)
     assert (augmented.backbone, augmented.backbone_settings["freeze"]) == ("small-conv", 3)
-    Classifier().first_stage(read("scenes").items)  # small, and drawn: a network is trained on them
+    Classifier().precompute_features(read("scenes").items)  # small, and drawn: a network is trained on them
     assert not asked
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from partly import Classifier, Hierarchy, Labels, data, engine, export, items
 from partly.cli import main
-from partly.engine import Recipe
+from partly.engine import make_config
 from partly.errors import LabelError
 
 PARENTS = {"cat": "feline", "lion": "feline", "feline": "animal", "dog": "animal"}
@@ -103,8 +103,8 @@ def test_any_hierarchy_holds_for_any_scores(draw: st.DataObject) -> None:
     names = tuple(f"label {j}" for j in range(count))
     numbers = st.lists(st.lists(st.floats(-9, 9, width=32), min_size=count, max_size=count), min_size=1, max_size=3)
     scores = np.array(draw.draw(numbers), np.float32)
-    recipe = Recipe("bce", "linear", hierarchy=parents)
-    method = recipe.build(items.as_items(np.zeros((2, 1), np.float32)), count, names=names)
+    recipe = make_config("bce", "linear", hierarchy=parents)
+    method = engine.build_method(recipe, items.as_items(np.zeros((2, 1), np.float32)), count, names=names)
     found = method.enforce_hierarchy(torch.from_numpy(scores)).numpy()
     for child, parent in parents.items():
         assert (found[:, names.index(child)] <= found[:, names.index(parent)]).all()

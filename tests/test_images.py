@@ -13,14 +13,15 @@ import partly
 from images.making import encoded, folder_of, noise
 from partly import Classifier, Labels, engine
 from partly.data import Dataset, read
-from partly.engine import Recipe, feature_cache
+from partly.engine import build_method, feature_cache, make_config
 from partly.errors import DataError, SettingError
 from partly.images.augmentation import NO_AUGMENTATION, Augmentation
 from partly.items import PictureFiles, features, texts
 from partly.networks import backbones
+from plans import fit_config
 
 COUNT = 24
-RECIPE = Recipe("bce", "linear", epochs=2, batch_size=10, lr=0.01, backbone="small-conv", augment={"crop": 0.5})
+RECIPE = make_config("bce", "linear", epochs=2, batch_size=10, lr=0.01, backbone="small-conv", augment={"crop": 0.5})
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return Dataset(items, Labels.from_ternary(z, ids=[f"{i:02d}.png" for i in range(COUNT)]))
 
 
-def weights(fitted: engine.Fitted) -> dict[str, torch.Tensor]:
+def weights(fitted: engine.FittedModel) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in fitted.method.state_dict().items()}
 
 
@@ -44,10 +45,10 @@ def test_the_number_of_processes_changes_nothing(data: Dataset, monkeypatch: pyt
     found = []
     for workers in ("0", "1", "3"):
         monkeypatch.setenv("PARTLY_WORKERS", workers)
-        found.append(weights(engine.fit(RECIPE, data.items, data.labels)))
+        found.append(weights(fit_config(RECIPE, data.items, data.labels)))
     assert same(found[0], found[1])
     assert same(found[0], found[2])
-    plain = engine.fit(Recipe(**{**vars(RECIPE), "augment": None}), data.items, data.labels)
+    plain = fit_config(make_config(**{**vars(RECIPE), "augment": None}), data.items, data.labels)
     assert not same(found[0], weights(plain))
 
 
@@ -65,9 +66,9 @@ def test_a_run_that_goes_on_is_the_unbroken_one(data: Dataset, tmp_path: Path, s
 
     how: dict[str, Any] = {"folder": tmp_path / "run", "save_seconds": 0}
     with pytest.raises(Broken):
-        engine.fit(RECIPE, data.items, data.labels, watch=watch, **how)
-    resumed = engine.fit(RECIPE, data.items, data.labels, **how)
-    whole = engine.fit(RECIPE, data.items, data.labels)
+        fit_config(RECIPE, data.items, data.labels, callback=watch, **how)
+    resumed = fit_config(RECIPE, data.items, data.labels, **how)
+    whole = fit_config(RECIPE, data.items, data.labels)
     assert same(weights(resumed), weights(whole))
 
 
@@ -87,17 +88,18 @@ def test_pictures_are_augmented_unless_somebody_says_no(data: Dataset) -> None:
         (False, vars(NO_AUGMENTATION)),
         ({"flip": 0.0}, vars(Augmentation(flip=0.0))),
     ):
-        x, _, recipe = Classifier("bce", backbone="small-conv", augment=asked).prepare(data.items, data.labels)
+        plan = Classifier("bce", backbone="small-conv", augment=asked).resolve(data.items, data.labels)
+        x, recipe = plan.items, plan.config
         assert recipe.augment == expected
         assert isinstance(x, PictureFiles)
         assert x.augmentation == Augmentation(**expected)
-    _, _, recipe = Classifier("bce").prepare(np.eye(COUNT), data.labels)
+    recipe = Classifier("bce").resolve(np.eye(COUNT), data.labels).config
     assert recipe.augment is None
     with pytest.raises(SettingError, match="only pictures that lie in files"):
-        Classifier("bce", augment=True).prepare(np.eye(COUNT), data.labels)
+        Classifier("bce", augment=True).resolve(np.eye(COUNT), data.labels)
     for wrong in ({"flop": 1.0}, {"crop": 0.0}, "yes"):
         with pytest.raises(SettingError, match=r"augment|crop"):
-            Classifier("bce", augment=wrong).prepare(data.items, data.labels)
+            Classifier("bce", augment=wrong).resolve(data.items, data.labels)
 
 
 def test_a_saved_model_takes_pictures_of_any_size(data: Dataset, tmp_path: Path) -> None:
@@ -143,8 +145,8 @@ def _with(info: Any, make: Any) -> Any:
 
 def test_every_query_asks_about_pictures(data: Dataset) -> None:
     model = Classifier("bce", "linear", epochs=1, progress=False).fit(data.items, data.labels)
-    seen = model.fitted_.seen(PictureFiles(data.items.source))  # type: ignore[attr-defined]
-    other = feature_cache.remembered(seen)
+    seen = model.fitted_.prepare_items(PictureFiles(data.items.source))  # type: ignore[attr-defined]
+    other = feature_cache.load_or_compute(seen)
     for query in partly.queries():
         from partly.active.selection import select_questions
         from partly.clock import Clock
@@ -164,4 +166,4 @@ def test_texts_are_learned_from() -> None:
     assert model.score(texts(["a red cat", "the blue dog", "red dog"]), np.array([[0, 0], [1, 1], [0, 1.0]])) == 1.0
     for name in ("leml", "per-label", "auto"):
         with pytest.raises(SettingError, match="not from texts"):
-            Recipe(name, "mlp").build(texts(said), 2)
+            build_method(make_config(name, "mlp"), texts(said), 2)

@@ -19,7 +19,7 @@ SOURCE = Path(partly.__file__).parent
 # Each may import from its own layer and from those above it.
 LAYERS = [
     {"errors", "clock", "registry", "moved"},
-    {"atomic_io", "budget", "labels", "optim", "distributed", "executors"},
+    {"atomic_io", "budget", "config", "labels", "optim", "distributed", "executors"},
     {"images", "ledger"},
     {"items", "scenarios", "data", "model_choice", "calibration"},
     {"pool", "networks", "losses", "selection", "similarity", "lookahead", "binary_relevance"},

@@ -112,7 +112,7 @@ class Parent:
 
         torch.set_num_threads(1)  # threads do not survive a fork
         # An optimiser imports more, once instead of each time.
-        engine.Recipe("bce", "linear").build(as_items(np.zeros((2, 2))), 2)
+        engine.build_method(engine.make_config("bce", "linear"), as_items(np.zeros((2, 2))), 2)
         self.folder = folder
         self.shared = mmap.mmap(-1, 8)
 
@@ -145,7 +145,6 @@ class Parent:
 
         from partly import engine
         from partly.clock import Clock
-        from partly.engine import training
         from partly.items import as_items
         from partly.labels import Labels
 
@@ -156,11 +155,11 @@ class Parent:
         def watch(clock: Clock, _: dict[str, float]) -> None:
             self.shared[:8] = (clock.epoch * clock.steps + clock.step).to_bytes(8, "little")
 
-        recipe = engine.Recipe(
+        config = engine.make_config(
             "partial-bce", head, epochs=4 if head == "mlp" else 2, batch_size=8 if head == "mlp" else 16
         )
-        validation = training.Validation(x[:20], labels[:20])
-        engine.fit(recipe, x, labels, validation=validation, folder=folder, save_seconds=save_seconds, watch=watch)
+        plan = engine.resolve(config, (x, labels), (x[:20], labels[:20]))
+        engine.fit(plan, folder=folder, save_seconds=save_seconds, callback=watch)
 
     def finish(self, name: str, head: str = "mlp") -> str:
         """Let a trainer run to its end; the digest of what it leaves."""

@@ -14,7 +14,7 @@ from partly import Classifier, Labels, metrics
 from partly.cli.main import app
 from partly.data.formats.scenes import scenes
 from partly.data.scores import read_scores
-from partly.engine import training
+from partly.engine import prediction
 from partly.errors import DataError, LabelError, SettingError
 from partly.items import as_items
 
@@ -47,10 +47,10 @@ def test_batches_hear_of_their_own_items(model: Classifier) -> None:
     x = as_items(torch.zeros(7, 2))
     known = Labels.from_ternary(np.array([[1, 0, 0], [0, 0, 0], [-1, 0, 0]])[[0, 1, 2, 0, 1, 2, 0]])
     method = model.fitted_.method
-    whole = training.predict(method, x, known=known)
-    np.testing.assert_allclose(training.predict(method, x, 3, known), whole, atol=1e-6)
+    whole = prediction.predict(method, x, known=known)
+    np.testing.assert_allclose(prediction.predict(method, x, 3, known), whole, atol=1e-6)
     assert (whole[:3, 1].argsort() == [2, 1, 0]).all()
-    assert training.logits(method, x[:0], known=known[:0]).shape == (0, 3)
+    assert prediction.logits(method, x[:0], known=known[:0]).shape == (0, 3)
 
 
 def test_other_items_and_other_labels_are_refused(model: Classifier) -> None:

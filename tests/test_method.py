@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 from collections.abc import Mapping
@@ -16,18 +15,19 @@ from torch import Tensor, nn
 
 from partly import losses, methods
 from partly.clock import Clock
-from partly.engine import training
+from partly.engine import prediction, training
 from partly.errors import SettingError
 from partly.items import Absent, absent, as_items
 from partly.labels import Labels
 from partly.method import EntryState, LossMethod, Method, Task
 from partly.pool import Batch, Pool
+from plans import change_task, task_of
 
 X = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
 Z = torch.tensor([[1, -1], [0, 1], [-1, 0]] * 3, dtype=torch.int8)
 BATCH = Batch(X, Z, torch.arange(9))
 LABELS = Path(__file__).parents[1] / "docs" / "labels.md"
-TASK = Task(as_items(X), labels=2, head="linear", observed=Labels.from_ternary(Z.numpy()))
+TASK = task_of(as_items(X), labels=2, head="linear", observed=Labels.from_ternary(Z.numpy()))
 
 
 def step_by_hand(method: LossMethod, times: int = 3) -> None:
@@ -52,22 +52,20 @@ def step_by_hand(method: LossMethod, times: int = 3) -> None:
     ],
 )
 def test_rate_worked_by_hand(step: int, rate: float) -> None:
-    task = dataclasses.replace(TASK, lr=2.0, schedule_settings={"warmup": 0.25})
+    task = change_task(TASK, lr=2.0, schedule_settings={"warmup": 0.25})
     clock = Clock(0, epochs=2, steps=4, epoch=step // 4, step=step % 4)
     assert task.learning_rate(clock) == pytest.approx(2.0 * rate)
 
 
 def test_rate_without_warmup_starts_near_the_top_and_ends_near_0() -> None:
-    task = dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0})
+    task = change_task(TASK, lr=1.0, schedule_settings={"warmup": 0.0})
     assert task.learning_rate(Clock(0, epochs=1, steps=100)) == pytest.approx(1, abs=1e-3)
     assert task.learning_rate(Clock(0, epochs=1, steps=100, step=99)) == pytest.approx(0, abs=1e-3)
     assert task.learning_rate(Clock(0, epochs=1, steps=100, epoch=1)) == pytest.approx(0, abs=1e-12)
 
 
 def test_rate_of_a_single_step() -> None:
-    assert dataclasses.replace(TASK, lr=1.0, schedule_settings={"warmup": 0.0}).learning_rate(
-        Clock(0)
-    ) == pytest.approx(0.5)
+    assert change_task(TASK, lr=1.0, schedule_settings={"warmup": 0.0}).learning_rate(Clock(0)) == pytest.approx(0.5)
 
 
 def test_first_weights_follow_seed_and_role_alone() -> None:
@@ -75,19 +73,19 @@ def test_first_weights_follow_seed_and_role_alone() -> None:
         return next(task.network(role).parameters())
 
     torch.rand(3)
-    task = dataclasses.replace(TASK, head="mlp")
+    task = change_task(TASK, head="mlp")
     weights = first(task)
     assert torch.equal(weights, first(task))
-    assert torch.equal(weights, first(dataclasses.replace(task, items=as_items(X[:4] + 1), observed=None, lr=9.0)))
+    assert torch.equal(weights, first(change_task(task, items=as_items(X[:4] + 1), observed=None, lr=9.0)))
     assert not torch.equal(weights, first(task, "other"))
-    assert not torch.equal(weights, first(dataclasses.replace(task, seed=1)))
+    assert not torch.equal(weights, first(change_task(task, seed=1)))
 
 
 @pytest.mark.parametrize("only_yes", [False, True])
 def test_a_linear_head_that_makes_logits_starts_from_what_is_known(only_yes: bool) -> None:
     z = np.array([[1, 1, 0], [-1, 1, 0], [-1, 0, -1], [0, 0, -1]], np.int8)
     observed = Labels.from_ternary(np.maximum(z, 0) if only_yes else z)
-    task = dataclasses.replace(TASK, head="linear", labels=3, observed=observed)
+    task = change_task(TASK, head="linear", labels=3, observed=observed)
     first, other = task.network().head, task.network("other").head
     assert isinstance(first, nn.Linear)
     assert isinstance(other, nn.Linear)
@@ -96,7 +94,7 @@ def test_a_linear_head_that_makes_logits_starts_from_what_is_known(only_yes: boo
     # Of 7 known entries 3 are yes; each label has two entries of that share more.
     share = np.array([1 + 6 / 7, 2 + 6 / 7, 6 / 7]) / np.array([5, 4, 4])
     by_hand = torch.tensor(np.log(share / (1 - share)), dtype=torch.float32)
-    random = dataclasses.replace(task, observed=None).network("other").head
+    random = change_task(task, observed=None).network("other").head
     if only_yes:
         assert not first.bias.any()
         assert torch.equal(other.weight, random.weight)
@@ -105,7 +103,7 @@ def test_a_linear_head_that_makes_logits_starts_from_what_is_known(only_yes: boo
         torch.testing.assert_close(other.bias, by_hand)
         torch.testing.assert_close(other.weight, 0.1 * random.weight)
         assert not task.network(at_random=False).head.bias.any()
-    for head in (task.network(logits=False).head, dataclasses.replace(task, head="mlp").network().head):
+    for head in (task.network(logits=False).head, change_task(task, head="mlp").network().head):
         assert all(weight.any() for weight in head.parameters())
 
 
@@ -118,21 +116,21 @@ def test_making_a_network_leaves_torchs_generator_alone() -> None:
 def test_optimisers_by_name() -> None:
     parameters = list(TASK.network().parameters())
     adamw = TASK.optimiser(parameters)
-    sgd = dataclasses.replace(TASK, optimizer="sgd", lr=0.3, weight_decay=0.2).optimiser(iter(parameters), factor=0.5)
+    sgd = change_task(TASK, optimizer="sgd", lr=0.3, weight_decay=0.2).optimiser(iter(parameters), factor=0.5)
     assert isinstance(adamw, torch.optim.AdamW)
     assert isinstance(sgd, torch.optim.SGD)
     group = sgd.param_groups[0]
     assert (group["momentum"], group["weight_decay"], group["factor"]) == (0.9, 0.2, 0.5)
     assert group["params"] == parameters
     with pytest.raises(SettingError, match=r"There is no optimizer 'adamv'\. Did you mean 'adam"):
-        dataclasses.replace(TASK, optimizer="adamv").optimiser(parameters)
+        change_task(TASK, optimizer="adamv").optimiser(parameters)
 
 
 # -------------------------------------------------------------------- one step
 
 
 def test_one_step_of_sgd_worked_by_hand() -> None:
-    task = dataclasses.replace(TASK, optimizer="sgd", lr=0.5, weight_decay=0.1, schedule_settings={"warmup": 0.0})
+    task = change_task(TASK, optimizer="sgd", lr=0.5, weight_decay=0.1, schedule_settings={"warmup": 0.0})
     method = LossMethod(task, losses.bce, {})
     clock = Clock(0, epochs=1, steps=10)
     weight, bias = (p.detach().double() for p in method.network.parameters())
@@ -154,7 +152,7 @@ def test_a_step_moves_every_optimiser_at_its_factor() -> None:
             self.a, self.b = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.ones(1))
             self.fast, self.slow = task.optimiser([self.a]), task.optimiser([self.b], factor=0.1)
 
-    method = Two(dataclasses.replace(TASK, optimizer="sgd", lr=1.0, weight_decay=0.0, schedule="constant"))
+    method = Two(change_task(TASK, optimizer="sgd", lr=1.0, weight_decay=0.0, schedule="constant"))
     clock = Clock(0, epochs=1, steps=1)
     for expected in ((0.0, 0.9), (-1.9, 0.71)):  # with momentum 0.9 the second step is 1.9 times the first
         method.step((method.a + method.b).sum(), clock, method.fast, method.slow)
@@ -169,7 +167,7 @@ def test_gathered_batches_are_one_larger_batch(optimizer: str, items: int) -> No
     found = []
     for size, accumulate in ((6, 1), (2, 3)):
         how = {"optimizer": optimizer, "lr": 0.1, "accumulate": accumulate, "schedule_settings": {"warmup": 0.3}}
-        method = LossMethod(dataclasses.replace(TASK, items=x, observed=labels, **how), losses.partial_bce, {})
+        method = LossMethod(change_task(TASK, items=x, observed=labels, **how), losses.partial_bce, {})
         pool = Pool(x, labels, size)
         training.train(method, pool, Clock(3, 4, pool.steps, last=pool.last))
         found.append(torch.cat([p.detach().flatten() for p in method.network.parameters()]))
@@ -178,7 +176,7 @@ def test_gathered_batches_are_one_larger_batch(optimizer: str, items: int) -> No
 
 
 def test_a_step_waits_for_the_last_of_its_batches() -> None:
-    task = dataclasses.replace(TASK, optimizer="sgd", lr=1.0, weight_decay=0.0, accumulate=2, schedule="constant")
+    task = change_task(TASK, optimizer="sgd", lr=1.0, weight_decay=0.0, accumulate=2, schedule="constant")
     method = LossMethod(task, losses.bce, {})
     clock, moved, waiting = Clock(0, epochs=1, steps=3), [], []
     before = method.network.head.weight.detach().clone()
@@ -195,15 +193,15 @@ def test_a_step_waits_for_the_last_of_its_batches() -> None:
 def test_what_is_averaged_is_judged_and_left_behind() -> None:
     """Against a slow loop over the weights after every step."""
     seen: list[Tensor] = []
-    task = dataclasses.replace(TASK, optimizer="sgd", lr=0.5, average=0.7)
+    task = change_task(TASK, optimizer="sgd", lr=0.5, average=0.7)
     for averaged in (None, 0.7):
-        method = LossMethod(dataclasses.replace(task, average=averaged), losses.bce, {})
+        method = LossMethod(change_task(task, average=averaged), losses.bce, {})
         pool = Pool(TASK.items, TASK.observed, batch_size=4)
 
         def see(*_: object, method: LossMethod = method) -> None:
             seen.append(method.network.head.weight.detach().clone())
 
-        training.train(method, pool, Clock(0, 2, pool.steps), watch=see)
+        training.train(method, pool, Clock(0, 2, pool.steps), callback=see)
     raw, same = seen[:6], seen[6:]
     assert all(torch.equal(a, b) for a, b in zip(raw, same, strict=True))  # what learns goes on as it would
     counts = [0.7 ** (5 - step) for step in range(6)]
@@ -213,7 +211,7 @@ def test_what_is_averaged_is_judged_and_left_behind() -> None:
 
 def test_of_averages_the_best_epoch_is_kept() -> None:
     """Validation sees the average: here it prefers the first epoch, whose average is then the model."""
-    task = dataclasses.replace(TASK, optimizer="sgd", lr=0.5, average=0.5)
+    task = change_task(TASK, optimizer="sgd", lr=0.5, average=0.5)
     opposite = training.Validation(TASK.items, Labels.from_ternary(-Z.numpy()))
     method, pool = LossMethod(task, losses.bce, {}), Pool(TASK.items, TASK.observed, batch_size=4)
     seen: list[Tensor] = []
@@ -222,13 +220,13 @@ def test_of_averages_the_best_epoch_is_kept() -> None:
         pool,
         Clock(0, 3, pool.steps),
         validation=opposite,
-        watch=lambda *_: seen.append(method.network.head.weight.detach().clone()),
+        callback=lambda *_: seen.append(method.network.head.weight.detach().clone()),
     )
     best = progress.best_epoch or 0
     counts = [0.5 ** (3 * best - 1 - step) for step in range(3 * best)]
     slow = sum(count * weight for count, weight in zip(counts, seen, strict=False)) / sum(counts)
     torch.testing.assert_close(method.network.head.weight.detach(), slow)
-    assert progress.best_score == opposite.score(lambda rows: training.predict_blocks(method, TASK.items[rows]))[1]
+    assert progress.best_score == opposite.score(lambda rows: prediction.predict_blocks(method, TASK.items[rows]))[1]
 
 
 def test_settings_reach_the_loss() -> None:
@@ -252,7 +250,7 @@ def test_a_loss_may_ask_for_the_clock() -> None:
 
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 def test_state_goes_in_and_out(optimizer: str) -> None:
-    task = dataclasses.replace(TASK, optimizer=optimizer, lr=0.1)
+    task = change_task(TASK, optimizer=optimizer, lr=0.1)
     method, again = (LossMethod(task, losses.bce, {}) for _ in range(2))
     step_by_hand(method)
     again.load_state({name: tensor.clone() for name, tensor in method.state().items()})
@@ -377,7 +375,7 @@ def test_what_is_not_given_stays_as_it_is() -> None:
 def test_who_only_predicts_keeps_nothing() -> None:
     method = Keeping(TASK)
     step_by_hand(method)
-    loaded = Keeping(dataclasses.replace(TASK, items=absent(TASK.items), observed=None))
+    loaded = Keeping(change_task(TASK, items=absent(TASK.items), observed=None))
     assert (loaded.believed.shape, loaded.visits.shape) == ((0, 2), (0,))
     loaded.load_state(method.weights())
     assert torch.equal(loaded(X), method(X))

@@ -18,8 +18,9 @@ from partly import losses, methods, registry
 from partly.errors import SettingError
 from partly.items import as_items
 from partly.method import LossMethod, Method, Task
+from plans import task_of
 
-TASK = Task(as_items(torch.randn(4, 3)), labels=2, head="linear")
+TASK = task_of(as_items(torch.randn(4, 3)), labels=2, head="linear")
 WORDS = """A line
 over two lines.
 

@@ -24,8 +24,9 @@ from partly import Labels, engine, read
 from partly.clock import Clock
 from partly.images.augmentation import Augmentation
 from partly.items import as_items
+from plans import fit_config
 
-RECIPE = engine.Recipe("bce", "linear", epochs=2, batch_size=8, backbone="small-conv")
+RECIPE = engine.make_config("bce", "linear", epochs=2, batch_size=8, backbone="small-conv")
 
 
 class Stopping(Exception):
@@ -37,15 +38,15 @@ def test_a_stopped_run_on_pictures_ends_with_the_same_bits(tmp_path: Path, at: i
     rng = np.random.default_rng(0)
     pictures = as_items(rng.integers(0, 256, (24, 16, 16, 3), dtype=np.uint8))
     labels = Labels.from_full(rng.integers(0, 2, (24, 3)))
-    whole = engine.fit(RECIPE, pictures, labels)
+    whole = fit_config(RECIPE, pictures, labels)
 
     def watch(clock: Clock, logs: object) -> None:
         if clock.epoch * 3 + clock.step == at:
             raise Stopping
 
     with pytest.raises(Stopping):
-        engine.fit(RECIPE, pictures, labels, folder=tmp_path, save_seconds=0, watch=watch)
-    again = engine.fit(RECIPE, pictures, labels, folder=tmp_path, save_seconds=0)
+        fit_config(RECIPE, pictures, labels, folder=tmp_path, save_seconds=0, callback=watch)
+    again = fit_config(RECIPE, pictures, labels, folder=tmp_path, save_seconds=0)
     weights = whole.method.weights()
     assert all(torch.equal(weights[name], value) for name, value in again.method.weights().items())
 
@@ -88,7 +89,7 @@ def train(folder: Path, run_name: str, kill: tuple[int, float] | None) -> None:
             threading.Timer(kill[1], os.kill, (os.getpid(), signal.SIGKILL)).start()
 
     recipe = replace(RECIPE, augment=asdict(Augmentation()))
-    engine.fit(recipe, items, labels, folder=folder / run_name, save_seconds=0, watch=watch)
+    fit_config(recipe, items, labels, folder=folder / run_name, save_seconds=0, callback=watch)
 
 
 def result(folder: Path) -> str:

@@ -30,9 +30,11 @@ from partly.cli.simulate import simulate
 from partly.cli.train import train
 from partly.comparison import Experiment
 from partly.comparison.study import study
-from partly.engine import Recipe, fit
+from partly.config import TrainConfig
+from partly.engine import make_config
 from partly.ledger import Ledger
 from partly.ledger.store import NothingThere
+from plans import fit_config
 
 OLD = "what was there before"
 BOOK = "labels.db"
@@ -48,7 +50,9 @@ def jobs(where: Path) -> list[killing.Job]:
     some = {"compare", "refine", "features", "query", "predict", "train:bce", "train:role", "train:per-label"}
     every = [job for job in killing.jobs(where) if job.name in some]
     data.write_scores(where / "x.parquet", killing.X, killing.TRUTH.ids, [f"f{j}" for j in range(6)])
-    fit(Recipe("role", "linear", epochs=1), data.read(where / "x.csv").items, killing.KNOWN, folder=where / "role")
+    fit_config(
+        make_config("role", "linear", epochs=1), data.read(where / "x.csv").items, killing.KNOWN, folder=where / "role"
+    )
     Ledger.create(where / BOOK, killing.KNOWN.names).append_labels(killing.KNOWN, author="known")
     return [*every, *_files(where), *_folders(where), *_ledgers(where), *_vocabularies(where)]
 
@@ -116,7 +120,7 @@ def _files(where: Path) -> list[killing.Job]:
 
 def _folders(where: Path) -> list[killing.Job]:
     x = str(where / "x.csv")
-    given: dict[str, Any] = {"labels": where / "known.csv", "scenario": None, "hold_out": 0.2, "say": quiet}
+    known = DataOptions(where / "known.csv")
     cells = {"methods": ["bce"], "scenarios": ["uniform:0.5"], "heads": ["linear"], "seeds": 1}
     cells |= {"validation": ["complete"], "recipe": {"epochs": 1}}
     shares = {"shares": [0.5, 1.0], "scenarios": ["uniform"], "head": "linear", "seeds": 1, "recipe": {"epochs": 1}}
@@ -142,7 +146,11 @@ def _folders(where: Path) -> list[killing.Job]:
             lambda folder: predict_files(where / "model", sorted((where / "parts").iterdir()), folder, here),
             lambda folder: all_files(folder, ("*.parquet",)),
         ),
-        killing.Job("train:report", lambda folder: train(x, folder, **given, parameters=HOW), _left_of_training),
+        killing.Job(
+            "train:report",
+            lambda folder: train(x, folder, TrainConfig(**HOW), known, hold_out=0.2, say=quiet),
+            _left_of_training,
+        ),
         killing.Job(
             "compare:page",
             lambda folder: run_comparison(Experiment((str(where / "tiny.npz"),), **cells), folder, show=quiet),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from partly import methods
+from partly.config import ResolvedConfig
 from partly.items import Items
 from partly.labels import Labels
 from partly.method import Task
-from partly.networks import backbones
 from partly.solvers import solved_readout
 
 FINE_TUNED = 3  # last stages of a default backbone, trained where pictures are augmented
@@ -25,7 +22,8 @@ def choose(
     items are pictures, or there are too many for the portfolio to be solved, "auto" is the plain method that fits what
     is known. An open head is `kernel` where it is solved, else `mlp`.
     """
-    reason, task = "asked for", Task(items, labels.shape[1], "kernel", optimizer, backbone=backbone)
+    reason = "asked for"
+    task = Task(items, labels.shape[1], ResolvedConfig(head="kernel", optimizer=optimizer, backbone=backbone))
     fits = solved_readout.can_solve(task)
     if method == PORTFOLIO and not (fits and head == "auto"):
         method, reason = plain(labels)
@@ -37,17 +35,6 @@ def choose(
         kernel = method == PORTFOLIO or (fits and methods.find(method).about.terms is not None)
         head = "kernel" if kernel else "mlp"
     return method, head, reason
-
-
-def backbone(asked: Mapping[str, Any], items: Items) -> dict[str, Any]:
-    """What is asked for, with a backbone for these items where none is named: `backbones.default`, for every command,
-    method and head. It is frozen, so that its features are made once. Where pictures are to be augmented its last
-    stages are trained, and a recipe of a paper says itself what is."""
-    found = backbones.default(items) if asked.get("backbone") is None else None
-    if found is None:
-        return dict(asked)
-    freeze = {"freeze": FINE_TUNED if asked.get("augment") else "all"} if asked.get("recipe") is None else {}
-    return {**asked, "backbone": found, "backbone_settings": freeze | (asked.get("backbone_settings") or {})}
 
 
 def plain(labels: Labels) -> tuple[str, str]:

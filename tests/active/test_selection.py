@@ -18,18 +18,18 @@ from partly import Hierarchy, Labels
 from partly.active import selection, strategies
 from partly.active.selection import select_questions
 from partly.clock import Clock
-from partly.engine import Recipe
+from partly.engine import build_method, make_config
 from partly.errors import PartlyError, SettingError
 from partly.items import Items, as_items
 from partly.method import Method
 from partly.registry import Info, read
 
 NAMES = ("a", "b", "c", "d", "e")
-SILENT = Recipe("bce", "linear").build(as_items(np.zeros((2, 1))), 1)  # nobody asks it
+SILENT = build_method(make_config("bce", "linear"), as_items(np.zeros((2, 1))), 1)  # nobody asks it
 
 
 def model(x: Items, labels: Labels) -> Method:
-    return Recipe("bce", "linear").build(x, labels.shape[1], labels)
+    return build_method(make_config("bce", "linear"), x, labels.shape[1], labels)
 
 
 def tensor(x: Items) -> torch.Tensor:
@@ -259,7 +259,7 @@ def test_without_wholly_known_items_others_judge(small: tuple) -> None:
 @pytest.mark.parametrize("mode", [True, False])
 def test_asking_leaves_the_model_as_it_was(small: tuple, name: str, mode: bool) -> None:
     x, labels = small
-    method = Recipe("bce", "mlp").build(x, labels.shape[1], labels).train(mode)
+    method = build_method(make_config("bce", "mlp"), x, labels.shape[1], labels).train(mode)
     before = {key: value.clone() for key, value in method.state_dict().items()}
     select_questions(name, method, x, labels, 4, Clock(0))
     assert method.training == mode
@@ -314,7 +314,7 @@ def test_images_are_decoded_once_or_not_at_all(
     items = partly.read(str(tmp_path)).items.sized(16)
     assert isinstance(items, PictureFiles)
     labels = Labels.from_ternary(np.zeros((6, 2), int))
-    method, taken = Recipe("bce", "linear", backbone="small-conv").build(items, 2, labels), []
+    method, taken = build_method(make_config("bce", "linear", backbone="small-conv"), items, 2, labels), []
     stream, take = PictureFiles.stream, PictureFiles.take
 
     def counting_stream(self: PictureFiles, parts: object, *rest: object) -> Iterator[torch.Tensor]:
@@ -339,8 +339,8 @@ def test_predictions_respect_the_hierarchy(name: str) -> None:
     """A child that the network finds likely below an unlikely parent is unlikely, so its entropy is the parent's."""
     x = as_items(np.zeros((3, 1), np.float32))
     labels = Labels.from_ternary(np.array([[0, 0, 0], [0, 0, 0], [1, 1, 1]]), names=["animal", "cat", "boat"])
-    recipe = Recipe("bce", "linear", hierarchy={"cat": "animal"})
-    method = recipe.build(x, 3, labels)
+    recipe = make_config("bce", "linear", hierarchy={"cat": "animal"})
+    method = build_method(recipe, x, 3, labels)
     with torch.no_grad():
         for key, weight in method.named_parameters():
             weight.copy_(torch.tensor([-2.0, 0.0, -1.0]) if key.endswith("bias") else torch.zeros_like(weight))

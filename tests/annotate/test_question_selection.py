@@ -145,7 +145,7 @@ def test_candidates_by_hand(trained: tuple[Classifier, np.ndarray, Labels]) -> N
     found = candidates(
         "uncertainty",
         model.fitted_.method,
-        model.fitted_.seen(model._items(x, reset=False)),
+        model.fitted_.prepare_items(model._items(x, reset=False)),
         labels,
         25,
         Clock(0),

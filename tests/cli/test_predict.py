@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from partly import Classifier, Labels
 from partly.cli.main import app
 from partly.data import read, read_labels, read_scores, write, write_labels
-from partly.engine import read_description, training
+from partly.engine import prediction, read_description, training
 from partly.errors import DataError, SettingError
 from partly.items import as_items
 
@@ -119,9 +119,9 @@ def test_columns_are_matched_by_name(run: Path) -> None:
 
 def test_no_more_than_a_batch_is_made_or_scored_at_a_time(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores come in batches, and each is gone when the next one is made, however many items there are."""
-    monkeypatch.setattr(training.logit_blocks, "__defaults__", (4, None))
+    monkeypatch.setattr(prediction.logit_blocks, "__defaults__", (4, None))
     alive: list[weakref.ref[np.ndarray]] = []
-    original = training.logit_blocks
+    original = prediction.logit_blocks
 
     def watched(*args: Any, **settings: Any) -> Iterator[np.ndarray]:
         for block in original(*args, **settings):

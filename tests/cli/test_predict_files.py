@@ -16,6 +16,7 @@ from partly.errors import CheckpointError, DataError
 from partly.executors import Died
 from partly.items import as_items
 from partly.labels import Labels
+from plans import fit_config
 
 X = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
 
@@ -27,8 +28,11 @@ def here(jobs: Any, work: Callable[[Any], Any]) -> Iterator[tuple[Any, Any]]:
 @pytest.fixture
 def where(tmp_path: Path) -> Path:
     for name, epochs in (("run", 1), ("other", 2)):
-        engine.fit(
-            engine.Recipe("em", "linear", epochs=epochs), as_items(X), Labels.from_full(X > 0), folder=tmp_path / name
+        fit_config(
+            engine.make_config("em", "linear", epochs=epochs),
+            as_items(X),
+            Labels.from_full(X > 0),
+            folder=tmp_path / name,
         )
     (tmp_path / "items").mkdir()
     for number in range(2):

@@ -9,8 +9,10 @@ import pytest
 from PIL import Image
 
 from partly import Classifier, Dataset, Labels, engine
+from partly.cli.options import DataOptions
 from partly.cli.reporting import report, scores
 from partly.cli.train import train
+from partly.config import TrainConfig
 from partly.data import write_labels
 from partly.errors import SettingError
 from partly.items import Items, as_items
@@ -23,21 +25,23 @@ def data(test: bool) -> Dataset:
 
 
 @pytest.fixture
-def model() -> engine.Fitted:
+def model() -> engine.FittedModel:
     one = data(test=False)
     return Classifier("bce", head="linear", epochs=1, progress=False).fit(one.items, one.labels).fitted_
 
 
 @pytest.mark.parametrize("test", [False, True])
-def test_items_are_predicted_and_scored_once(model: engine.Fitted, monkeypatch: pytest.MonkeyPatch, test: bool) -> None:
+def test_items_are_predicted_and_scored_once(
+    model: engine.FittedModel, monkeypatch: pytest.MonkeyPatch, test: bool
+) -> None:
     predicted: list[int] = []
-    original = engine.Fitted.seen
+    original = engine.FittedModel.prepare_items
 
-    def seen(self: engine.Fitted, items: Items) -> Items:
+    def seen(self: engine.FittedModel, items: Items) -> Items:
         predicted.append(len(items))
         return original(self, items)
 
-    monkeypatch.setattr(engine.Fitted, "seen", seen)
+    monkeypatch.setattr(engine.FittedModel, "prepare_items", seen)
     made = report("title", {"mine": model}, data(test), np.arange(18), np.arange(18, 30))
     assert predicted == ([10, 12] if test else [12])  # the test part and the examples, or both at once
     assert made.scored is made.scored
@@ -47,7 +51,7 @@ def test_items_are_predicted_and_scored_once(model: engine.Fitted, monkeypatch: 
     assert scores(made)["mine"] is made.scored[0].scores
 
 
-def test_who_saw_more_is_named(model: engine.Fitted) -> None:
+def test_who_saw_more_is_named(model: engine.FittedModel) -> None:
     for truth, upper, privilege in ((False, "", ""), (True, "", "the truth"), (False, "mine", "all labels")):
         model.method.needs_truth = truth
         made = report("title", {"mine": model}, data(test=True), np.arange(18), np.arange(18, 30), upper)
@@ -61,10 +65,10 @@ def test_evidence_is_shown_where_there_are_maps(tmp_path: Path) -> None:
         Image.fromarray(one).save(tmp_path / "pictures" / f"{i}.png")
     labels = tmp_path / "labels.csv"
     write_labels(Labels.from_full(x[:, 0, 0] > 99, ids=[f"{i}.png" for i in range(20)]), labels)
-    parameters = {"method": "bce", "head": "linear", "epochs": 1, "seed": 0, "progress": False}
+    config = TrainConfig("bce", "linear", epochs=1, progress=False)
     for wanted in (False, True):
-        how = {"labels": labels, "parameters": parameters, "evidence": wanted, "size": 16}
-        train(str(tmp_path / "pictures"), tmp_path / "run", **how, say=lambda _: None)
+        reading = DataOptions(labels, size=16)
+        train(str(tmp_path / "pictures"), tmp_path / "run", config, reading, evidence=wanted, say=lambda _: None)
         page = (tmp_path / "run" / "report.html").read_text("utf-8")
         assert ("speaks for" in page or "evidence for" in page) == wanted
         assert page.count("data:image/jpeg") >= 3
@@ -72,5 +76,5 @@ def test_evidence_is_shown_where_there_are_maps(tmp_path: Path) -> None:
 
 def test_evidence_of_what_is_no_picture_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="the items of digits are features"):
-        train("digits", tmp_path / "run", parameters={"seed": 0}, evidence=True, say=lambda _: None)
+        train("digits", tmp_path / "run", TrainConfig(), evidence=True, say=lambda _: None)
     assert not (tmp_path / "run").exists()

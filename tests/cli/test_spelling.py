@@ -74,12 +74,12 @@ def test_dtype_in_python(tmp_path: Path) -> None:
     x = rng.normal(size=(20, 2))
     y = (x > 0).astype(float)
     model = partly.Classifier("bce", head="linear", progress=False, dtype="float32").fit(x, y)
-    assert model.fitted_.recipe.precision == "float32"
+    assert model.fitted_.config.dtype == "float32"
     model.save(tmp_path / "m")
     assert partly.Classifier.load(tmp_path / "m").dtype == "float32"
     old = partly.Classifier("bce", head="linear", progress=False, precision="float32")
     with pytest.warns(FutureWarning, match="precision is called dtype"):
-        assert old.fit(x, y).fitted_.recipe.precision == "float32"
+        assert old.fit(x, y).fitted_.config.dtype == "float32"
 
 
 def test_warnings_are_lines_without_source() -> None:

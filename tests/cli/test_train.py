@@ -109,7 +109,7 @@ def test_a_backbone_learns_as_far_as_it_is_asked_to(pictures: str, tmp_path: Pat
     words = f"--labels {tmp_path / 'labels.csv'} --method bce --head linear --epochs 1 --batch-size 8 --hold-out 0"
     trained(pictures, tmp_path / "run", f"{words} --size 16 --backbone small-conv {freeze}")
     fitted = Classifier.load(tmp_path / "run").fitted_
-    fresh = fitted.recipe.build(fitted.method.task.items, 2)
+    fresh = fitted.config.build(fitted.method.task.items, 2)
     before, after = (_stages(method.network) for method in (fresh, fitted.method))
     moved = [
         any(not torch.equal(*pair) for pair in zip(*both, strict=True)) for both in zip(before, after, strict=True)

@@ -18,9 +18,11 @@ from typer.testing import CliRunner
 
 from partly import Classifier, data, metrics
 from partly.cli import main
+from partly.cli.options import DataOptions
 from partly.cli.train import HELD_OUT_FOLDER, train
 from partly.clock import Clock
-from partly.engine import asking, verify
+from partly.config import TrainConfig
+from partly.engine import pipeline, verify
 from partly.errors import CheckpointError, LearnedNothingWarning, Stopped
 
 Floats = npt.NDArray[np.float64]
@@ -175,7 +177,7 @@ def test_the_refit_takes_the_epochs_that_were_chosen(tables: Path) -> None:
     call("train", "features.csv", "--labels", "uniform.csv", "--method", "em", "--epochs", "4", "--run", "run")
     chosen = Classifier.load("run/held-out").best_epoch_
     final = Classifier.load("run").fitted_
-    assert final.recipe.epochs == chosen
+    assert final.config.epochs == chosen
     assert len(final.progress.history) == chosen
     call("export", "run", "--model-card", "card.md")
     card = " ".join(Path("card.md").read_text().split())
@@ -187,7 +189,7 @@ def _signal_at(stage: int, step: int) -> Any:
     stages: list[str] = []
 
     @contextmanager
-    def watcher(*_: object) -> Iterator[Callable[[Clock, dict[str, float]], None]]:
+    def progress_callback(*_: object) -> Iterator[Callable[[Clock, dict[str, float]], None]]:
         stages.append("")
 
         def watch(clock: Clock, _: dict[str, float]) -> None:
@@ -196,21 +198,21 @@ def _signal_at(stage: int, step: int) -> Any:
 
         yield watch
 
-    return watcher
+    return progress_callback
 
 
 @pytest.mark.parametrize(("stage", "step"), [(1, 2), (1, 7), (2, 1), (2, 3)])
 def test_a_run_that_is_stopped_goes_on_to_the_same_bits(
     tables: Path, monkeypatch: pytest.MonkeyPatch, stage: int, step: int
 ) -> None:
-    how = {"method": "em", "head": "mlp", "epochs": 3, "batch_size": 200, "seed": 0}
+    config = TrainConfig("em", "mlp", epochs=3, batch_size=200)
 
     def trained(run: Path) -> None:
-        train("features.csv", run, labels=Path("uniform.csv"), parameters=how, say=lambda _: None)
+        train("features.csv", run, config, DataOptions(Path("uniform.csv")), say=lambda _: None)
 
     trained(tables / "whole")
     with monkeypatch.context() as patch:
-        patch.setattr(asking, "watcher", _signal_at(stage, step))
+        patch.setattr(pipeline, "progress_callback", _signal_at(stage, step))
         with pytest.raises(Stopped, match="saved in"):
             trained(tables / "run")
     trained(tables / "run")

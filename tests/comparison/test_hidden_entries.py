@@ -10,6 +10,7 @@ from partly import engine, scenarios
 from partly.comparison.hidden_entries import distinguished, found, left_out, over_epochs, pseudo_labels
 from partly.comparison.plan import Cell
 from partly.comparison.protocol import open_data, run_cell
+from plans import fit_config, plan_of
 
 
 def test_pseudo_labels_by_hand():
@@ -82,10 +83,10 @@ def test_a_line_of_cls_says_what_it_leaves_out(tmp_path):
 def test_a_run_that_is_looked_at_after_every_epoch_ends_as_one_that_is_not(tmp_path):
     data = open_data(str(write_split(tmp_path / "tiny.npz")))
     observed = scenarios.uniform(data.labels, 0.5, 0)
-    recipe = engine.Recipe("curriculum", "linear", epochs=4, batch_size=32, settings={"strategy": "two-steps"})
-    lines = over_epochs(recipe, data.items, observed, data.labels)
+    recipe = engine.make_config("curriculum", "linear", epochs=4, batch_size=32, settings={"strategy": "two-steps"})
+    lines = over_epochs(plan_of(recipe, data.items, observed), data.labels)
     assert [line["labelled"] for line in lines] == [0.5, 0.5, 1.0, 1.0]  # everything at once, half-way
-    fitted = engine.fit(recipe, data.items, observed)
+    fitted = fit_config(recipe, data.items, observed)
     hidden = np.where(observed.known, 0, data.labels.ternary())
     assert lines[-1]["wasserstein"] == distinguished(fitted.predict(data.items), hidden)
     assert lines[-1]["found"] == found(fitted.predict(data.items), hidden)

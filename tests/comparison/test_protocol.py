@@ -20,12 +20,12 @@ from partly.comparison.plan import Cell
 from partly.comparison.protocol import ProtocolError, TestPart, candidates, check_no_leak, mask, open_data, run_cell
 from partly.comparison.results import KEY, TIMING
 from partly.data import split_holdout
-from partly.engine.training import Validation
 from partly.errors import DataError, Diverged
 from partly.estimators.classifier import Classifier
 from partly.items import Items, as_items
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
+from plans import fit_config
 
 RECIPE = {"epochs": 3, "batch_size": 32}
 
@@ -82,9 +82,7 @@ def test_the_same_cell_gives_the_same_line_but_for_time_and_memory(source):
 
 def test_with_coarse_labels_no_wholly_known_item_goes_to_validation(source, monkeypatch):
     learned = []
-    monkeypatch.setattr(
-        engine, "fit", lambda recipe, items, labels, validation, **_: learned.append((labels, validation))
-    )
+    monkeypatch.setattr(engine, "fit", lambda plan, **_: learned.append((plan.labels, plan.validation)))
     data = replace(source, hierarchy=Hierarchy(dict.fromkeys(source.labels.names, "all")))
     for seed, scenario in product(range(5), ("coarse-only:0.02", "coarse_only:0.02")):
         asked = cell(scenario=scenario, seed=seed, validation="partial")
@@ -142,8 +140,8 @@ def test_the_last_epoch_is_scored_beside_the_best(source):
     assert line["best_epoch"] < 6
     fit, _ = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)
     observed = scenarios.uniform(source.labels, 0.5, 0)[fit]
-    last = engine.fit(
-        engine.Recipe(**line["ran"]), source.items[fit], observed
+    last = fit_config(
+        engine.ResolvedConfig.from_json(line["ran"]), source.items[fit], observed
     )  # without validation the last epoch is kept
     assert line["last"]["mAP"] == metrics.evaluate(last.predict(source.test.items), source.test.labels)["mAP"]
     assert line["last"]["mAP"] != line["test"]["mAP"]
@@ -154,7 +152,7 @@ def test_the_last_epoch_is_scored_beside_the_best(source):
 
 def test_items_of_which_nothing_is_known_can_be_left_out(source, monkeypatch):
     learned = []
-    monkeypatch.setattr(engine, "fit", lambda recipe, items, labels, **_: learned.append((items, labels)))
+    monkeypatch.setattr(engine, "fit", lambda plan, **_: learned.append((plan.items, plan.labels)))
     for known_only in (False, True):
         with pytest.raises(AttributeError):  # there is no model
             run_cell(cell(scenario="dense:0.3", known_only=known_only), source)
@@ -200,9 +198,9 @@ def test_the_mask_is_the_same_for_all_methods_and_another_for_another_seed_or_sc
 def test_validation_is_split_off_the_training_part(source, monkeypatch, kind):
     seen = {}
 
-    def fit(recipe, items, labels, validation=None, **how):
-        seen.update(x=numbers(items), y=labels, validation=validation)
-        return original(recipe, items, labels, validation=validation, **how)
+    def fit(plan, **how):
+        seen.update(x=numbers(plan.items), y=plan.labels, validation=plan.validation)
+        return original(plan, **how)
 
     original = engine.fit
     monkeypatch.setattr(engine, "fit", fit)
@@ -229,7 +227,7 @@ def test_the_test_part_changes_nothing_but_the_scores(source):
 
 def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
     test = TestPart(source, np.arange(4))
-    fitted = engine.fit(engine.Recipe("bce", "linear", **RECIPE), source.items, source.labels)
+    fitted = fit_config(engine.make_config("bce", "linear", **RECIPE), source.items, source.labels)
     fitted.progress.finished = False
     with pytest.raises(ProtocolError, match="before the epoch was chosen"):
         test.scores(fitted)
@@ -244,9 +242,10 @@ def test_the_test_part_answers_once_and_only_when_the_epoch_is_chosen(source):
 # ---------------------------------------------------------------- tuning
 
 
-def tried(asked: Cell) -> list[engine.Recipe]:
-    """The recipes of a search."""
-    return list(candidates(asked, as_items(np.zeros((9, 2))), Labels.from_full(np.eye(9, 3))))
+def tried(asked: Cell) -> list[engine.ResolvedConfig]:
+    """The configurations of a search."""
+    plan = engine.resolve(protocol.config_of(asked), (as_items(np.zeros((9, 2))), Labels.from_full(np.eye(9, 3))))
+    return [candidate.config for candidate in candidates(asked, plan)]
 
 
 def test_the_search_has_the_same_budget_for_all_and_starts_with_what_was_asked():
@@ -293,11 +292,11 @@ def test_the_search_chooses_by_validation_only(source):
     line = run_cell(tuned, source)
     fit, hold = split_holdout(len(source.labels), protocol.HOLD_OUT, 0)
     items, labels = source.items[fit], mask(tuned, source)[fit]
-    validation = Validation(source.items[hold], source.labels[hold])
-    models = [engine.fit(recipe, items, labels, validation=validation) for recipe in candidates(tuned, items, labels)]
+    plan = engine.resolve(protocol.config_of(tuned), (items, labels), (source.items[hold], source.labels[hold]))
+    models = [engine.fit(candidate) for candidate in candidates(tuned, plan)]
     scores = [model.progress.best_score for model in models]
     assert line["validation_score"] == max(scores)
-    assert line["ran"] == vars(models[scores.index(max(scores))].recipe)
+    assert line["ran"] == models[scores.index(max(scores))].config.to_json()
     assert line["settings"] == methods.find("partial-bce").defaults()  # what was asked for; `ran` has what was found
 
 
@@ -338,9 +337,9 @@ def test_items_that_no_label_names_are_learned_from_by_those_who_can(tmp_path, m
     data, fit, seen = open_data(str(tmp_path / "x.csv"), str(tmp_path / "y.csv")), engine.fit, {}
     assert (len(data.labels), len(data.test.labels), len(data.unlabelled_rows)) == (30, 10, 20)
 
-    def watched(recipe, items, labels, **how):
-        seen[recipe.method] = (len(items), int((labels.known_per_item() == 0).sum()))
-        return fit(recipe, items, labels, **how)
+    def watched(plan, **how):
+        seen[plan.config.method] = (len(plan.items), int((plan.labels.known_per_item() == 0).sum()))
+        return fit(plan, **how)
 
     monkeypatch.setattr(engine, "fit", watched)
     for method in ("bce", "em", "assume-negative"):
@@ -450,11 +449,11 @@ def test_a_method_that_peeks_is_refused(plant, how, forward):
 def test_a_candidate_that_diverges_is_not_chosen_and_all_that_do_are_an_error(source, monkeypatch):
     rates = []
 
-    def fit(recipe, *given, **how):
-        rates.append(recipe.lr)
+    def fit(plan, **how):
+        rates.append(plan.config.lr)
         if len(rates) == 1:
             raise Diverged("The loss is nan.")
-        return plain(recipe, *given, **how)
+        return plain(plan, **how)
 
     plain = engine.fit
     monkeypatch.setattr(engine, "fit", fit)

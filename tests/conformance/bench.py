@@ -32,6 +32,7 @@ from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
 from partly.pool import Batch, Pool
+from plans import task_of
 
 ITEMS, LABELS, FEATURES, BATCH, EPOCHS = 22, 5, 6, 8, 2  # three steps an epoch, the last one smaller
 
@@ -154,7 +155,7 @@ def make_task(pool: Pool, **changes: Any) -> Task:
     It has items of its own, so that nothing but the pool leads to the pool's.
     """
     small = {} if "head" in changes else {"head_settings": {"hidden": 16}}
-    return Task(copy.deepcopy(pool.items), pool.labels.shape[1], **{"observed": pool.labels, **small, **changes})
+    return task_of(copy.deepcopy(pool.items), pool.labels.shape[1], **{"observed": pool.labels, **small, **changes})
 
 
 def built(info: MethodInfo, task: Task) -> Method:
@@ -182,14 +183,14 @@ def trained(
     *,
     seed: int = 0,
     epochs: int = EPOCHS,
-    watch: training.Watch | None = None,
+    watch: training.StepCallback | None = None,
     **task: Any,
 ) -> Method:
     """The method after a short run on the real loop."""
     pool = make_pool() if pool is None else pool
     with in_case(info, case):
         method = built(info, make_task(pool, seed=seed, **task))
-        training.train(method, pool, Clock(seed, epochs, method.steps(pool)), watch=watch)
+        training.train(method, pool, Clock(seed, epochs, method.steps(pool)), callback=watch)
     return method
 
 

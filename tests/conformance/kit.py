@@ -55,7 +55,7 @@ from conformance.bench import (
 from conformance.digests import in_other_processes
 from partly import networks, registry
 from partly.clock import Clock
-from partly.engine import training
+from partly.engine import prediction, training
 from partly.errors import SettingError, Stopped
 from partly.items import absent, as_items
 from partly.labels import Labels
@@ -229,11 +229,11 @@ def check_items_from_disk(info: MethodInfo) -> None:
     with tempfile.TemporaryDirectory() as folder:
         items = OnDisk.written(pool.items, Path(folder) / "items")
         method = trained(info, Pool(items, pool.labels, BATCH), "items on disk")
-        scores = training.logits(method, items, BATCH)
+        scores = prediction.logits(method, items, BATCH)
     in_memory = trained(info, pool)
     differ = differing(in_memory.state(), method.state())
     assert not differ, f"{info.name}: items on disk give other bits in {differ}."
-    same = np.array_equal(scores, training.logits(in_memory, pool.items, BATCH))
+    same = np.array_equal(scores, prediction.logits(in_memory, pool.items, BATCH))
     assert same, f"{info.name}: items on disk have other logits."
 
 
@@ -263,7 +263,7 @@ def check_resume_same_bits(info: MethodInfo) -> None:
         for _ in range(EPOCHS * pool.steps):
             try:
                 again = built(info, make_task(pool))
-                training.train(again, pool, make_clock(pool), folder=Path(folder), watch=_stop)
+                training.train(again, pool, make_clock(pool), folder=Path(folder), callback=_stop)
             except Stopped:
                 continue
             raise AssertionError("the loop did not stop when it was asked to")
@@ -338,7 +338,7 @@ def check_settled(info: MethodInfo) -> None:
             assert again.may_be_best(clock) is answer, "a method that goes on from what is saved says otherwise"
             said.append(answer)
 
-        training.train(method, pool, make_clock(pool), watch=ask)
+        training.train(method, pool, make_clock(pool), callback=ask)
         assert said == sorted(said), f"epochs may be the best: {said}; a yes must stay a yes"
         assert said[-1], f"not even the last of {EPOCHS} epochs may be the best one"
 
@@ -430,11 +430,11 @@ def check_picture_files(info: MethodInfo) -> None:
         for watch in (_stop_half_way, None):
             method = built(info, make_task(pool))
             try:
-                training.train(method, pool, Clock(0, EPOCHS, method.steps(pool)), folder=Path(folder), watch=watch)
+                training.train(method, pool, Clock(0, EPOCHS, method.steps(pool)), folder=Path(folder), callback=watch)
             except Stopped:
                 stopped += 1
         assert stopped == 1, "the loop did not stop when it was asked to"
-        one, other = (training.logits(method, pool.items) for _ in range(2))
+        one, other = (prediction.logits(method, pool.items) for _ in range(2))
     differ = differing(whole.state(), method.state())
     assert not differ, f"{info.name}: resuming or scoring pictures in files gives other bits in {differ}."
     assert one.tobytes() == other.tobytes(), f"{info.name}: pictures in files are scored otherwise the second time."
@@ -449,7 +449,7 @@ def check_logs(info: MethodInfo) -> None:
     """Every safe point reports numbers, the loss among them, and there are as many as the pool has batches, or as the
     method says."""
     seen: list[dict[str, Any]] = []
-    method = trained(info, watch=lambda clock, logs: seen.append(logs))
+    method = trained(info, callback=lambda clock, logs: seen.append(logs))
     assert len(seen) == EPOCHS * method.steps(make_pool()), f"{info.name}: {len(seen)} safe points in {EPOCHS} epochs."
     for logs in seen:
         assert "loss" in logs, f"{info.name}: update reports no 'loss' but {sorted(logs)}."
@@ -508,8 +508,8 @@ def check_beliefs(info: MethodInfo) -> None:
             beliefs = method.beliefs()
             seen.extend([] if beliefs is None else [beliefs.clone()])
 
-        training.train(method, pool, make_clock(pool), watch=look)
-        in_blocks = list(training.believed(method))
+        training.train(method, pool, make_clock(pool), callback=look)
+        in_blocks = list(training.belief_blocks(method))
     if not seen and not in_blocks:
         raise DoesNotApply("it believes nothing")
     with in_case(info, "beliefs"):
@@ -647,7 +647,7 @@ def check_memory_does_not_grow(info: MethodInfo) -> None:
                     tensors = sum(issubclass(type(thing), Tensor) for thing in gc.get_objects())
                     counts[clock.epoch + 1] = tensors, sum(1 for _ in leaves(method))
 
-            training.train(method, pool, make_clock(pool, epochs=4), watch=count)
+            training.train(method, pool, make_clock(pool, epochs=4), callback=count)
     finally:
         gc.unfreeze()
     assert counts[4] == counts[2], (

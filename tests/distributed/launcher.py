@@ -60,17 +60,18 @@ def _forked(rank: int, count: int, port: int, jobs: list[dict[str, Any]], folder
 
 def done(job: dict[str, Any], rank: int) -> dict[str, Any]:
     """Train as the job says. What it makes is written by the first process, into a file; what went wrong is told."""
+    from dataclasses import replace
+
     import numpy as np
 
     from partly import engine
-    from partly.engine.training import Validation
     from partly.errors import PartlyError, Stopped
 
     items, labels = data(job)
-    recipe = engine.Recipe(**{"method": "bce", "epochs": 3, "batch_size": 7, "lr": 0.01, **job["recipe"]})
+    config = engine.make_config(**{"method": "bce", "epochs": 3, "batch_size": 7, "lr": 0.01, **job["recipe"]})
     steps = 0
 
-    def watch(clock: Any, logs: Any) -> None:
+    def callback(clock: Any, logs: Any) -> None:
         nonlocal steps
         steps += 1
         for number, who, when in job.get("signals", []):
@@ -80,10 +81,10 @@ def done(job: dict[str, Any], rank: int) -> dict[str, Any]:
     folder = Path(job["folder"]) if "folder" in job else None
     try:
         if job.get("seeds"):
-            recipe = engine.Recipe(**vars(recipe) | {"seed": rank})
-        validation = Validation(items[:20], labels[:20])
-        how: dict[str, Any] = {"folder": folder, "watch": watch, "save_seconds": job.get("save_seconds", 20.0)}
-        fitted = engine.fit(recipe, items, labels, validation=validation, **how)
+            config = replace(config, seed=rank)
+        plan = engine.resolve(config, (items, labels), (items[:20], labels[:20]))
+        how: dict[str, Any] = {"folder": folder, "callback": callback, "save_seconds": job.get("save_seconds", 20.0)}
+        fitted = engine.fit(plan, **how)
     except (PartlyError, Stopped) as error:
         return {"error": type(error).__name__, "words": str(error), "steps": steps}
     scores = fitted.logits(items)
@@ -126,7 +127,7 @@ def main() -> None:
 
     torch.set_num_threads(1)  # threads do not survive a fork
     for method in ("bce", "em"):  # an optimiser imports more, once instead of each time
-        engine.Recipe(method, "mlp").build(as_items(np.zeros((2, 2))), 2)
+        engine.build_method(engine.make_config(method, "mlp"), as_items(np.zeros((2, 2))), 2)
     for number, line in enumerate(sys.stdin):
         asked = json.loads(line)
         print(json.dumps(launch(asked["count"], asked["jobs"], Path(sys.argv[1]) / str(number))), flush=True)

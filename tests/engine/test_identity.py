@@ -21,14 +21,15 @@ from partly.engine import checkpoint
 from partly.errors import CheckpointError, DataError, SettingError
 from partly.items import as_items
 from partly.labels import Labels
+from plans import fit_config
 
-RECIPE = engine.Recipe("bce", "linear", epochs=2, batch_size=8, head_settings={"solve": False})
+RECIPE = engine.make_config("bce", "linear", epochs=2, batch_size=8, head_settings={"solve": False})
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(24, 4)).astype(np.float32), RNG.choice([1.0, 0.0, np.nan], size=(24, 3))
 
 
-def fit(folder: Path, recipe: engine.Recipe = RECIPE, **more: Any) -> engine.Fitted:
-    return engine.fit(recipe, as_items(X), Labels.from_nan(Y), folder=folder, **more)
+def fit(folder: Path, recipe: engine.ResolvedConfig = RECIPE, **more: Any) -> engine.FittedModel:
+    return fit_config(recipe, as_items(X), Labels.from_nan(Y), folder=folder, **more)
 
 
 # ---------------------------------------------------------------- which run it is
@@ -81,9 +82,9 @@ def test_a_folder_that_is_removed_under_way_gets_nothing_more(tmp_path: Path, ag
                 fit(folder, other)
 
     with pytest.raises(CheckpointError, match="was removed or replaced while this run was under way"):
-        fit(folder, watch=watch, save_seconds=save_seconds)
+        fit(folder, callback=watch, save_seconds=save_seconds)
     if again:
-        assert engine.load(folder).recipe == other
+        assert engine.load(folder).config == other
     else:
         assert not folder.exists()
 
@@ -102,7 +103,7 @@ def test_the_same_run_begun_anew_in_its_place_is_another_one(tmp_path: Path) -> 
             (folder / ".lock").touch()
 
     with pytest.raises(CheckpointError, match="removed or replaced"):
-        fit(folder, watch=watch)
+        fit(folder, callback=watch)
     assert sorted(os.listdir(folder)) == [".lock", "run.json"]
 
 
@@ -134,7 +135,7 @@ def test_a_label_of_another_run_is_refused(tmp_path: Path) -> None:
 def test_scores_of_another_run_are_refused(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for folder, seed in ((one, 0), (other, 1)):
-        fit(folder, engine.Recipe("bce", "linear", seed=seed))  # solved, with scores out of fold
+        fit(folder, engine.make_config("bce", "linear", seed=seed))  # solved, with scores out of fold
     for path in other.glob("out_of_fold.*"):
         shutil.copy(path, one / path.name)
     with pytest.raises(CheckpointError, match=r"out_of_fold\.npy: belongs to another run"):

@@ -15,6 +15,7 @@ from partly.engine.training import Validation
 from partly.errors import PartlyError
 from partly.items import as_items
 from partly.labels import Labels
+from plans import fit_config, plan_of
 
 GIB = 1 << 30
 RNG = np.random.default_rng(0)
@@ -66,8 +67,8 @@ def test_address_space_beside_what_is_in_use(machine: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(("optimizer", "copies"), [("adamw", 2), ("sgd", 1), ("adam", 2), ("rmsprop", 1)])
 def test_every_copy_of_the_weights_is_counted(optimizer: str, copies: int) -> None:
     """Themselves, gradients, what the optimiser has after a step, and those of the best epoch."""
-    recipe = engine.Recipe("bce", "linear", optimizer=optimizer, head_settings={"solve": False}, epochs=1)
-    method = recipe.build(X, 3, Y)
+    recipe = engine.make_config("bce", "linear", optimizer=optimizer, head_settings={"solve": False}, epochs=1)
+    method = engine.build_method(recipe, X, 3, Y)
     learned = sum(p.nbytes for p in method.parameters())
     every = sum(tensor.nbytes for tensor in method.state_dict().values())
     assert every > learned == 4 * (4 * 3 + 3)
@@ -77,11 +78,11 @@ def test_every_copy_of_the_weights_is_counted(optimizer: str, copies: int) -> No
     assert sum(state.nbytes for state in held) == copies * learned
 
 
-def _after_a_step(recipe: engine.Recipe) -> dict[str, np.ndarray]:
+def _after_a_step(recipe: engine.ResolvedConfig) -> dict[str, np.ndarray]:
     from partly.clock import Clock
     from partly.pool import Pool
 
-    method, pool, clock = recipe.build(X, 3, Y), Pool(X, Y, 64), Clock(0, 1, 1)
+    method, pool, clock = engine.build_method(recipe, X, 3, Y), Pool(X, Y, 64), Clock(0, 1, 1)
     method.update(next(pool.batches(clock)), clock)
     return {name: tensor for name, tensor in method.state().items() if name.startswith("optimiser.")}
 
@@ -89,17 +90,17 @@ def _after_a_step(recipe: engine.Recipe) -> dict[str, np.ndarray]:
 def test_weights_that_would_not_fit_are_refused_before_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe = engine.Recipe("bce", "mlp", head_settings={"solve": False, "hidden": 2000})
+    recipe = engine.make_config("bce", "mlp", head_settings={"solve": False, "hidden": 2000})
     monkeypatch.setattr(memory, "available", lambda: (100_000, "this machine"))
     with pytest.raises(
         PartlyError, match=r"0\.\d MiB for weights and what trains them; the limit is 60% of the 0\.1 MiB"
     ):
-        engine.fit(recipe, X, Y, folder=tmp_path / "run")
+        fit_config(recipe, X, Y, folder=tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_loading_asks_whether_it_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine.fit(engine.Recipe("bce", "linear", epochs=1), X, Y, folder=tmp_path)
+    fit_config(engine.make_config("bce", "linear", epochs=1), X, Y, folder=tmp_path)
     monkeypatch.setattr(memory, "available", lambda: (100, "this process's control group"))
     with pytest.raises(PartlyError, match=r"loading it takes .* of this process's control group\. Load it where"):
         engine.load(tmp_path)
@@ -107,11 +108,11 @@ def test_loading_asks_whether_it_fits(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_refusal_says_what_would_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the entries, where there is room for half of what they need; and methods that keep nothing."""
-    recipe = engine.Recipe("role", "linear", epochs=1, settings={"expected_yes": 1.0})
-    needed = engine.entry_memory(recipe, X, Y)
+    recipe = engine.make_config("role", "linear", epochs=1, settings={"expected_yes": 1.0})
+    needed = plan_of(recipe, X, Y).memory.total()
     monkeypatch.setattr(memory, "available", lambda: (int(needed / 2 / memory.MEMORY_SHARE) + 1, "a test"))
     with pytest.raises(PartlyError, match="About 12 items with these labels would fit") as caught:
-        engine.check_memory(recipe, X, Y)
+        engine.check_memory(plan_of(recipe, X, Y))
     told = str(caught.value).split("Nothing is kept for entries by ")[1]
     assert "cls" in told
     assert not {"role", "em-apl", "refine", "auto"} & set(told.split(", "))
@@ -125,7 +126,7 @@ def test_scores_that_cannot_be_held_are_refused_before_they_are_made(monkeypatch
         model.predict_proba(X)
     assert sum(map(len, model.predict_proba_blocks(X))) == 24
     with pytest.raises(PartlyError, match="Out-of-fold scores of 24 x 3 entries"):
-        Classifier("bce", "linear", epochs=1, folds=2, progress=False).prepare(X, Y)
+        Classifier("bce", "linear", epochs=1, folds=2, progress=False).resolve(X, Y)
 
 
 def test_validation_is_counted_by_what_is_known() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from partly import Classifier, methods
-from partly.engine import Recipe, complete, presets
+from partly.config import ResolvedConfig, TrainConfig
+from partly.engine import presets, resolve_config
 from partly.errors import SettingError
 from partly.optim.optimisers import OPTIMISERS
 
@@ -32,10 +33,10 @@ PRINTED: dict[str, dict[str, Any]] = {
 }
 
 
-def prepared(recipe: str, x: np.ndarray = ROWS, **asked: Any) -> tuple[Recipe, str]:
+def prepared(recipe: str, x: np.ndarray = ROWS, **asked: Any) -> tuple[ResolvedConfig, str]:
     model = Classifier(recipe=recipe, **asked)
-    found = model.prepare(x, Y[: len(x)])[2]
-    return found, model.reason_
+    plan = model.resolve(x, Y[: len(x)])
+    return plan.config, plan.reason
 
 
 @pytest.mark.parametrize("name", PRINTED)
@@ -67,7 +68,7 @@ def test_schedules_are_what_the_papers_print() -> None:
 @pytest.mark.parametrize("name", PRINTED)
 def test_every_value_has_its_source_and_its_field(name: str) -> None:
     preset = presets.find(name)
-    assert set(preset.values) <= {one.name for one in fields(Recipe)}
+    assert set(preset.values) <= {one.name for one in fields(TrainConfig)}
     flat = {
         key
         for outer, value in preset.values.items()
@@ -127,7 +128,6 @@ def test_a_model_that_was_trained_by_a_recipe_is_saved_and_loaded(tmp_path: Any)
     again = Classifier.load(tmp_path / "model")
     assert (again.recipe, again.optimizer, again.lr) == ("zhou2022", "adam", 0.01)
     assert (again.predict_proba(ROWS) == model.predict_proba(ROWS)).all()
-    renamed = {"penalty": None, "precision": again.dtype}  # a caller says weight_decay and dtype
-    asked = {name: renamed.get(name, getattr(again, name, None)) for name in Recipe.__dataclass_fields__}
-    items, labels, _ = model.prepare(ROWS, Y)
-    assert complete(asked, items, labels)[0] == model.fitted_.recipe
+    plan = model.resolve(ROWS, Y)
+    config = resolve_config(TrainConfig.from_params(again.get_params()), plan.items, plan.labels)[0]
+    assert config.to_json() == model.fitted_.config.to_json()

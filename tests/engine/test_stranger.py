@@ -19,6 +19,7 @@ from partly.engine import checkpoint
 from partly.errors import CheckpointError, PartlyError
 from partly.items import as_items
 from partly.labels import Labels
+from plans import fit_config
 from resealed import change_description, change_records, change_tensors
 
 RNG = np.random.default_rng(0)
@@ -29,8 +30,8 @@ Alter = Callable[[Path], Any]
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model") / "run"
-    recipe = engine.Recipe("bce", "mlp", epochs=1, head_settings={"solve": False, "hidden": 8})
-    engine.fit(recipe, as_items(X), Labels.from_nan(Y), folder=folder)
+    recipe = engine.make_config("bce", "mlp", epochs=1, head_settings={"solve": False, "hidden": 8})
+    fit_config(recipe, as_items(X), Labels.from_nan(Y), folder=folder)
     return folder
 
 
@@ -218,7 +219,7 @@ def test_what_every_method_saves_is_loaded(tmp_path: Path, name: str) -> None:
     """No method has weights that are not finite, or needs more than its file says, or is refused by the schema."""
     if "features" not in methods.find(name).kind.kinds:
         pytest.skip("learns from no features")
-    fitted = engine.fit(engine.Recipe(name, "linear", epochs=1), as_items(X), Labels.from_nan(Y), folder=tmp_path)
+    fitted = fit_config(engine.make_config(name, "linear", epochs=1), as_items(X), Labels.from_nan(Y), folder=tmp_path)
     assert (engine.load(tmp_path).predict(as_items(X)) == fitted.predict(as_items(X))).all()
     engine.verify(tmp_path)
     assert checkpoint.run_of(tmp_path) is not None

@@ -30,13 +30,14 @@ from partly import metrics
 from partly.atomic_io import sha256_of
 from partly.clock import Clock
 from partly.distributed.group import Group
-from partly.engine import checkpoint, training
+from partly.engine import checkpoint, prediction, training
 from partly.errors import CheckpointError, PartlyError, Stopped
 from partly.items import Items, as_items
 from partly.labels import Labels
 from partly.method import EntryState, Method, Task
 from partly.methods import find
 from partly.pool import Batch, Pool
+from plans import task_of
 
 ITEMS, FEATURES, LABELS, BATCH, EPOCHS = 44, 5, 4, 8, 3
 
@@ -89,7 +90,7 @@ class Believer(Method):
 def make(kind: str = "believer", seed: int = 0, epochs: int = EPOCHS, **how: Any) -> tuple[Method, Pool, Clock]:
     x, labels = data()
     head = "linear" if kind == "believer" else "mlp"
-    task = Task(x, LABELS, head=head, lr=0.01, seed=seed, observed=labels, **how)
+    task = task_of(x, LABELS, head=head, lr=0.01, seed=seed, observed=labels, **how)
     pool = Pool(x, labels, BATCH)
     method = Believer(task) if kind == "believer" else find(kind).build(task, find(kind).complete({}))
     return method, pool, Clock(seed, epochs, pool.steps, last=pool.last)
@@ -150,7 +151,9 @@ def test_resuming_at_every_safe_point_gives_the_same_bits(tmp_path: Path, kind: 
                 raise Interrupted
 
         with pytest.raises(Interrupted):
-            training.train(method, pool, clock, validation=validation, folder=tmp_path, save_seconds=0, watch=interrupt)
+            training.train(
+                method, pool, clock, validation=validation, folder=tmp_path, save_seconds=0, callback=interrupt
+            )
         found = checkpoint.load(tmp_path)
         assert found is not None
         assert found[1]["epoch"] * pool.steps + found[1]["step"] == last - 1
@@ -165,7 +168,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gathered": {"accumulate": 4},
     "averaged": {"average": 0.9},
     "plateau": {"schedule": "plateau", "schedule_settings": {"gamma": 0.5, "patience": 0}},
-    "lowered": {"precision": "bfloat16"},
+    "lowered": {"dtype": "bfloat16"},
     "adam": {"optimizer": "adam", "schedule": "step", "schedule_settings": {"at": [1]}},
     "rmsprop": {"optimizer": "rmsprop", "accumulate": 4, "average": 0.9},
 }
@@ -240,7 +243,9 @@ def test_with_any_option_resuming_at_every_safe_point_gives_the_same_bits(
                 raise Interrupted
 
         with pytest.raises(Interrupted):
-            training.train(method, pool, clock, validation=validation, folder=tmp_path, save_seconds=0, watch=interrupt)
+            training.train(
+                method, pool, clock, validation=validation, folder=tmp_path, save_seconds=0, callback=interrupt
+            )
     method, pool, clock = make(kind, **how)
     training.train(method, pool, clock, validation=validation, folder=tmp_path)
     assert digest(method) == digest(whole[0])
@@ -249,7 +254,7 @@ def test_with_any_option_resuming_at_every_safe_point_gives_the_same_bits(
 def weights_at_every_step(**more: Any) -> list[str]:
     method, pool, clock = make("partial-bce")
     seen: list[str] = []
-    training.train(method, pool, clock, watch=lambda *_: seen.append(digest(method)), **more)
+    training.train(method, pool, clock, callback=lambda *_: seen.append(digest(method)), **more)
     return seen
 
 
@@ -268,9 +273,9 @@ def test_a_watcher_that_draws_random_numbers_and_predicts_changes_no_weight() ->
         torch.rand(7)
         np.random.rand(3)  # noqa: NPY002
         random.random()
-        training.predict(method, pool.items)
+        prediction.predict(method, pool.items)
 
-    training.train(method, pool, clock, watch=nosy)
+    training.train(method, pool, clock, callback=nosy)
     assert digest(method) == trained("partial-bce")[0]
 
 
@@ -278,9 +283,9 @@ def test_a_progress_bar_changes_no_weight(monkeypatch: pytest.MonkeyPatch) -> No
     from partly.engine import progress_bar
 
     monkeypatch.setattr(progress_bar, "visible", lambda: True)
-    with progress_bar.watcher("method", "head", EPOCHS) as watch:
+    with progress_bar.progress_callback("method", "head", EPOCHS) as watch:
         assert watch is not None
-        shown, _ = trained("partial-bce", watch=watch)
+        shown, _ = trained("partial-bce", callback=watch)
     assert shown == trained("partial-bce")[0]
 
 
@@ -296,7 +301,8 @@ def test_training_neither_reads_nor_moves_the_global_generators() -> None:
 
 
 def test_another_process_with_another_hash_seed_gives_the_same_bits() -> None:
-    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_training as t; t.report()"
+    places = [str(folder) for folder in Path(__file__).parents[:2]]
+    script = f"import sys; sys.path[:0] = {places!r}; import test_training as t; t.report()"
     other = {"PYTHONHASHSEED": "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"}
     done = subprocess.run(
         [sys.executable, "-c", script], env=os.environ | other, capture_output=True, text=True, check=True
@@ -340,7 +346,7 @@ def scripted(
     scale: list[float], labels: Labels, logs: list[dict[str, float]] | None = None, keep_last: bool = False
 ) -> Any:
     x = as_items(np.where(labels.rows(slice(None)) == 1, 1.0, -1.0))
-    method = Scripted(Task(x, LABELS), scale, logs)
+    method = Scripted(task_of(x, LABELS), scale, logs)
     clock = Clock(0, len(scale), len(logs) if logs else 2)
     validation = training.Validation(x, labels)
     progress = training.train(method, Pool(x, labels), clock, validation=validation, keep_last=keep_last)
@@ -399,7 +405,7 @@ class Phased(Scripted):
 def test_an_epoch_that_is_not_settled_is_never_the_best(scale: list[float], first: int, best: int) -> None:
     labels = full()
     x = as_items(np.where(labels.rows(slice(None)) == 1, 1.0, -1.0))
-    method = Phased(Task(x, LABELS), scale, first)
+    method = Phased(task_of(x, LABELS), scale, first)
     progress = training.train(method, Pool(x, labels), Clock(0, 4, 2), validation=training.Validation(x, labels))
     assert (progress.best_epoch, int(method.age)) == (best, best)
     assert progress.best_score == progress.history[best - 1]["validation_mAP"]
@@ -409,7 +415,7 @@ def test_an_epoch_that_is_not_settled_is_never_the_best(scale: list[float], firs
 def test_without_validation_the_last_epoch_is_kept() -> None:
     labels = full()
     x = as_items(np.zeros((30, LABELS)))
-    method = Scripted(Task(x, LABELS), [1.0] * 3)
+    method = Scripted(task_of(x, LABELS), [1.0] * 3)
     progress = training.train(method, Pool(x, labels), Clock(0, 3, 2))
     assert int(method.age) == 3
     assert progress.best_epoch is None
@@ -510,15 +516,15 @@ def test_predicting_has_no_side_effects(mode: bool) -> None:
     method, pool, _ = make("partial-bce")
     method.train(mode)
     before = digest(method), torch.random.get_rng_state()
-    first = training.predict(method, pool.items)
+    first = prediction.predict(method, pool.items)
     assert first.shape == (ITEMS, LABELS)
-    assert (training.predict(method, pool.items) == first).all()  # no dropout
+    assert (prediction.predict(method, pool.items) == first).all()  # no dropout
     assert method.training is mode
     assert digest(method) == before[0]
     assert torch.equal(torch.random.get_rng_state(), before[1])
-    np.testing.assert_allclose(training.predict(method, pool.items, batch_size=7), first, rtol=1e-5)
-    np.testing.assert_allclose(1 / (1 + np.exp(-training.logits(method, pool.items).astype(float))), first, rtol=1e-5)
-    assert training.predict(method, pool.items[:0]).shape == (0, LABELS)
+    np.testing.assert_allclose(prediction.predict(method, pool.items, batch_size=7), first, rtol=1e-5)
+    np.testing.assert_allclose(1 / (1 + np.exp(-prediction.logits(method, pool.items).astype(float))), first, rtol=1e-5)
+    assert prediction.predict(method, pool.items[:0]).shape == (0, LABELS)
 
 
 def test_batches_of_narrow_features_hold_more_items(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -527,12 +533,12 @@ def test_batches_of_narrow_features_hold_more_items(monkeypatch: pytest.MonkeyPa
     many = as_items(np.tile(pool.items.take(slice(None)).numpy(), (5000 // ITEMS + 1, 1))[:5000])
 
     def sizes() -> list[int]:
-        return [len(block) for block in training.predict_blocks(method, many)]
+        return [len(block) for block in prediction.predict_blocks(method, many)]
 
     assert sizes() == [4096, 904]
-    monkeypatch.setattr(training, "CACHED", 1000 * FEATURES)  # there are fewer labels than features
+    monkeypatch.setattr(prediction, "CACHED_NUMBERS", 1000 * FEATURES)  # there are fewer labels than features
     assert sizes() == [1000] * 5
-    monkeypatch.setattr(training, "CACHED", 1)
+    monkeypatch.setattr(prediction, "CACHED_NUMBERS", 1)
     assert sizes() == [256] * 19 + [136]
 
 
@@ -548,7 +554,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path: Path) -> None:
         raise AssertionError("a step was made")
 
     again, pool, clock = make()
-    loaded = training.train(again, pool, clock, folder=tmp_path, watch=never)
+    loaded = training.train(again, pool, clock, folder=tmp_path, callback=never)
     assert all(torch.equal(tensor, again.weights()[name]) for name, tensor in first.weights().items())
     assert loaded.finished
     assert loaded.history == progress.history
@@ -615,7 +621,7 @@ def interrupted(folder: Path, after: int) -> None:
 
     method, pool, clock = make()
     with pytest.raises(Interrupted):
-        training.train(method, pool, clock, folder=folder, save_seconds=0, watch=watch)
+        training.train(method, pool, clock, folder=folder, save_seconds=0, callback=watch)
 
 
 @pytest.mark.usefixtures("quick_disk")
@@ -629,7 +635,7 @@ def test_saving_happens_no_more_often_than_asked(tmp_path: Path, monkeypatch: py
     def tick(*_: object) -> None:
         now[0] += 1.0
 
-    trained(folder=tmp_path, save_seconds=5.0, watch=tick)
+    trained(folder=tmp_path, save_seconds=5.0, callback=tick)
     assert saved == [5, 10, 15, 18, 18]  # 18 steps; the last two are the finished model
 
 
@@ -651,7 +657,7 @@ def test_a_signal_finishes_the_step_saves_and_leaves(tmp_path: Path, number: sig
 
     method, pool, clock = make()
     with pytest.raises(Stopped, match="saved in") as caught:
-        training.train(method, pool, clock, folder=tmp_path, watch=watch)
+        training.train(method, pool, clock, folder=tmp_path, callback=watch)
     assert str(tmp_path) in str(caught.value)
     assert caught.value.code == 128 + number
     assert steps == list(range(1, step + 1))
@@ -699,7 +705,7 @@ def test_weights_that_are_not_finite_end_an_epoch(tmp_path: Path) -> None:
             next(method.parameters()).data[0] = float("nan")
 
     with pytest.raises(PartlyError, match=r"not finite any more after epoch 2 \(.*weight.*\): training has diverged"):
-        training.train(method, pool, clock, folder=tmp_path, watch=watch)
+        training.train(method, pool, clock, folder=tmp_path, callback=watch)
     found = checkpoint.load(tmp_path)
     assert found is None or all(found[0][name].isfinite().all() for name in found[0])
 
@@ -718,7 +724,7 @@ def test_a_signal_that_comes_while_the_loop_looks_is_saved_for(tmp_path: Path, m
     method, pool, clock = make()
     monkeypatch.setattr(training.time, "monotonic", ticking)
     with pytest.raises(Stopped):
-        training.train(method, pool, clock, folder=tmp_path, watch=lambda clock, _: steps.append(clock.step))
+        training.train(method, pool, clock, folder=tmp_path, callback=lambda clock, _: steps.append(clock.step))
     found = checkpoint.load(tmp_path)
     assert found is not None
     assert found[1]["step"] == len(steps)
@@ -727,7 +733,7 @@ def test_a_signal_that_comes_while_the_loop_looks_is_saved_for(tmp_path: Path, m
 def test_without_a_folder_ctrl_c_is_an_ordinary_interrupt() -> None:
     method, pool, clock = make()
     with pytest.raises(KeyboardInterrupt):
-        training.train(method, pool, clock, watch=lambda *_: signal.raise_signal(signal.SIGINT))
+        training.train(method, pool, clock, callback=lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 @pytest.mark.usefixtures("quick_disk")
@@ -753,7 +759,7 @@ MEMORY = """
 import sys, tempfile
 from pathlib import Path
 import numpy as np, psutil, torch
-from partly import run, training
+from partly import engine
 from partly.items import as_items
 from partly.labels import Labels
 
@@ -767,10 +773,10 @@ def watch(clock, logs):
     if clock.step == clock.steps:
         resident[clock.epoch + 1] = psutil.Process().memory_info().rss
 
-recipe = run.Recipe("partial-bce", epochs=20, batch_size=250)
-validation = training.Validation(x[:500], labels[:500])
+config = engine.make_config("partial-bce", epochs=20, batch_size=250)
+plan = engine.resolve(config, (x, labels), (x[:500], labels[:500]))
 with tempfile.TemporaryDirectory() as folder:
-    run.fit(recipe, x, labels, validation=validation, folder=Path(folder), save_seconds=0.2, watch=watch)
+    engine.fit(plan, folder=Path(folder), save_seconds=0.2, callback=watch)
 print(resident[3], resident[20])
 """
 

@@ -11,7 +11,7 @@ import torch
 
 from partly import Classifier, Labels, Ledger
 from partly.data.formats import ledger_db
-from partly.engine import sources_of
+from partly.engine import match_labels
 from partly.errors import SettingError
 
 RNG = np.random.default_rng(0)
@@ -46,7 +46,7 @@ def test_labels_that_stay_keep_their_weights_and_new_ones_start_warm(before: Pat
     heirs = {"Rock": ["stone", "sand"]}
     still = {"lr": 1e-12, "weight_decay": 0.0, "hierarchy": {"Cat": "Animal"}}
     known = labels(NEW).with_entries(list(range(40)), [2] * 40, [0] * 40)
-    found = head(model(**still).fit(X, known, start_from=before, heirs=heirs))
+    found = head(model(**still).fit(X, known, start_from=before, label_sources=heirs))
     torch.testing.assert_close(found[0], old[0])
     torch.testing.assert_close(found[1], (old[1] + old[2]) / 2)
     torch.testing.assert_close(found[2], old[0])
@@ -56,8 +56,8 @@ def test_labels_that_stay_keep_their_weights_and_new_ones_start_warm(before: Pat
 
 
 def test_who_starts_from_whom() -> None:
-    assert sources_of(NEW, OLD) == [(0,), (), (), ()]
-    assert sources_of(NEW, OLD, {"Rock": ["stone", "sand", "gone"], "Cat": []}) == [(0,), (1, 2), (), ()]
+    assert match_labels(NEW, OLD) == [(0,), (), (), ()]
+    assert match_labels(NEW, OLD, {"Rock": ["stone", "sand", "gone"], "Cat": []}) == [(0,), (1, 2), (), ()]
 
 
 def test_a_ledger_knows_who_became_what(tmp_path: Path) -> None:

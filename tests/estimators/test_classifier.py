@@ -27,9 +27,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from partly import Classifier, Labels, PartlyError, engine, metrics
+from partly import Classifier, Labels, PartlyError, metrics
 from partly.clock import Clock
-from partly.engine import asking
+from partly.engine import pipeline
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, Stopped
 from partly.items import as_items
 from scikit_learn_checks import EXPECTED_FAILURES, SHAPE
@@ -583,7 +583,7 @@ def test_save_and_load_give_the_same_model(tmp_path: Path) -> None:
         assert (getattr(loaded, ask)(X) == getattr(fitted, ask)(X)).all()
     for attribute in ("label_names_", "history_", "best_epoch_", "method_", "n_features_in_", "beliefs_"):
         assert getattr(loaded, attribute) == getattr(fitted, attribute)
-    assert loaded.fitted_.recipe == fitted.fitted_.recipe
+    assert loaded.fitted_.config.to_json() == fitted.fitted_.config.to_json()
     given = {name: value for name, value in fitted.get_params().items() if value is not None}
     same = {name: value for name, value in given.items() if name not in ("progress", "settings")}
     assert loaded.get_params() | same == loaded.get_params()
@@ -631,7 +631,7 @@ def test_a_finished_run_is_a_model(tmp_path: Path) -> None:
 
 def test_fitting_again_in_the_folder_takes_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = model(run_dir=tmp_path).fit(X, Y)
-    monkeypatch.setattr(asking, "watcher", _signal_at(step=1))  # would stop at any step
+    monkeypatch.setattr(pipeline, "progress_callback", _signal_at(step=1))  # would stop at any step
     again = model(run_dir=tmp_path).fit(X, Y)
     assert (again.predict_proba(X) == first.predict_proba(X)).all()
     assert again.history_ == first.history_
@@ -649,20 +649,20 @@ def test_a_folder_of_other_data_is_refused(tmp_path: Path) -> None:
 
 def _signal_at(step: int) -> Any:
     @contextmanager
-    def watcher(*_: object) -> Iterator[Callable[[Clock, dict[str, float]], None]]:
+    def progress_callback(*_: object) -> Iterator[Callable[[Clock, dict[str, float]], None]]:
         def watch(clock: Clock, _: dict[str, float]) -> None:
             if clock.epoch * clock.steps + clock.step == step:
                 signal.raise_signal(signal.SIGINT)
 
         yield watch
 
-    return watcher
+    return progress_callback
 
 
 @pytest.mark.parametrize("step", [1, 3, 5])
 def test_ctrl_c_saves_and_fitting_again_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(asking, "watcher", _signal_at(step))
+        patch.setattr(pipeline, "progress_callback", _signal_at(step))
         with pytest.raises(Stopped, match="saved in"):
             model(run_dir=tmp_path, head="mlp").fit(X, Y, validation=(X[:9], Y[:9]))
         with pytest.raises(CheckpointError, match="training has not finished"):
@@ -678,8 +678,8 @@ def test_what_a_method_keeps_for_each_entry_is_counted_before_the_start() -> Non
     y[::2] = 1
     needed = {}
     for method in ("bce", "curriculum"):  # the latter keeps a byte per entry
-        items, labels, recipe = Classifier(method, head="linear", epochs=1, batch_size=4096).prepare(x, y)
-        needed[method] = engine.entry_memory(recipe, items, labels, copies=1)
+        plan = Classifier(method, head="linear", epochs=1, batch_size=4096).resolve(x, y)
+        needed[method] = plan.memory.total(copies=1)
     assert needed["curriculum"] == 3 * 4096 * 64  # and two for its beliefs
     assert needed["bce"] > 4096 * 64  # solved: the features and every entry, for a while
 

@@ -12,8 +12,8 @@ from partly import methods
 from partly.clock import Clock
 from partly.items import as_items
 from partly.labels import Labels
-from partly.method import Task
 from partly.pool import Pool
+from plans import task_of
 
 FOUND = {"single-positive": [0.1, 0.4], "uniform:0.2": [0.2, 0.5]}
 PLAIN = {"l1r": {"strength": 0.0}, "l2r": {"strength": 0.0}, "p-asl": {"mode": "negative"}}  # nothing but the loss
@@ -39,7 +39,7 @@ def test_the_loss_inside_is_what_the_method_learns_by(name: str) -> None:
         z[rng.random(z.shape) < 0.4] = 0
     items, labels = as_items(rng.normal(size=(8, 3)).astype(np.float32)), Labels.from_ternary(z)
     info = methods.find(name)
-    made = info.build(Task(items, 5, head="mlp", observed=labels), info.complete(PLAIN.get(name, {}))).eval()
+    made = info.build(task_of(items, 5, head="mlp", observed=labels), info.complete(PLAIN.get(name, {}))).eval()
     (batch,) = Pool(items, labels, batch_size=8).batches(Clock(0))
     with torch.no_grad():
         expected = INSIDE[name](made(batch.x), batch.z).mean().item()

@@ -24,6 +24,7 @@ from partly.errors import PartlyError, SettingError
 from partly.executors import on_ray
 from partly.items import as_items
 from partly.labels import Labels
+from plans import fit_config
 
 # Ray Data warns of what it does itself, among threads that outlive their dataset.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.*", "ignore::ResourceWarning")
@@ -90,8 +91,8 @@ def test_features(ray: Any, tmp_path: Path) -> None:
 
 def test_scores_of_a_folder_of_files(ray: Any, tmp_path: Path) -> None:
     x = RNG.normal(size=(90, 4)).astype(np.float32)
-    engine.fit(
-        engine.Recipe("bce", "mlp", epochs=1), as_items(x), Labels.from_full(x[:, :3] > 0), folder=tmp_path / "run"
+    fit_config(
+        engine.make_config("bce", "mlp", epochs=1), as_items(x), Labels.from_full(x[:, :3] > 0), folder=tmp_path / "run"
     )
     (tmp_path / "items").mkdir()
     for number in range(3):

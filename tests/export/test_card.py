@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from partly import Classifier, Labels, export
-from partly.engine import write_measured
+from partly.engine import write_scores
 from partly.errors import DataError
 from partly.export.card import code, some
 from partly.report.layout import escape_markdown
@@ -62,7 +62,7 @@ def test_with_scores_and_only_yes_known(tmp_path: Path) -> None:
     fitted(tmp_path / "run", only_yes=True)
     scores = {"mAP": 0.25, "CF1": float("nan"), "entries_known": 9, "labels_counted": 2, "yes": 9, "no": 0}
     by_label = {"AP": [0.5, 0.0, float("nan")], "yes": [1] * 3, "no": [0] * 3}
-    write_measured(tmp_path / "run", {"part": "held-out", "items": 12, "scores": scores, "by_label": by_label})
+    write_scores(tmp_path / "run", {"part": "held-out", "items": 12, "scores": scores, "by_label": by_label})
     export.model_card(tmp_path / "run", tmp_path / "card.md")
     card = (tmp_path / "card.md").read_text()
     assert "which also chose the best epoch" in card

@@ -13,12 +13,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from partly import Classifier, Labels, engine, export, items, methods, networks
-from partly.engine import Fitted, Recipe
+from partly import Classifier, Labels, export, items, methods, networks
+from partly.engine import FittedModel, build_method, make_config
 from partly.errors import DataError, SettingError
 from partly.export.replacements import REPLACED
 from partly.method import Method
 from partly.networks.backbones import Backbone
+from plans import fit_config
 
 onnxruntime = pytest.importorskip("onnxruntime")
 SIZES = (1, 2, 17)
@@ -44,10 +45,10 @@ def y_of(count: int = 30) -> Labels:
     return Labels.from_ternary(z, names=[f"label {j}" for j in range(LABELS)])
 
 
-def fitted(method: str, head: str = "mlp", **more: Any) -> Fitted:
+def fitted(method: str, head: str = "mlp", **more: Any) -> FittedModel:
     parts = {"settings": QUICK.get(method, {}), "head_settings": SMALL.get(head, {}), **more}
-    recipe = Recipe(method, head=head, epochs=1, batch_size=16, **parts)
-    return engine.fit(recipe, items.as_items(torch.from_numpy(x_of())), y_of())
+    recipe = make_config(method, head=head, epochs=1, batch_size=16, **parts)
+    return fit_config(recipe, items.as_items(torch.from_numpy(x_of())), y_of())
 
 
 def session_of(path: Path) -> Any:
@@ -66,7 +67,7 @@ def agree(path: Path, name: str, x: Tensor, wanted: np.ndarray) -> None:
         assert np.abs(probabilities - 1 / (1 + np.exp(-there.astype(np.float64)))).max() < CLOSE
 
 
-def agree_on_features(model: Fitted, path: Path) -> None:
+def agree_on_features(model: FittedModel, path: Path) -> None:
     assert export.to_onnx(model, path) < CLOSE
     wanted = model.logits(items.as_items(torch.from_numpy(x_of())))
     assert np.ptp(wanted, axis=0).min() > 0  # a graph that says the same of everything would agree too
@@ -90,7 +91,7 @@ def kinds() -> dict[str, list[str]]:
     stands for all that are alike."""
     alike: dict[Any, list[str]] = {}
     for name in methods.discover():
-        made = Recipe(name).build(items.as_items(torch.from_numpy(x_of())), LABELS, y_of())
+        made = build_method(make_config(name), items.as_items(torch.from_numpy(x_of())), LABELS, y_of())
         whole = made.network if type(made).forward is Method.forward else made
         parts = tuple(type(part) for part in whole.modules() if part is not made)
         alike.setdefault((type(made).forward, parts), []).append(name)

@@ -15,8 +15,9 @@ from partly.errors import LabelError
 from partly.items import as_items
 from partly.labels import Labels
 from partly.losses import door
-from partly.method import LossMethod, Task
+from partly.method import LossMethod
 from partly.pool import Pool
+from plans import task_of
 
 EVERY = [name for name in losses.__all__ if list(inspect.signature(getattr(losses, name)).parameters)[1:2] == ["z"]]
 LOGITS = torch.tensor([[0.5, -1.0, 2.0], [0.0, 1.0, -3.0]])
@@ -76,7 +77,7 @@ def test_the_loop_and_compiled_code_do_not_look(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(door, "_refuse", never)
     labels = Labels.from_ternary(Z.numpy())
     pool = Pool(as_items(LOGITS), labels, 2)
-    method = LossMethod(Task(pool.items, labels=3, head="linear", observed=labels), losses.bce, {})
+    method = LossMethod(task_of(pool.items, labels=3, head="linear", observed=labels), losses.bce, {})
     training.train(method, pool, Clock(0, 1, pool.steps))
     compiled = torch.compile(losses.bce, backend="eager", fullgraph=True)
     assert compiled(LOGITS, Z).shape == (2, 3)

@@ -18,12 +18,12 @@ import partly
 from partly import Classifier, Labels, engine, metrics
 from partly.errors import SettingError, Stopped
 from partly.items import as_items
-from partly.method import Task
 from partly.methods import auto
 from partly.methods.auto import Auto, parse_budget
 from partly.pool import Pool
 from partly.solvers import folds
 from partly.solvers.forest import Forest, log_odds
+from plans import fit_config, task_of
 
 KINDS = ["linear", "linear_raw", "gaussian", "gaussian_raw", "laplace"]
 STEPS = [*KINDS, "kernels", *(f"forest without fold {k}" for k in range(1, 6)), "forest", "together"]
@@ -102,7 +102,9 @@ def test_a_score_is_the_part_of_the_priors_loss_that_is_taken_away() -> None:
     """By `partly.criteria`, on what is held out."""
     x, y = toy(120)
     labels = known(y)
-    method = engine.complete({"method": "auto", "head": "auto"}, as_items(x), labels)[0].build(as_items(x), 3, labels)
+    method = engine.resolve_config(engine.TrainConfig(**{"method": "auto", "head": "auto"}), as_items(x), labels)[
+        0
+    ].build(as_items(x), 3, labels)
     _train(method, x, labels)
     criterion = partly.model_choice.criteria.log_loss
     for part in method.notes["portfolio"][:-1]:
@@ -120,12 +122,12 @@ def _train(method: Auto, x: np.ndarray, labels: Labels, steps: int | None = None
 
 def test_the_steps_are_the_parts() -> None:
     x, labels = few()
-    method = Auto(Task(as_items(x), 3, observed=labels))
+    method = Auto(task_of(as_items(x), 3, observed=labels))
     pool = Pool(as_items(x), labels, 64)
     assert method._steps(pool) == STEPS
     assert method.steps(pool) == len(STEPS) == 13
     one = Pool(as_items(x[:1]), labels[:1], 64)  # nothing to learn a fold from: no forest
-    assert Auto(Task(as_items(x[:1]), 3, observed=labels[:1])).steps(one) == 7
+    assert Auto(task_of(as_items(x[:1]), 3, observed=labels[:1])).steps(one) == 7
 
 
 # -------------------------------------------------------------------- what it believes, and of whom it has learned
@@ -154,7 +156,7 @@ def test_scores_of_an_item_do_not_come_from_its_own_labels(name: str, monkeypatc
     x, y = toy(60)
     labels, held_out = known(y), []
     z = labels.rows(slice(None))
-    method = Auto(Task(as_items(x), 3, observed=labels))
+    method = Auto(task_of(as_items(x), 3, observed=labels))
     own = method.fold(Pool(as_items(x), labels)) == 3
     for part in (z, np.where(own[:, None], -z, z)):
         pool = Pool(as_items(x), Labels.from_ternary(part.astype(np.int8)), 64)
@@ -170,7 +172,7 @@ def test_a_forest_without_a_fold_has_seen_nothing_of_it() -> None:
     x, y = toy(60)
     labels, found = known(y), []
     z = labels.rows(slice(None))
-    method = Auto(Task(as_items(x), 3, observed=labels))
+    method = Auto(task_of(as_items(x), 3, observed=labels))
     _train(method, x, labels, steps=6)
     own = method.fold(Pool(as_items(x), labels)) == 2
     for part in (z, np.where(own[:, None], -z, z), np.where(own[:, None], 0, z)):
@@ -185,7 +187,7 @@ def test_a_forest_without_a_fold_has_seen_nothing_of_it() -> None:
 def test_the_model_is_the_sum_that_was_weighed() -> None:
     """forward, piece by piece from what the parts say."""
     x, labels = few()
-    method = Auto(Task(as_items(x), 3, observed=labels))
+    method = Auto(task_of(as_items(x), 3, observed=labels))
     _train(method, x, labels)
     method.eval()
     rng = np.random.default_rng(0)
@@ -234,7 +236,7 @@ def test_a_budget_of_one_fit_leaves_the_other_parts_out_and_says_so() -> None:
     for part in (*KINDS[1:], "forest"):
         assert f"{part} (the budget was spent)" in fitted.reason_
     assert np.isfinite(fitted.predict_proba(few()[0])).all()
-    assert fitted.fitted_.recipe.settings == {"budget": "1x"}
+    assert fitted.fitted_.config.settings == {"budget": "1x"}
 
 
 def test_a_budget_that_is_large_enough_changes_nothing() -> None:
@@ -247,7 +249,7 @@ def test_what_is_begun_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(0, 10**6, 10))
     monkeypatch.setattr(auto.time, "monotonic", lambda: float(next(now)))
     x, labels = few()
-    method = Auto(Task(as_items(x), 3, observed=labels), budget=0.5)  # 30 seconds; each part takes 10
+    method = Auto(task_of(as_items(x), 3, observed=labels), budget=0.5)  # 30 seconds; each part takes 10
     _train(method, x, labels)
     assert [part["name"] for part in method.notes["portfolio"]] == KINDS[:3]
     assert list(method.notes["left_out"]) == [*KINDS[3:], "forest"]
@@ -353,22 +355,22 @@ def test_what_is_loaded_is_the_same_and_tells_the_same(tmp_path: Path) -> None:
 
 def test_stopped_after_every_part_it_ends_in_the_same_bits(tmp_path: Path) -> None:
     x, labels = few()
-    recipe = engine.complete({"method": "auto", "head": "auto"}, as_items(x), labels)[0]
-    whole = engine.fit(recipe, as_items(x), labels)
+    recipe = engine.resolve_config(engine.TrainConfig(**{"method": "auto", "head": "auto"}), as_items(x), labels)[0]
+    whole = fit_config(recipe, as_items(x), labels)
 
     def stop(*_: object) -> None:
         signal.raise_signal(signal.SIGTERM)
 
     for _ in STEPS:
         with pytest.raises(Stopped):
-            engine.fit(recipe, as_items(x), labels, folder=tmp_path, watch=stop)
-    again = engine.fit(recipe, as_items(x), labels, folder=tmp_path)
+            fit_config(recipe, as_items(x), labels, folder=tmp_path, callback=stop)
+    again = fit_config(recipe, as_items(x), labels, folder=tmp_path)
     assert (again.logits(as_items(x)) == whole.logits(as_items(x))).all()
     assert (again.out_of_fold == whole.out_of_fold).all()
     assert (again.beliefs == whole.beliefs).all()
     assert (again.thresholds == whole.thresholds).all()
 
-    def told(fitted: engine.Fitted) -> list[dict[str, Any]]:
+    def told(fitted: engine.FittedModel) -> list[dict[str, Any]]:
         parts = fitted.method.notes["portfolio"]
         return [{name: value for name, value in part.items() if name != "seconds"} for part in parts]
 
@@ -378,7 +380,9 @@ def test_stopped_after_every_part_it_ends_in_the_same_bits(tmp_path: Path) -> No
 
 def test_a_budget_counts_what_was_spent_before_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x, labels = few()
-    recipe = engine.complete({"method": "auto", "head": "auto", "settings": {"budget": 0.5}}, as_items(x), labels)[0]
+    recipe = engine.resolve_config(
+        engine.TrainConfig(**{"method": "auto", "head": "auto", "settings": {"budget": 0.5}}), as_items(x), labels
+    )[0]
     now = iter(range(0, 10**6, 10))
     monkeypatch.setattr(auto, "time", _Time(now))
 
@@ -387,8 +391,8 @@ def test_a_budget_counts_what_was_spent_before_a_stop(tmp_path: Path, monkeypatc
 
     for _ in range(2):
         with pytest.raises(Stopped):
-            engine.fit(recipe, as_items(x), labels, folder=tmp_path, watch=stop)
-    fitted = engine.fit(recipe, as_items(x), labels, folder=tmp_path)
+            fit_config(recipe, as_items(x), labels, folder=tmp_path, callback=stop)
+    fitted = fit_config(recipe, as_items(x), labels, folder=tmp_path)
     assert [part["name"] for part in fitted.method.notes["portfolio"]] == KINDS[:3]
 
 
@@ -441,7 +445,7 @@ def test_pictures_and_a_given_head_are_for_the_plain_method() -> None:
         with pytest.raises(AttributeError, match="portfolio_: only a portfolio"):
             fitted.portfolio_  # noqa: B018
     with pytest.raises(SettingError, match="Auto learns from features, not from pictures"):
-        Auto(Task(as_items(pictures), 3, observed=labels))
+        Auto(task_of(as_items(pictures), 3, observed=labels))
 
 
 def test_one_item_and_one_label() -> None:

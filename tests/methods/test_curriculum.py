@@ -17,9 +17,9 @@ from partly.engine import training
 from partly.errors import SettingError
 from partly.items import as_items
 from partly.labels import Labels
-from partly.method import Task
 from partly.methods.curriculum import Curriculum, label_rates
 from partly.pool import Batch, Pool
+from plans import task_of
 
 ITEMS, LABELS, WIDTH = 32, 6, 4
 
@@ -37,7 +37,7 @@ def made(
     x = as_items(rng.normal(size=(items, WIDTH)).astype(np.float32))
     truth = Labels.from_full(rng.random((items, labels)) < 0.3)
     pool = Pool(x, scenarios.uniform(truth, share, seed=0), batch)
-    method = Curriculum(Task(x, labels, head, observed=pool.labels), **settings)
+    method = Curriculum(task_of(x, labels, head, observed=pool.labels), **settings)
     with torch.no_grad():
         for number, network in enumerate(method.networks):
             fresh = method.task.network(f"random {number}")  # since a linear head starts at 0

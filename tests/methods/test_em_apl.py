@@ -10,7 +10,7 @@ from torch import Tensor
 from conformance.bench import make_clock, make_pool, make_task, observed, x_of
 from losses.cases import entropy, no, yes
 from partly.clock import Clock
-from partly.engine import training
+from partly.engine import prediction, training
 from partly.methods.em_apl import EMAPL, smallest_per_row
 from partly.pool import Batch
 
@@ -20,7 +20,7 @@ def method(**settings: float) -> EMAPL:
 
 
 def scores(made: EMAPL) -> Tensor:
-    return torch.from_numpy(training.logits(made, make_pool().items))
+    return torch.from_numpy(prediction.logits(made, make_pool().items))
 
 
 def begin(made: EMAPL, epoch: int, epochs: int = 10) -> None:

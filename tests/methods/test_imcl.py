@@ -14,7 +14,7 @@ import torch
 from conformance.bench import ITEMS, LABELS, differing, features, make_clock, make_pool, make_task, observed, x_of
 from partly import engine, methods
 from partly.clock import Clock
-from partly.engine import Recipe, training
+from partly.engine import build_method, make_config, prediction, training
 from partly.errors import DataError, PartlyError, SettingError
 from partly.items import as_items
 from partly.labels import Labels
@@ -22,6 +22,7 @@ from partly.methods.imcl import PRESETS, Imcl
 from partly.networks import eval_mode
 from partly.pool import Batch, Pool
 from partly.similarity import Candidates, joint_nonnegative_omp
+from plans import fit_config, plan_of
 
 
 def made(pool: Pool | None = None, **settings: object) -> Imcl:
@@ -191,7 +192,7 @@ def test_the_bank() -> None:
 
 
 def test_presets_run() -> None:
-    scores = {name: training.predict(trained(**settings), as_items(features())) for name, settings in PRESETS.items()}
+    scores = {name: prediction.predict(trained(**settings), as_items(features())) for name, settings in PRESETS.items()}
     for own in scores.values():
         assert own.shape == (ITEMS, LABELS)
         assert np.isfinite(own).all()
@@ -289,14 +290,16 @@ def test_files_are_refused_before_the_run_begins(tmp_path: Path) -> None:
     labels = Labels.from_ternary(observed())
     for name, words in (("graph", "'seven' is not among the 5 names"), ("side", "must be item and class")):
         with pytest.raises(PartlyError, match=words):
-            Recipe("imcl", "linear", settings={name: str(path)}).build(as_items(features()), labels.shape[1], labels)
+            build_method(
+                make_config("imcl", "linear", settings={name: str(path)}), as_items(features()), labels.shape[1], labels
+            )
 
 
 def test_a_start_keeps_the_graph_that_it_has_learned() -> None:
     items, labels = as_items(features()), Labels.from_ternary(observed())
-    recipe = Recipe("imcl", "linear", epochs=2, lr=0.1, settings={"warmup": 0.0})
-    first = engine.fit(recipe, items, labels).method.weights()
-    again = engine.fit(replace(recipe, epochs=1, settings={"warmup": 1.0}), items, labels, start=first).method
+    recipe = make_config("imcl", "linear", epochs=2, lr=0.1, settings={"warmup": 0.0})
+    first = fit_config(recipe, items, labels).method.weights()
+    again = fit_config(replace(recipe, epochs=1, settings={"warmup": 1.0}), items, labels, start=first).method
     assert torch.equal(again.weights()["method.vectors.graph.weights"], first["method.vectors.graph.weights"])
 
 
@@ -326,9 +329,9 @@ def test_memory_of_the_bank_is_declared(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("os.sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1}.__getitem__)
     labels = Labels.from_ternary(np.zeros((100, 100), np.int8))
     items = as_items(np.zeros((100, 2)))
-    engine.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 4}), items, labels)
+    engine.check_memory(plan_of(make_config("imcl", settings={"candidates": "bank", "bank": 4}), items, labels))
     with pytest.raises(PartlyError, match=r"imcl keeps .* for 100 x 100 entries"):
-        engine.check_memory(Recipe("imcl", settings={"candidates": "bank", "bank": 6}), items, labels)
+        engine.check_memory(plan_of(make_config("imcl", settings={"candidates": "bank", "bank": 6}), items, labels))
 
 
 def test_an_exact_fit_says_nothing_of_the_scale() -> None:

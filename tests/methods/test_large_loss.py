@@ -66,7 +66,7 @@ def test_nothing_is_turned_in_the_first_epoch_and_nothing_twice() -> None:
         assert (made.held[turned] == 1).all()
         counts.append(int(turned.sum()))
 
-    training.train(made, pool, make_clock(pool, epochs=4), watch=watch)
+    training.train(made, pool, make_clock(pool, epochs=4), callback=watch)
     assert counts[: pool.steps] == [0] * pool.steps
     assert all(b > a for a, b in zip(counts[pool.steps - 1 :], counts[pool.steps :], strict=False))
     assert torch.equal(made.beliefs(), (made.held == 1).half())

@@ -121,7 +121,9 @@ def test_one_turn_an_epoch() -> None:
         by_hand, method = (Leml(make_task(pool), rank=2) for _ in range(2))
         losses = [(by_hand.solve_h(pool), by_hand.solve_w(pool)) for _ in range(2)]
         seen: list[float] = []
-        training.train(method, pool, make_clock(pool), watch=lambda clock, logs, seen=seen: seen.append(logs["loss"]))
+        training.train(
+            method, pool, make_clock(pool), callback=lambda clock, logs, seen=seen: seen.append(logs["loss"])
+        )
         assert torch.equal(by_hand.w, method.w)
         assert torch.equal(by_hand.h, method.h)
         wanted = [value / (ITEMS * LABELS) for h, w in losses for value in ((h, w, w) if steps == 3 else (w,))]

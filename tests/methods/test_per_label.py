@@ -117,7 +117,7 @@ def test_auto_takes_unknown_for_no_only_where_no_no_is_known() -> None:
 def test_the_loss_is_the_cross_entropy_of_what_counts() -> None:
     pool, seen = make_pool(), []
     method = PerLabel(make_task(pool), unknown="no", weight_unknown=0.3)
-    training.train(method, pool, make_clock(pool, epochs=2), watch=lambda clock, logs: seen.append(logs["loss"]))
+    training.train(method, pool, make_clock(pool, epochs=2), callback=lambda clock, logs: seen.append(logs["loss"]))
     p, z = torch.sigmoid(logits_of(method, x_of(pool.items)).double()).numpy(), observed()
     for j in range(LABELS):
         weights = np.where(z[:, j] == 0, 0.3, 1.0)
@@ -147,7 +147,7 @@ def test_every_estimator_is_saved_without_pickle_and_says_the_same(name: str, tm
     x, y = x_of(make_pool().items).numpy(), Labels.from_ternary(observed()[:, :1])  # of 200 trees, one is enough
     model = Classifier("per-label", settings={"estimator": name}, progress=False, run_dir=tmp_path / "run").fit(x, y)
     again = Classifier("per-label", settings={"estimator": name}, progress=False).fit(x, y)
-    assert model.fitted_.recipe.epochs == 1  # nobody asked for more
+    assert model.fitted_.config.epochs == 1  # nobody asked for more
     assert (model.predict_proba(x) == again.predict_proba(x)).all()
     loaded = Classifier.load(tmp_path / "run")
     assert (loaded.predict_proba(x) == model.predict_proba(x)).all()
@@ -171,7 +171,7 @@ def test_a_stopped_run_goes_on_after_the_last_finished_label(
             signal.raise_signal(signal.SIGTERM)
 
     with pytest.raises(Stopped):
-        training.train(PerLabel(make_task(pool)), pool, make_clock(pool, epochs=1), folder=tmp_path, watch=stop)
+        training.train(PerLabel(make_task(pool)), pool, make_clock(pool, epochs=1), folder=tmp_path, callback=stop)
     assert done == [f"label '{j}'" for j in range(label)]
     method = PerLabel(make_task(pool))
     training.train(method, pool, make_clock(pool, epochs=1), folder=tmp_path)
@@ -220,4 +220,6 @@ def test_settings_that_cannot_be_are_refused() -> None:
         ({"bags": -1}, "bags = -1: should be 0 or more"),
     ):
         with pytest.raises(SettingError, match=words):
-            engine.Recipe("per-label", settings=settings).build(make_pool().items, LABELS, make_pool().labels)
+            engine.build_method(
+                engine.make_config("per-label", settings=settings), make_pool().items, LABELS, make_pool().labels
+            )

@@ -17,10 +17,10 @@ from partly.engine import training
 from partly.errors import SettingError
 from partly.items import as_items
 from partly.labels import Labels
-from partly.method import Task
 from partly.methods import refine
 from partly.methods.refine import Refine
 from partly.pool import Pool
+from plans import task_of
 
 LR = 0.05
 
@@ -147,7 +147,7 @@ def test_hidden_labels_are_found() -> None:
     seen = np.where((z == -1) & (rng.random(z.shape) < 0.7), z, 0)
     seen[:20] = z[:20]
     pool = Pool(as_items(x), Labels.from_ternary(seen), 30)
-    method = Refine(Task(pool.items, z.shape[1], "linear", lr=0.05, observed=pool.labels), fine_weight=0.2)
+    method = Refine(task_of(pool.items, z.shape[1], "linear", lr=0.05, observed=pool.labels), fine_weight=0.2)
     training.train(method, pool, Clock(0, 10, pool.steps))
     hidden = seen == 0
     right = (method.beliefs().numpy() > 0.5) == (z == 1)

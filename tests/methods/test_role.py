@@ -17,10 +17,10 @@ from partly.clock import Clock
 from partly.engine import training
 from partly.items import Absent, Items, absent, as_items
 from partly.labels import Labels
-from partly.method import Task
 from partly.methods.role import Role, label_frequency
 from partly.pool import Batch, Pool
 from partly.solvers import folds
+from plans import task_of
 from solvers.by_hand import calibrated, z_scored
 
 
@@ -108,7 +108,7 @@ def test_no_more_than_half_of_the_labels_are_expected() -> None:
 
 
 def test_memory_of_the_estimate_does_not_grow_with_the_items() -> None:
-    few_items, many_items = (Task(Absent("features", (4,), items), 50) for items in (2000, 10**6))
+    few_items, many_items = (task_of(Absent("features", (4,), items), 50) for items in (2000, 10**6))
     few, many = (Role.memory(task, {"expected_yes": None}) for task in (few_items, many_items))
     assert many == (12 * 50 * 10**6, few[1])
     assert many[1] > 0
@@ -217,7 +217,7 @@ def test_linear_phase_trains_the_linear_network_and_hands_on_the_estimates() -> 
     made = Role(make_task(pool), linear_share=0.5)
     first = copied(made.state())
     held: list[dict[str, Tensor]] = []
-    training.train(made, pool, make_clock(pool, epochs=4), watch=lambda clock, _: held.append(copied(made.state())))
+    training.train(made, pool, make_clock(pool, epochs=4), callback=lambda clock, _: held.append(copied(made.state())))
     half = held[2 * pool.steps - 1]
     changed = {name.split(".")[1] for name in differing(first, half)}
     assert "linear" in changed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,14 @@ from partly import engine, networks
 from partly.errors import SettingError
 from partly.items import as_items
 from partly.labels import Labels
-from partly.method import Task
 from partly.networks.network import check_compiler, uses_bfloat16
+from plans import change_task, fit_config, task_of
 
 X = np.random.default_rng(0).normal(size=(24, 6)).astype(np.float32)
 Z = np.random.default_rng(1).integers(-1, 2, (24, 3)).astype(np.int8)
-TASK = Task(as_items(X), 3, head="mlp", head_settings={"hidden": 16, "dropout": 0.0}, observed=Labels.from_ternary(Z))
+TASK = task_of(
+    as_items(X), 3, head="mlp", head_settings={"hidden": 16, "dropout": 0.0}, observed=Labels.from_ternary(Z)
+)
 
 
 def test_precision_by_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +35,7 @@ def test_precision_by_device(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("head", [name for name in networks.heads() if name != "kernel"])
 def test_every_head_learns_in_bfloat16_and_predicts_in_full(head: str) -> None:
     x, z = torch.from_numpy(X), torch.from_numpy(Z)
-    plain, low = (replace(TASK, head=head, head_settings={}, precision=p).network("f") for p in ("float32", "bfloat16"))
+    plain, low = (change_task(TASK, head=head, head_settings={}, dtype=p).network("f") for p in ("float32", "bfloat16"))
     for network in (plain, low):
         network.eval()
     assert torch.equal(plain(x, z), low(x, z))
@@ -51,7 +52,7 @@ def test_every_head_learns_in_bfloat16_and_predicts_in_full(head: str) -> None:
 
 def test_bfloat16_is_near_and_not_the_same() -> None:
     x = torch.from_numpy(X)
-    plain, low = (replace(TASK, precision=p).network("f").train()(x) for p in ("float32", "bfloat16"))
+    plain, low = (change_task(TASK, dtype=p).network("f").train()(x) for p in ("float32", "bfloat16"))
     assert not torch.equal(plain, low)
     torch.testing.assert_close(plain, low, rtol=0.05, atol=0.02)
 
@@ -67,7 +68,7 @@ def test_only_what_learns_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
         return compiled
 
     monkeypatch.setattr(torch, "compile", compile)
-    network, x = replace(TASK, compile=True).network(), torch.from_numpy(X)
+    network, x = change_task(TASK, compile=True).network(), torch.from_numpy(X)
     assert network.state_dict().keys() == TASK.network().state_dict().keys()
     network.train()(x)
     network.features_and_logits(x[:5])
@@ -84,6 +85,6 @@ def test_where_nothing_can_be_compiled_it_is_said(monkeypatch: pytest.MonkeyPatc
         SettingError, match=r"torch cannot compile here \(No working C\+\+ compiler found\)\. Install a C"
     ):
         check_compiler()
-    recipe = engine.Recipe("bce", "mlp", head_settings={"solve": False}, epochs=1, compile=True)
+    recipe = engine.make_config("bce", "mlp", head_settings={"solve": False}, epochs=1, compile=True)
     with pytest.raises(SettingError, match="compile = True: torch cannot compile here"):
-        engine.fit(recipe, as_items(X), Labels.from_ternary(Z))
+        fit_config(recipe, as_items(X), Labels.from_ternary(Z))

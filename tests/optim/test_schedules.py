@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from partly.clock import Clock
-from partly.engine.recipe import Recipe
+from partly.engine import make_config
 from partly.errors import SettingError
 from partly.optim import schedules
 from partly.registry import About
@@ -56,7 +56,7 @@ def test_a_decorated_function_is_a_schedule(monkeypatch: pytest.MonkeyPatch) -> 
     assert info.defaults() == {"power": 0.5}
     assert len(info.source_sha256) == 64  # of this file
     assert schedules.find("cosine").source_sha256 == ""
-    assert Recipe("bce", schedule="inverse-root").schedule_settings == {"power": 0.5}
+    assert make_config("bce", schedule="inverse-root").schedule_settings == {"power": 0.5}
 
 
 def test_a_name_that_is_taken_is_refused() -> None:

@@ -165,7 +165,7 @@ def test_the_card_of_a_model(tmp_path: Path) -> None:
             rng.normal(size=(40, 3)), known
         )
         model.fitted_.method.notes["reason"] = words[0]
-        model.fitted_.recipe.head_settings["weights"] = words[15]
+        model.fitted_.config.head_settings["weights"] = words[15]
         export.model_card(
             model, tmp_path / "card.md", onnx="it.onnx" if words is HARMLESS else words[15], overwrite=True
         )

@@ -15,8 +15,9 @@ from partly.items import as_items
 from partly.pool import Pool
 from partly.solvers import folds
 from partly.solvers.mlp_with_linear_path import SHARES, MlpWithLinearPath
+from plans import fit_config
 
-RECIPE = engine.Recipe("bce", "mlp", epochs=3, batch_size=32, head_settings={"hidden": 16})
+RECIPE = engine.make_config("bce", "mlp", epochs=3, batch_size=32, head_settings={"hidden": 16})
 
 
 def data(bent: bool, items: int = 240) -> tuple[np.ndarray, np.ndarray]:
@@ -28,8 +29,8 @@ def data(bent: bool, items: int = 240) -> tuple[np.ndarray, np.ndarray]:
 
 
 def fitted(x: np.ndarray, y: np.ndarray, **changes: object) -> MlpWithLinearPath:
-    recipe = engine.Recipe(**{**vars(RECIPE), **changes})
-    method = engine.fit(recipe, as_items(x), Labels.from_full(y.astype(int))).method
+    recipe = engine.make_config(**{**vars(RECIPE), **changes})
+    method = fit_config(recipe, as_items(x), Labels.from_full(y.astype(int))).method
     assert isinstance(method, MlpWithLinearPath)
     return method
 
@@ -60,7 +61,7 @@ def test_the_network_never_learns_from_the_fold_that_weighs_it() -> None:
     labels = Labels.from_full(y.astype(int))
     found = []
     for turned in (False, True):
-        method = RECIPE.build(as_items(x), 2, labels)
+        method = engine.build_method(RECIPE, as_items(x), 2, labels)
         assert isinstance(method, MlpWithLinearPath)
         pool = Pool(as_items(x), labels, 32)
         method._solve(pool)
@@ -79,14 +80,14 @@ def test_the_network_never_learns_from_the_fold_that_weighs_it() -> None:
 def test_it_goes_on_and_is_loaded_like_every_run(tmp_path: Path) -> None:
     x, y = data(bent=True)
     labels = Labels.from_full(y.astype(int))
-    whole = engine.fit(RECIPE, as_items(x), labels)
+    whole = fit_config(RECIPE, as_items(x), labels)
 
     def stop(clock: object, logs: object) -> None:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        engine.fit(RECIPE, as_items(x), labels, folder=tmp_path, save_seconds=0, watch=stop)
-    engine.fit(RECIPE, as_items(x), labels, folder=tmp_path)
+        fit_config(RECIPE, as_items(x), labels, folder=tmp_path, save_seconds=0, callback=stop)
+    fit_config(RECIPE, as_items(x), labels, folder=tmp_path)
     loaded = engine.load(tmp_path)
     assert (loaded.predict(as_items(x)) == whole.predict(as_items(x))).all()
     assert whole.progress.history[-1]["share"] in SHARES

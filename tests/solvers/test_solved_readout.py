@@ -23,10 +23,11 @@ from partly.pool import Pool
 from partly.solvers import folds
 from partly.solvers.mlp_with_linear_path import MlpWithLinearPath
 from partly.solvers.solved_readout import SolvedReadout
+from plans import fit_config
 from solvers.by_hand import calibrated, z_scored
 
-RECIPE = engine.Recipe("bce", "linear", epochs=2, batch_size=16)
-KERNEL = engine.Recipe("bce", "kernel", epochs=1, batch_size=16)
+RECIPE = engine.make_config("bce", "linear", epochs=2, batch_size=16)
+KERNEL = engine.make_config("bce", "kernel", epochs=1, batch_size=16)
 
 
 def data(seed: int = 0, items: int = 80) -> tuple[np.ndarray, Labels]:
@@ -46,13 +47,13 @@ def data(seed: int = 0, items: int = 80) -> tuple[np.ndarray, Labels]:
         (replace(RECIPE, head_settings={"solve": False}), LossMethod),
         (replace(RECIPE, optimizer="sgd"), LossMethod),
         (replace(RECIPE, method="focal", settings={}), LossMethod),  # not convex
-        (engine.Recipe("bce", "mlp"), MlpWithLinearPath),  # a path of it
-        (engine.Recipe("bce", "mlp", head_settings={"solve": False}), LossMethod),
+        (engine.make_config("bce", "mlp"), MlpWithLinearPath),  # a path of it
+        (engine.make_config("bce", "mlp", head_settings={"solve": False}), LossMethod),
     ],
 )
-def test_what_is_solved(recipe: engine.Recipe, kind: type) -> None:
+def test_what_is_solved(recipe: engine.ResolvedConfig, kind: type) -> None:
     x, labels = data()
-    assert type(recipe.build(as_items(x), 3, labels)) is kind
+    assert type(engine.build_method(recipe, as_items(x), 3, labels)) is kind
 
 
 def test_pictures_and_what_is_too_large_are_trained_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,13 +61,13 @@ def test_pictures_and_what_is_too_large_are_trained_step_by_step(monkeypatch: py
     pictures = as_items(np.zeros((80, 16, 16, 3), np.uint8))
     assert type(replace(RECIPE, backbone="small-conv").build(pictures, 3, labels)) is LossMethod
     monkeypatch.setattr("partly.solvers.solved_readout.MAX_BYTES", 100)
-    for recipe in (RECIPE, KERNEL, engine.Recipe("bce", "mlp")):
-        assert type(recipe.build(as_items(x), 3, labels)) is LossMethod
+    for recipe in (RECIPE, KERNEL, engine.make_config("bce", "mlp")):
+        assert type(engine.build_method(recipe, as_items(x), 3, labels)) is LossMethod
 
 
 def test_it_is_scikit_learns_minimum_at_the_chosen_strength() -> None:
     x, labels = data()
-    fitted = engine.fit(RECIPE, as_items(x), labels)
+    fitted = fit_config(RECIPE, as_items(x), labels)
     strength = fitted.progress.history[-1]["strength"]
     scaled = (x - x.mean(axis=0)) / x.std(axis=0)
     for j in range(3):
@@ -85,14 +86,14 @@ def test_far_better_than_wandering() -> None:
 
 def test_it_goes_on_and_is_loaded_like_every_run(tmp_path: Path) -> None:
     x, labels = data()
-    whole = engine.fit(RECIPE, as_items(x), labels, validation=Validation(as_items(x), labels))
+    whole = fit_config(RECIPE, as_items(x), labels, validation=Validation(as_items(x), labels))
 
     def interrupt(clock: object, logs: object) -> None:
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        engine.fit(RECIPE, as_items(x), labels, folder=tmp_path, save_seconds=0, watch=interrupt)
-    again = engine.fit(RECIPE, as_items(x), labels, folder=tmp_path)
+        fit_config(RECIPE, as_items(x), labels, folder=tmp_path, save_seconds=0, callback=interrupt)
+    again = fit_config(RECIPE, as_items(x), labels, folder=tmp_path)
     loaded = engine.load(tmp_path)
     for other in (again, loaded):
         assert torch.equal(whole.method.network.head.weight, other.method.network.head.weight)
@@ -105,7 +106,7 @@ def test_sparse_features_are_solved_as_dense_ones_are() -> None:
     x, labels = data()
     x[:, 2] = np.where(x[:, 2] > 0, x[:, 2], 0)
     x /= x.std(axis=0)
-    dense, sparse = (engine.fit(RECIPE, as_items(kind(x)), labels) for kind in (np.asarray, sp.csr_array))
+    dense, sparse = (fit_config(RECIPE, as_items(kind(x)), labels) for kind in (np.asarray, sp.csr_array))
     expected = dense.logits(as_items(x))
     found = sparse.logits(as_items(sp.csr_array(x)))
     np.testing.assert_allclose(found, expected, atol=0.05 * np.abs(expected).max())
@@ -113,7 +114,7 @@ def test_sparse_features_are_solved_as_dense_ones_are() -> None:
 
 def test_the_strength_is_in_the_history() -> None:
     x, labels = data()
-    fitted = engine.fit(RECIPE, as_items(x), labels)
+    fitted = fit_config(RECIPE, as_items(x), labels)
     assert {"epoch", "loss", "strength"} <= set(fitted.progress.history[0])
     assert fitted.progress.history[0]["strength"] > 0
 
@@ -124,26 +125,26 @@ def test_the_strength_is_in_the_history() -> None:
 def test_a_step_for_each_kind_of_features_and_one_epoch() -> None:
     x, labels = data()
     for recipe, kinds in ((RECIPE, 1), (KERNEL, 5)):
-        method = recipe.build(as_items(x), 3, labels)
+        method = engine.build_method(recipe, as_items(x), 3, labels)
         assert method.steps(Pool(as_items(x), labels, 16)) == len(method.spans) == kinds
     for head in ("linear", "kernel"):
         asked = {"method": "bce", "head": head}
-        assert engine.complete(asked, as_items(x), labels)[0].epochs == 1
-        assert engine.complete(asked | {"epochs": 3}, as_items(x), labels)[0].epochs == 3
+        assert engine.resolve_config(engine.TrainConfig(**asked), as_items(x), labels)[0].epochs == 1
+        assert engine.resolve_config(engine.TrainConfig(**(asked | {"epochs": 3})), as_items(x), labels)[0].epochs == 3
 
 
 def test_further_epochs_change_nothing() -> None:
     x, labels = data()
     for recipe in (RECIPE, KERNEL):
-        one, three = (engine.fit(replace(recipe, epochs=n), as_items(x), labels) for n in (1, 3))
+        one, three = (fit_config(replace(recipe, epochs=n), as_items(x), labels) for n in (1, 3))
         assert (one.logits(as_items(x)) == three.logits(as_items(x))).all()
 
 
 @pytest.mark.parametrize(("recipe", "kept"), [(RECIPE, 4), (KERNEL, 20)])
-def test_what_is_kept_is_what_is_said(recipe: engine.Recipe, kept: int) -> None:
+def test_what_is_kept_is_what_is_said(recipe: engine.ResolvedConfig, kept: int) -> None:
     """A held-out score of 4 bytes for every entry and kind of features, and nothing in the model."""
     x, labels = data()
-    method = recipe.build(as_items(x), 3, labels)
+    method = engine.build_method(recipe, as_items(x), 3, labels)
     assert sum(tensor.nbytes for tensor in method.entries().values()) == kept * 80 * 3
     assert methods.find("bce").memory(recipe.task(as_items(x), 3, labels), {})[0] == kept * 80 * 3
     assert not any("held_out" in name for name in method.weights())
@@ -151,7 +152,7 @@ def test_what_is_kept_is_what_is_said(recipe: engine.Recipe, kept: int) -> None:
 
 def test_what_is_held_out_is_what_folds_say() -> None:
     x, labels = data()
-    fitted = engine.fit(RECIPE, as_items(x), labels)
+    fitted = fit_config(RECIPE, as_items(x), labels)
     z = labels.rows(slice(None)).T
     scaled = ((x - x.mean(axis=0)) / x.std(axis=0)).astype(np.float32)
     fold = folds.assign_folds(80, seed_for(0, "folds"))
@@ -166,7 +167,7 @@ def test_kinds_of_features_are_blended_by_what_each_is_worth() -> None:
     """The logits are the calibrated sum of z-scored held-out scores, and those of new items by the same lines."""
     x, labels = data()
     items, pool = as_items(x), Pool(as_items(x), labels, 16)
-    method = KERNEL.build(items, 3, labels)
+    method = engine.build_method(KERNEL, items, 3, labels)
     names = list(method.spans)
     for name in names:
         method.solve(pool, name)
@@ -196,7 +197,9 @@ def _only(method: SolvedReadout, name: str) -> torch.Tensor:
 
 def test_weights_and_targets_are_the_terms_of_the_loss() -> None:
     x, labels = data()
-    method = replace(RECIPE, method="down-weight", settings={}).build(as_items(x), 3, labels)
+    method = engine.build_method(
+        engine.spell_out(replace(RECIPE, method="down-weight", settings={})), as_items(x), 3, labels
+    )
     weights, targets = method.weights_and_targets(Pool(as_items(x), labels, 7))
     for found, expected in zip(
         (weights, targets), terms.down_weight(torch.tensor(labels.rows(slice(None)))), strict=True
@@ -207,8 +210,9 @@ def test_weights_and_targets_are_the_terms_of_the_loss() -> None:
 
 def test_a_learning_rate_of_nothing_learns_nothing() -> None:
     x, labels = data()
-    method = KERNEL.build(as_items(x), 3, labels)
-    task = replace(method.task, lr=0.0)
+    method = engine.build_method(replace(KERNEL), as_items(x), 3, labels)
+    object.__setattr__(method.task.config, "lr", 0.0)  # a caller cannot ask for it
+    task = method.task
     still = methods.find("bce").build(task, {})
     before = {name: tensor.clone() for name, tensor in still.state().items()}
     train(still, Pool(as_items(x), labels, 16), Clock(0, 1, 5))

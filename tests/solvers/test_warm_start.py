@@ -10,6 +10,7 @@ from partly import Classifier, Labels, methods
 from partly.items import as_items
 from partly.method import Task
 from partly.networks import Network
+from plans import task_of
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 4)).astype(np.float32)
@@ -18,7 +19,7 @@ KNOWN = np.where(RNG.random(TRUTH.shape) < 0.5, TRUTH, 0).astype(np.int8)
 
 
 def task(head: str = "warm-linear", z: np.ndarray = KNOWN) -> Task:
-    return Task(as_items(X), 3, head, observed=Labels.from_ternary(z))
+    return task_of(as_items(X), 3, head, observed=Labels.from_ternary(z))
 
 
 def scores(name: str, where: Task) -> torch.Tensor:
@@ -54,13 +55,13 @@ def test_where_no_no_is_known_it_is_the_linear_head() -> None:
 
 def test_only_to_predict_nothing_is_solved() -> None:
     info = methods.find("lsep")
-    made = info.build(Task(as_items(X), 3, "warm-linear"), info.complete({}))
+    made = info.build(task_of(as_items(X), 3, "warm-linear"), info.complete({}))
     assert not made.network.head.weight.any()
 
 
 def test_behind_a_backbone_it_starts_at_what_is_solved_on_its_features() -> None:
     pictures = as_items(RNG.integers(0, 255, (120, 16, 16, 3)).astype(np.uint8))
-    where = Task(pictures, 3, "warm-linear", observed=Labels.from_ternary(KNOWN), backbone="small-conv")
+    where = task_of(pictures, 3, "warm-linear", observed=Labels.from_ternary(KNOWN), backbone="small-conv")
     info = methods.find("lsep")
     method = info.build(where, info.complete({})).eval()
     with torch.no_grad():
@@ -75,12 +76,12 @@ def test_behind_a_backbone_it_starts_at_what_is_solved_on_its_features() -> None
 
 def test_the_features_of_a_backbone_are_declared_before_they_are_made() -> None:
     pictures = as_items(RNG.integers(0, 255, (120, 16, 16, 3)).astype(np.uint8))
-    where = Task(pictures, 3, "warm-linear", observed=Labels.from_ternary(KNOWN), backbone="small-conv")
+    where = task_of(pictures, 3, "warm-linear", observed=Labels.from_ternary(KNOWN), backbone="small-conv")
     info = methods.find("lsep")
     declared = info.memory(where, info.complete({}))[1]
     width = where.network().head.in_features
     assert width > 3
-    of_three = Task(as_items(X[:, :3]), 3, "warm-linear", observed=Labels.from_ternary(KNOWN))  # as many as colours
+    of_three = task_of(as_items(X[:, :3]), 3, "warm-linear", observed=Labels.from_ternary(KNOWN))  # as many as colours
     assert declared - info.memory(of_three, info.complete({}))[1] == 2 * 4 * 120 * (width - 3)
 
 

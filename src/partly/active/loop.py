@@ -30,15 +30,15 @@ from partly.active.strategies import check, find
 from partly.clock import Clock, seed_for
 from partly.data.answers import Answers, read_answers, write_questions
 from partly.distributed.devices import device_of
-from partly.engine import Fitted, Recipe
+from partly.engine import FittedModel, ResolvedConfig
 from partly.engine.checkpoint import FolderGuard
-from partly.engine.progress_bar import watcher
+from partly.engine.progress_bar import progress_callback
 from partly.errors import CheckpointError, DataError, LabelError, SettingError, listing
 from partly.estimators.classifier import Classifier
 from partly.labels import Hierarchy, Labels
 
 Round = dict[str, Any]
-Measure = Callable[[Fitted, Labels], dict[str, float]]  # of the model of a round and what is known in it
+Measure = Callable[[FittedModel, Labels], dict[str, float]]  # of the model of a round and what is known in it
 Entries = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int8]]  # rows, columns and z, [K] each
 NOTHING: Entries = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int8))
 Said = Sequence[bool | None] | npt.NDArray[np.bool_]  # True yes, False no, None: nobody knows
@@ -135,13 +135,14 @@ class Loop:
     ) -> None:
         self.model, self.folder, self.plan = model, Path(folder), plan or Plan()
         self.hierarchy, self.measure = hierarchy, measure
-        self.items, given, self.recipe = model.prepare(X, Y)
+        self.training = model.resolve(X, Y)
+        self.items, given = self.training.items, self.training.labels
         first = given if hierarchy is None else hierarchy.deduce(given, self.plan.last_child)
         self.items.statistics  # noqa: B018, in the same pass as the digest
-        if not (self.folder / "run.json").exists():  # what would be refused later must not claim the folder
-            engine.check_memory(self.recipe, self.items, first)
-            check(self.plan.query, self.recipe.build(self.items, first.shape[1], first))
-        description = engine.describe(self.recipe, self.items, given)
+        if not (self.folder / "run.json").exists():  # a plan that is refused must not claim the folder
+            engine.check_memory(self.training)
+            check(self.plan.query, self.training)
+        description = engine.describe(self.training)
         parents = None if hierarchy is None else dict(hierarchy.parents)
         with atomic_io.locked(self.folder):
             engine.claim(self.folder, description | {"asks": asdict(self.plan) | {"hierarchy": parents}})
@@ -170,7 +171,7 @@ class Loop:
         """The model of this round, trained on all that is known by now."""
         here, record = self.folder / f"model-{self.round:03d}", self._file("round")
         if record.exists():
-            return self.model.take(engine.load(here))
+            return self.model.adopt(engine.load(here))
         fitted = self._fitted(here)
         scores = {} if self.measure is None else self.measure(fitted, self.labels)
         known = int(self.labels.known_per_item().sum())
@@ -182,23 +183,21 @@ class Loop:
             "scores": {name: None if value != value else value for name, value in scores.items()},
         }
         with self._held():
-            engine.publish(fitted, self.folder)
+            engine.install_model(fitted, self.folder)
             atomic_io.write_checksummed(record, found)
         for old in self.folder.glob("model-*"):  # only this round would have started from it; a kill may leave more
             if old != here:
                 shutil.rmtree(old, ignore_errors=True)
-        return self.model.take(fitted)
+        return self.model.adopt(fitted)
 
-    def _fitted(self, folder: Path) -> Fitted:
-        recipe = self._recipe()
-        with watcher(recipe.method, recipe.head, recipe.epochs, self.model.progress) as watch:
+    def _fitted(self, folder: Path) -> FittedModel:
+        config = self._config()
+        with progress_callback(config.method, config.head, config.epochs, self.model.progress) as callback:
             return engine.fit(
-                recipe,
-                self.items,
-                self.labels,
+                replace(self.training, config=config, labels=self.labels),
                 folder=folder,
                 device=device_of(self.model.device),
-                watch=watch,
+                callback=callback,
                 start=self._start(),
                 keep_entries=True,
             )
@@ -214,7 +213,7 @@ class Loop:
                 self.items,
                 self.labels,
                 self.plan.questions,
-                Clock(self.recipe.seed, epoch=self.round),
+                Clock(self.training.config.seed, epoch=self.round),
                 hierarchy=self.hierarchy,
                 asked=self._asked[:2],
                 settings=self.plan.settings,
@@ -333,9 +332,11 @@ class Loop:
         """Whether the model of this round starts anew."""
         return self.round == 0 or (self.plan.restart > 0 and self.round % self.plan.restart == 0)
 
-    def _recipe(self) -> Recipe:
-        seed = seed_for(self.recipe.seed, "round", self.round) if self.round else self.recipe.seed
-        return replace(self.recipe, seed=seed, epochs=self.recipe.epochs if self._fresh else self.plan.epochs)
+    def _config(self) -> ResolvedConfig:
+        """Return the configuration of this round."""
+        config = self.training.config
+        seed = seed_for(config.seed, "round", self.round) if self.round else config.seed
+        return replace(config, seed=seed, epochs=config.epochs if self._fresh else self.plan.epochs)
 
     def _start(self) -> Mapping[str, Tensor] | None:
         before = self.folder / f"model-{self.round - 1:03d}"

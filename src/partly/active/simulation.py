@@ -18,7 +18,7 @@ from partly.active.loop import Measure, Round, Said
 from partly.active.selection import Questions
 from partly.clock import seed_for
 from partly.data import Dataset
-from partly.engine import Fitted
+from partly.engine import FittedModel
 from partly.labels import Labels
 from partly.labels.matrix import blocks
 
@@ -68,7 +68,7 @@ def against(data: Dataset) -> Measure:
     """A measure: P@k and mAP on the test part, and how well what is unknown in training is recovered; each where the
     data have it."""
 
-    def measure(fitted: Fitted, labels: Labels) -> dict[str, float]:
+    def measure(fitted: FittedModel, labels: Labels) -> dict[str, float]:
         found: dict[str, float] = {}
         if data.test is not None:
             scores = metrics.evaluate(fitted.predict(data.test.items), data.test.labels)

@@ -52,7 +52,7 @@ from partly.annotate.question_selection import (
 )
 from partly.clock import Clock, seed_for
 from partly.data import Dataset
-from partly.engine.feature_cache import computed_once
+from partly.engine.feature_cache import cached_features
 from partly.errors import PartlyError, SettingError, listing
 from partly.estimators.classifier import Classifier
 from partly.items import Items
@@ -77,7 +77,7 @@ class Trainer:
     desk: Desk
     say: Say = lambda _: None
     base: Classifier = field(init=False)  # unfitted: how to train
-    first: engine.Fitted | None = None  # the model of a run that is there, which asks first
+    first: engine.FittedModel | None = None  # the model of a run that is there, which asks first
 
     def __post_init__(self) -> None:
         if self.plan.run is None:
@@ -96,7 +96,7 @@ class Trainer:
         of what choosing saves, and to tell which items are alike. The first questions do not wait for them."""
         if self.opened.items.kind != "features":
             self.say(f"Computing features of {len(self.opened.items):,} items. This happens once.")
-        return self.base.first_stage(self.opened.items)
+        return self.base.precompute_features(self.opened.items)
 
     def due(self) -> bool:
         """Whether a round is to be made: there is none, enough was answered since, or nothing is left to ask."""
@@ -148,7 +148,7 @@ class Trainer:
         desk.pose(said, wanted)
         return len(wanted)
 
-    def _fitted(self, known: Labels) -> engine.Fitted | None:
+    def _fitted(self, known: Labels) -> engine.FittedModel | None:
         """The model of this round; None where nothing is known to learn from."""
         if self.first is not None:
             there, self.first = self.first, None
@@ -158,12 +158,12 @@ class Trainer:
         items = self.items
         self.say(f"Training a model on {int(known.known_per_item().sum()):,} known entries.")
         model: Classifier = clone(self.base)
-        fitted: engine.Fitted = model.fit(items, known).fitted_
+        fitted: engine.FittedModel = model.fit(items, known).fitted_
         return fitted
 
     # ---------------------------------------------------------------- what to ask
 
-    def _wanted(self, fitted: engine.Fitted | None, known: Labels, answers: Any, number: int) -> list[Wanted]:
+    def _wanted(self, fitted: engine.FittedModel | None, known: Labels, answers: Any, number: int) -> list[Wanted]:
         desk, plan = self.desk, self.plan
         clock = Clock(plan.seed, epoch=number)
         rng, asked = clock.epoch_rng("questions"), stats.asked_before(desk)
@@ -184,7 +184,7 @@ class Trainer:
 
     def _best(
         self,
-        fitted: engine.Fitted | None,
+        fitted: engine.FittedModel | None,
         known: Labels,
         count: int,
         clock: Clock,
@@ -194,7 +194,7 @@ class Trainer:
         lines, plan = lines_of(self.opened.hierarchy, known), self.plan
         if fitted is None or count < 1:
             return NONE
-        items = computed_once(fitted.seen(self.items))
+        items = cached_features(fitted.prepare_items(self.items))
         takes = {view: stats.seconds(self.desk, answers, view) for view in VIEWS}
         found = candidates(
             plan.query,
@@ -233,7 +233,7 @@ class Trainer:
             for place, k in enumerate(picked)
         ]
 
-    def _foreseen(self, fitted: engine.Fitted | None, wanted: list[Wanted]) -> list[Wanted]:
+    def _foreseen(self, fitted: engine.FittedModel | None, wanted: list[Wanted]) -> list[Wanted]:
         """With what the model thinks of them, before anybody has answered: it is judged by that later."""
         if fitted is None or not wanted:
             return wanted
@@ -293,7 +293,7 @@ def coherent(labels: Labels, hierarchy: Hierarchy | None) -> Labels:
     return hierarchy.deduce(labels.mapped(rule))
 
 
-def vectors(fitted: engine.Fitted, items: Items, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def vectors(fitted: engine.FittedModel, items: Items, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Where items lie, for telling which are alike: their features, each at its scale; of others what the model makes
     of them, the probabilities of all labels."""
     if items.kind == "features":
@@ -302,7 +302,7 @@ def vectors(fitted: engine.Fitted, items: Items, rows: npt.NDArray[np.int64]) ->
     return fitted.predict(items[at]).astype(np.float64)[back]
 
 
-def doubts(fitted: engine.Fitted, known: Labels) -> list[dict[str, Any]]:
+def doubts(fitted: engine.FittedModel, known: Labels) -> list[dict[str, Any]]:
     """Known entries of whose contrary a model is sure that has not seen the item, the surest first."""
     if fitted.out_of_fold is None or fitted.out_of_fold.shape != known.shape:
         return []

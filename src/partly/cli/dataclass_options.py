@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
@@ -22,13 +23,24 @@ class Omit:
         self.names = names
 
 
+def files_in(folder: str) -> Callable[[str], list[str]]:
+    """Complete a word with the names of the files in a folder of the package, without importing them."""
+
+    def complete(begun: str) -> list[str]:
+        stems = sorted(path.stem for path in (Path(__file__).parents[1] / folder).glob("[!_]*.py"))
+        return [name for stem in stems if (name := stem.replace("_", "-")).startswith(begun)]
+
+    return complete
+
+
 def expand_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function with one option for each field of its dataclass parameters.
 
     The metadata of a field may hold `help`; `option`, one spelling or several (`"--augment/--no-augment"`), where it is
-    not the name of the field; `cli=False` for a field that is no option; `complete`, a function that completes a word;
-    `panel`, its heading in the help. A field annotated with a `typer.Option` is used as it is. A `dict` holds settings:
-    `head_settings` becomes a repeatable `--head-setting name=value`. The function can still be called with an instance.
+    not the name of the field; `cli_type`, where the option takes less than the field; `cli=False` for a field that is
+    no option; `complete`, a folder of the package whose file names complete a word; `panel`, its heading in the help.
+    A field annotated with a `typer.Option` is used as it is. A `dict` holds settings: `head_settings` becomes a
+    repeatable `--head-setting name=value`. The function can still be called with an instance.
     """
     hints = get_type_hints(function, include_extras=True)
     bundles: dict[str, tuple[Any, Values]] = {}
@@ -62,7 +74,7 @@ def hints_of(kind: Any) -> Values:
     """Return the types of the fields that are options."""
     hints = get_type_hints(kind, include_extras=True)
     return {
-        field.name: hints[field.name]
+        field.name: field.metadata.get("cli_type", hints[field.name])
         for field in dataclasses.fields(kind)
         if field.init and field.metadata.get("cli", True)
     }
@@ -95,7 +107,7 @@ def _option(field: dataclasses.Field[Any], hint: Any) -> Any:
     option = typer.Option(
         *names,
         help=field.metadata.get("help"),
-        autocompletion=field.metadata.get("complete"),
+        autocompletion=files_in(field.metadata["complete"]) if "complete" in field.metadata else None,
         rich_help_panel=field.metadata.get("panel"),
     )
     if kind is None:

@@ -48,7 +48,7 @@ def examine(
     from partly.data.tables import SUFFIXES
     from partly.doctor import encodings, report_unreadable, run_checks
     from partly.doctor.context import CheckContext
-    from partly.engine import words_of
+    from partly.engine import describe_backbone
     from partly.items import origin_of
 
     how = reading.label_format()
@@ -70,7 +70,7 @@ def examine(
     if not context.find_missing_input("features"):
         origin = origin_of(context.features)
         if origin is not None:
-            say(words_of(origin))
+            say(describe_backbone(origin))
     return run_checks(context)
 
 

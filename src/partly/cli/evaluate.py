@@ -121,9 +121,9 @@ def _thresholds(run: Path, names: Sequence[str]) -> npt.NDArray[np.float32]:
     from partly.engine import load
 
     fitted = load(run)
-    if not fitted.chooses:
+    if not fitted.has_thresholds:
         raise SettingError(
-            f"{run}: {fitted.recipe.method} chooses no thresholds. Give --threshold instead of --run, or train with "
+            f"{run}: {fitted.config.method} chooses no thresholds. Give --threshold instead of --run, or train with "
             "--thresholds f1."
         )
     return fitted.thresholds[find_positions(names, fitted.names, run, "label")]

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from partly.cli.app import command
-from partly.cli.options import Json, files_in, option
+from partly.cli.dataclass_options import files_in
+from partly.cli.options import Json, option
 from partly.cli.printing import print_json
 
 

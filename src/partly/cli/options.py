@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from partly.cli.dataclass_options import Omit
+from partly.cli.dataclass_options import Omit, files_in
 
 if TYPE_CHECKING:
     from partly.data import Dataset, LabelSemantics
 
 DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"  # panels of options
-
-
-def files_in(folder: str) -> Callable[[str], list[str]]:
-    """Complete a word with the names of the files in a folder of the package, without importing them."""
-
-    def complete(begun: str) -> list[str]:
-        stems = sorted(path.stem for path in (Path(__file__).parents[1] / folder).glob("[!_]*.py"))
-        return [name for stem in stems if (name := stem.replace("_", "-")).startswith(begun)]
-
-    return complete
 
 
 def option(help: str, *names: str, panel: str | None = None, **settings: Any) -> Any:

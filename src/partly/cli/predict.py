@@ -18,7 +18,7 @@ from partly.cli.printing import print_json, say
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError, Stopped, listing, within
 
 if TYPE_CHECKING:
-    from partly.engine import Fitted
+    from partly.engine import FittedModel
     from partly.executors import Results
     from partly.labels import Labels
 
@@ -133,7 +133,7 @@ def predict_items(
     return count
 
 
-def _label_columns(fitted: Fitted) -> list[str]:
+def _label_columns(fitted: FittedModel) -> list[str]:
     """Return the labels that a table of items may hold as well, none of which is a feature of the model.
 
     Labels without names are called by their positions, "0", "1", ..., as features without names often are.
@@ -183,7 +183,7 @@ def write_beliefs(run: Path, out: Path) -> int:
 
     fitted = load(run)
     if fitted.beliefs is None:
-        raise SettingError(f"{run}: {fitted.recipe.method} has no beliefs about its training entries.")
+        raise SettingError(f"{run}: {fitted.config.method} has no beliefs about its training entries.")
     blocks = (fitted.beliefs[i : i + BLOCK] for i in range(0, len(fitted.beliefs), BLOCK))
     check_suffix(out, SUFFIXES)
     write_numbers(out, read_ids(run), fitted.names, blocks)

@@ -44,7 +44,7 @@ def query(
     from partly.data import for_spreadsheets
     from partly.data.answers import write_questions
     from partly.engine import load
-    from partly.engine.feature_cache import computed_once
+    from partly.engine.feature_cache import cached_features
 
     fitted = load(run)
     opened = reading.open(data).include_unlabelled()  # items without any label may be the most informative ones
@@ -56,7 +56,7 @@ def query(
     questions = select_questions(
         query,
         fitted.method,
-        computed_once(fitted.seen(opened.items)),
+        cached_features(fitted.prepare_items(opened.items)),
         opened.labels if opened.hierarchy is None else opened.hierarchy.deduce(opened.labels),
         count,
         Clock(seed),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from partly.cli.opening import some as named
 from partly.data import Dataset
-from partly.engine import Fitted, activation
+from partly.engine import FittedModel, activation
 from partly.items import made_of, pictures
 from partly.labels.scored import KnownScores, enumerate_rows, gather_known
 from partly.model_choice.missingness import EntrySums
@@ -26,14 +26,14 @@ SHOWN = 200  # items to choose examples from
 
 def report(
     title: str,
-    models: Mapping[str, Fitted],
+    models: Mapping[str, FittedModel],
     data: Dataset,
     fit: Index,
     hold: Index,
     upper: str = "",
     drawn: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.uint8]] | None = None,
     evidence: bool = False,
-    examples_by: Mapping[str, Fitted] | None = None,
+    examples_by: Mapping[str, FittedModel] | None = None,
 ) -> page.Report:
     """Scores on the test part, or else on the held-out items (or, without any, on those of training); examples from the
     held-out items. Every item is predicted once, and of that only scores of known entries are kept. upper: the run
@@ -68,9 +68,9 @@ def _keeping(blocks: Rows, at: Index, found: list[npt.NDArray[np.float32]]) -> R
         yield rows, block
 
 
-def _view(name: str, model: Fitted, probabilities: KnownScores, saw_all: bool, entries: EntrySums) -> page.RunView:
+def _view(name: str, model: FittedModel, probabilities: KnownScores, saw_all: bool, entries: EntrySums) -> page.RunView:
     privilege = "all labels" if saw_all else "the truth" if model.method.needs_truth else ""
-    own = model.thresholds if model.chooses else None
+    own = model.thresholds if model.has_thresholds else None
     notes = () if model.calibration is None else model.calibration.describe(model.names)
     return page.view_run(
         name, model.description, model.progress, model.reason, probabilities, privilege, own, notes, entries

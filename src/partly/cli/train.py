@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from partly.cli.app import command
-from partly.cli.options import Data, DataOptions, Json, Method, Scenario, Seed
+from partly.cli.options import MODEL, OUTPUT, TRAINING, Data, DataOptions, Json, Scenario, option
 from partly.cli.printing import print_json, say, show
+from partly.config import TrainConfig
 from partly.errors import CheckpointError, SettingError
-from partly.registry import parse_settings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,11 +24,8 @@ if TYPE_CHECKING:
 
     from partly.cli.opening import Say
     from partly.cli.reporting import Scores
-    from partly.data import Dataset, LabelSemantics
-    from partly.engine import Asked, Fitted, Recipe
-    from partly.engine.training import Validation
-    from partly.items import Items
-    from partly.labels import Labels
+    from partly.data import Dataset
+    from partly.engine import FittedModel, Plan, PreparedData
 
     Index = npt.NDArray[np.int64]
 
@@ -41,122 +36,42 @@ HELD_OUT_FOLDER = "held-out"  # in a run folder: the model that was scored, wher
 @command("Models", name="train")
 def train_command(
     data: Data,
-    run: Annotated[Path, typer.Option(help="Run folder; the same command goes on where it stopped.")],
+    run: Annotated[Path, option("Run folder; the same command resumes where it stopped.")],
     *,
     reading: DataOptions,
     scenario: Scenario = None,
-    method: Method = "auto",
-    head: Annotated[str, typer.Option(help="linear, mlp, kernel, ...; auto takes what suits the method.")] = "auto",
-    epochs: Annotated[int | None, typer.Option(help="Passes over the data.")] = None,
-    batch_size: Annotated[int | None, typer.Option()] = None,
-    lr: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
-    weight_decay: Annotated[
-        float | None, typer.Option(help="Weight decay; the penalty of a solved head, else found by cross-validation.")
-    ] = None,
-    optimizer: Annotated[str | None, typer.Option(help="adamw (if not given), sgd, adam or rmsprop.")] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option(help="Train as a paper did, where nothing else is asked for: `partly methods --recipes`."),
-    ] = None,
-    schedule: Annotated[
-        str | None, typer.Option(help="Of the learning rate: cosine (if not given), step, plateau or constant.")
-    ] = None,
-    schedule_setting: Annotated[list[str] | None, typer.Option(help="A setting of the schedule. Repeatable.")] = None,
-    accumulate: Annotated[int, typer.Option(help="Batches that make one step of the optimiser.")] = 1,
-    average: Annotated[
-        float | None, typer.Option(help="Keep an exponential average of the weights, and leave it: 0.999, say.")
-    ] = None,
-    dtype: Annotated[str, typer.Option(help="auto (bfloat16 on a GPU that can), float32 or bfloat16.")] = "auto",
-    compile: Annotated[bool, typer.Option("--compile", help="Compile networks; needs a C++ compiler.")] = False,
-    setting: Annotated[list[str] | None, typer.Option(help="A setting of the method: name=value. Repeatable.")] = None,
-    head_setting: Annotated[
-        list[str] | None, typer.Option(help="A setting of the head: hidden=256. Repeatable.")
-    ] = None,
-    backbone: Annotated[str | None, typer.Option(help="What makes features of pictures (docs/backbones.md).")] = None,
-    backbone_setting: Annotated[list[str] | None, typer.Option(help="A setting of the backbone. Repeatable.")] = None,
-    freeze: Annotated[
-        bool, typer.Option("--freeze", help="Train the head alone, on features that the backbone makes once.")
-    ] = False,
-    budget: Annotated[
-        str | None, typer.Option(help="How long auto may take: minutes, or 20x for twenty plain fits.")
-    ] = None,
-    augment: Annotated[
-        bool | None,
-        typer.Option("--augment/--no-augment", help="Change pictures at random: crop, flip, light."),
-    ] = None,
-    encode: Annotated[
-        bool,
-        typer.Option("--encode/--no-encode", help="Encode columns that are not numbers, and fill in missing values."),
-    ] = True,
-    evidence: Annotated[
-        bool, typer.Option("--evidence", help="In the report, show where in pictures the evidence for a label is.")
-    ] = False,
     hold_out: Annotated[
         float | None,
-        typer.Option(help="Share of the items that chooses the best epoch, 0 for none; 0.2 where there is a choice."),
+        option("Share of items held out to score and to choose the epoch.  [default: 0.2 if needed]", panel="Data"),
     ] = None,
-    calibrate: Annotated[
-        str | None, typer.Option(help="Calibrate probabilities on out-of-fold scores: platt or isotonic.")
-    ] = None,
-    thresholds: Annotated[
-        str | None,
-        typer.Option(help="Call yes for the best f1, precision:0.9, recall:0.9, or the expected share of yes."),
-    ] = None,
+    config: TrainConfig,
+    freeze: Annotated[
+        bool, option("Train the head only, on features that the backbone computes once.", "--freeze", panel=MODEL)
+    ] = False,
     refit: Annotated[
-        bool,
-        typer.Option(
-            "--refit/--no-refit", help="Train the final model on all items, after scoring on the held-out ones."
-        ),
+        bool, option("Refit the final model on all items after scoring.", "--refit/--no-refit", panel=TRAINING)
     ] = True,
     start_from: Annotated[
-        Path | None,
-        typer.Option(help="A finished run to begin with, though labels were added, split, merged or renamed since."),
+        Path | None, option("Finished run to start from; labels may have changed since.", panel=TRAINING)
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, ...")] = "auto",
-    seed: Seed = 0,
+    evidence: Annotated[
+        bool, option("Show in the report where in images the evidence for a label is.", "--evidence", panel=OUTPUT)
+    ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Print details: memory, threads, how models are weighted.")
+        bool, option("Print details: memory, threads, how models are weighted.", "--verbose", panel=OUTPUT)
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Train a classifier and write its run folder with a report."""
+    if freeze:
+        config = replace(config, backbone_settings=config.backbone_settings | {"freeze": "all"})
     scores = train(
         data,
         run,
-        labels=reading.labels,
-        hierarchy=reading.hierarchy,
-        meaning=reading.meaning,
+        config,
+        reading,
         scenario=scenario,
         hold_out=hold_out,
-        parameters={
-            "method": method,
-            "head": head,
-            "epochs": epochs,
-            "batch_size": batch_size,
-            "lr": lr,
-            "weight_decay": weight_decay,
-            "optimizer": optimizer,
-            "recipe": recipe,
-            "schedule": schedule,
-            "schedule_settings": parse_settings(schedule_setting or []),
-            "accumulate": accumulate,
-            "average": average,
-            "dtype": dtype,
-            "compile": compile,
-            "settings": parse_settings(setting or []),
-            "head_settings": parse_settings(head_setting or []),
-            "backbone": backbone,
-            "backbone_settings": parse_settings([*(backbone_setting or []), *(["freeze=all"] if freeze else [])]),
-            "budget": budget,
-            "augment": augment,
-            "calibrate": calibrate,
-            "thresholds": thresholds,
-            "encode": encode,
-            "device": device,
-            "seed": seed,
-        },
-        skip_bad=reading.skip_bad,
-        size=reading.size,
         evidence=evidence,
         start_from=start_from,
         refit=refit,
@@ -173,8 +88,8 @@ def _ignore(text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Telling:
-    """Where words go: what is said on the way, details that only some want, and the result."""
+class Output:
+    """Functions that print: progress, details, and the result."""
 
     say: Say
     detail: Say
@@ -184,83 +99,94 @@ class Telling:
 def train(
     data: str,
     run: Path,
+    config: TrainConfig,
+    reading: DataOptions = DataOptions(),  # noqa: B008 (frozen)
     *,
-    labels: Path | None = None,
-    hierarchy: Path | None = None,
     scenario: str | None = None,
     hold_out: float | None = None,
     refit: bool = True,
-    parameters: dict[str, Any],
-    skip_bad: bool = False,
-    meaning: LabelSemantics | None = None,
-    size: int | None = None,
     evidence: bool = False,
     start_from: Path | None = None,
     say: Say = print,
     detail: Say | None = None,
     show: Say | None = None,
 ) -> Scores:
-    """Train one classifier into a run folder; the report goes there too.
+    """Train one classifier into a run folder, and write its report there.
 
-    hold_out: share of the items that is held out for scoring, and chooses the best epoch. None takes a fifth, but
-    nothing where there is only one epoch to choose and a test part to report on. refit: train the final model on all
-    items. start_from: a finished run to begin with. evidence: the report shows where in pictures it is. say, detail,
-    show: take words on the way, details, and the result (None: as `say`). Of several processes all train, and the first
-    one reports.
+    hold_out: share of the items that is held out for scoring and to choose the best epoch. None holds out a fifth, but
+    nothing where there is one epoch only and a test part to report on. Of several processes all train, and the first
+    one reports. Other arguments: the options of the command.
     """
     import numpy as np
 
+    from partly import engine
     from partly.cli import train_summary
     from partly.cli.explain import remember
-    from partly.cli.opening import hidden, of_use, open_data
-    from partly.data import LabelSemantics, split_holdout
+    from partly.cli.opening import hidden, of_use
+    from partly.data import split_holdout
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
-    from partly.engine import Asked, backbones_of, words_of
-    from partly.items import origin_of
 
-    tell, meaning = Telling(say, detail or say, show or say), meaning or LabelSemantics()
-    with process_group().rank_zero_first():  # the first looks at every picture, the others find what it has seen
-        opened = open_data(data, labels, hierarchy, skip_bad, size, meaning)
+    out, labels = Output(say, detail or say, show or say), reading.labels
+    with process_group().rank_zero_first():  # the first process scans every image, the others find its results
+        opened = reading.open(data)
     listed = len(opened.labels)
-    opened, unlisted = of_use(opened, parameters.get("method", "auto"), say)
-    opened = hidden(opened, scenario, parameters["seed"])
-    said_by = hierarchy or (labels if labels is not None and ledger_db.recognizes(labels) else None)
-    if said_by is not None and opened.hierarchy is not None:
-        opened = replace(opened, labels=opened.hierarchy.deduce(opened.labels))
-        tell.detail(f"Labels that follow from {said_by} are added.")
-        parameters = parameters | {"hierarchy": opened.hierarchy}
+    opened, unlisted = of_use(opened, config.method, say)
+    opened = hidden(opened, scenario, config.seed)
+    source = reading.hierarchy or (labels if labels is not None and ledger_db.recognizes(labels) else None)
+    if source is not None and opened.hierarchy is not None:
+        config = replace(config, hierarchy=opened.hierarchy)
+        out.detail(f"Labels that follow from {source} are added.")
     if evidence and opened.items.kind != "pictures":
         raise SettingError(f"--evidence shows where in pictures it is; the items of {data} are {opened.items.kind}.")
-    say(train_summary.data_line(opened.labels))
-    asked = Asked.of(parameters | {"run_dir": run})
-    with process_group().rank_zero_first():
-        opened = replace(opened, items=asked.first_stage(opened.items))
-    origin = origin_of(opened.items)
-    if origin is not None:
-        say(words_of(origin))
+    config = replace(config, run_dir=run)
+    prepared = _prepare(config, opened, out)
+    opened = replace(opened, items=prepared.items, labels=prepared.labels)
     if hold_out is None:
-        settled = opened.test is not None and asked.complete(opened.items, opened.labels)[2].epochs == 1
-        hold_out = 0.0 if settled else HOLD_OUT
-    fit, hold = split_holdout(listed, hold_out, parameters["seed"])
-    fit = np.append(fit, np.arange(listed, len(opened.labels)))  # of which nothing is known, so they choose nothing
+        hold_out = 0.0 if opened.test is not None and _has_one_epoch(config, prepared) else HOLD_OUT
+    fit, hold = split_holdout(listed, hold_out, config.seed)
+    fit = np.append(fit, np.arange(listed, len(opened.labels)))  # items without any label are never held out
     if len(hold):
         say(train_summary.held_out_line(len(hold), len(opened.labels), opened.test is not None))
-    scored, final = _trained(asked, opened, fit, hold, refit, _start(start_from, labels), tell)
+    scored, final = _fit(config, prepared, fit, hold, refit, _start(start_from, labels), out)
     if not process_group().first:
         return {}
-    remember(run, data, labels, meaning, scenario, parameters["seed"])
-    method, twice = scored.recipe.method, final is not scored
+    remember(run, data, labels, reading.meaning, scenario, config.seed)
+    method, twice = scored.config.method, final is not scored
     say(train_summary.model_line(final))
-    tell.detail(f"{method}: {final.reason}")
-    for words in final.calibration.describe(final.names) if final.calibration is not None else ():
-        tell.detail(words)
+    out.detail(f"{method}: {final.reason}")
+    for line in final.calibration.describe(final.names) if final.calibration is not None else ():
+        out.detail(line)
     say(train_summary.time_line([scored, final] if twice else [scored]))
-    if evidence and not backbones_of(scored):
+    if evidence and not engine.backbones_of(scored):
         say("No evidence is shown: the backbone makes no map of where in a picture something is.")
         evidence = False
-    title = f"{data}: {method}"
-    return _reported(title, run, opened, fit, hold, scored, final, evidence, unlisted, tell)
+    return _reported(f"{data}: {method}", run, opened, fit, hold, scored, final, evidence, unlisted, out)
+
+
+def _prepare(config: TrainConfig, opened: Dataset, out: Output) -> PreparedData:
+    """Compute features and implied labels of all items, once, and print what they are."""
+    from partly import engine
+    from partly.cli import train_summary
+    from partly.distributed.group import process_group
+    from partly.items import origin_of
+
+    labels = engine.apply_hierarchy(config, opened.labels)
+    out.say(train_summary.data_line(labels))
+    with process_group().rank_zero_first():
+        items = engine.precompute_features(opened.items, config, engine.device_of(config.device))
+    origin = origin_of(items)
+    if origin is not None:
+        out.say(engine.describe_backbone(origin))
+    return engine.PreparedData(items, labels)
+
+
+def _has_one_epoch(config: TrainConfig, data: PreparedData) -> bool:
+    """Return whether there is no best epoch to choose."""
+    from partly.engine import resolve_config
+    from partly.items import conditioned
+
+    return resolve_config(config, conditioned(data.items), data.labels)[0].epochs == 1
 
 
 def _reported(
@@ -269,112 +195,106 @@ def _reported(
     opened: Dataset,
     fit: Index,
     hold: Index,
-    scored: Fitted,
-    final: Fitted,
+    scored: FittedModel,
+    final: FittedModel,
     evidence: bool,
     note: str,
-    tell: Telling,
+    out: Output,
 ) -> Scores:
     """Write the report and the scores, and print them: of the final model on a test part, else of the scored one."""
     import numpy as np
 
     from partly.cli import train_summary
     from partly.cli.reporting import measured, report, scores
-    from partly.engine import write_measured
+    from partly.engine import write_scores
     from partly.report import page
     from partly.report.summary import LOW_PROBABILITIES, trained_on_yes_only
 
-    method, twice, on_test = scored.recipe.method, final is not scored, opened.test is not None
+    method, twice, on_test = scored.config.method, final is not scored, opened.test is not None
     learned = np.arange(len(opened.labels)) if on_test and twice else fit
     models = {method: final if on_test else scored}
     made = report(title, models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
     refitted = train_summary.refit_sentence(len(opened.labels), on_test) if twice else ""
     made = replace(made, note=" ".join(filter(None, [note, refitted])))
     page.write(made, run / "report.html")
-    write_measured(run, measured(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
+    write_scores(run, measured(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
     for line in train_summary.score_lines(made, opened, hold, scored):
-        tell.show(line)
+        out.show(line)
     if trained_on_yes_only(made.runs[0]):
-        tell.show(f"{method}: {LOW_PROBABILITIES}")
+        out.show(f"{method}: {LOW_PROBABILITIES}")
     if refitted:
-        tell.show(refitted)
+        out.show(refitted)
     return scores(made)
 
 
 def _start(start_from: Path | None, labels: Path | None) -> dict[str, Any]:
-    """Return what training starts from, with the labels of a ledger whose weights new ones take over."""
+    """Return what training starts from; a ledger says which old labels a new one was made of."""
     from partly.data.formats import ledger_db
     from partly.engine import read_description
 
     if start_from is None:
         return {}
-    heirs = None
+    sources = None
     if labels is not None and ledger_db.recognizes(labels):
-        heirs = ledger_db.heirs(labels, read_description(start_from)["labels"])
-    return {"start_from": start_from, "heirs": heirs}
+        sources = ledger_db.heirs(labels, read_description(start_from)["labels"])
+    return {"start_from": start_from, "label_sources": sources}
 
 
-def _trained(
-    asked: Asked, opened: Dataset, fit: Index, hold: Index, refit: bool, start: dict[str, Any], tell: Telling
-) -> tuple[Fitted, Fitted]:
-    """Return the model that is scored and the final one; they are the same where nothing is held out or refitted."""
+def _fit(
+    config: TrainConfig, data: PreparedData, fit: Index, hold: Index, refit: bool, start: dict[str, Any], out: Output
+) -> tuple[FittedModel, FittedModel]:
+    """Return the model that is scored and the final one: the same, where nothing is held out or refitted."""
     import numpy as np
 
+    from partly import engine
     from partly.cli.opening import some
     from partly.engine import checkpoint
-    from partly.engine.training import Validation
-    from partly.items import as_trained
-    from partly.networks.backbones import weights_of
     from partly.optim import schedules
 
-    items, known, recipe, reason = asked.complete(opened.items[fit], some(opened.labels, fit))
-    validation = None
-    if len(hold):
-        validation = Validation(as_trained(opened.items[hold], items), asked.deduced(opened.labels[hold]))
-    if recipe.backbone is not None:
-        weights = weights_of(recipe.backbone, recipe.backbone_settings)
-        tell.say(f"Network: backbone {recipe.backbone}, {weights}, trained together with the head.")
-    tell.detail(_needed(recipe, items, known, validation))
-    tell.detail(_threads(opened, fit))
-    if refit and validation is not None and schedules.needs_validation(recipe.schedule):
-        tell.say(f"Not refitted on all items: the schedule {recipe.schedule} goes by held-out scores.")
+    held = engine.PreparedData(data.items[hold], data.labels[hold]) if len(hold) else None
+    plan = engine.resolve(config, engine.PreparedData(data.items[fit], some(data.labels, fit)), held)
+    _print_plan(plan, out)
+    if refit and held is not None and schedules.needs_validation(plan.config.schedule):
+        out.say(f"Not refitted on all items: the schedule {plan.config.schedule} goes by held-out scores.")
         refit = False
-    if not refit or validation is None:
-        one = asked.train(items, known, recipe, reason, validation, **start)
-        return one, one
-    assert asked.run_dir is not None
-    run = Path(asked.run_dir)
-    apart = run / HELD_OUT_FOLDER
-    if (run / checkpoint.RUN).exists() and not (apart / checkpoint.RUN).exists():
+    if not refit or held is None:
+        fitted = engine.fit_calibrated(plan, **start)
+        return fitted, fitted
+    assert config.run_dir is not None
+    run = Path(config.run_dir)
+    held_out_folder = run / HELD_OUT_FOLDER
+    if (run / checkpoint.RUN).exists() and not (held_out_folder / checkpoint.RUN).exists():
         raise CheckpointError(
             f"{run} holds another run, which was not refitted on all items. Use another folder, or --no-refit to go on."
         )
-    scored = replace(asked, run_dir=apart).train(items, known, recipe, reason, validation, **start)
-    every = np.arange(len(opened.labels))
-    items, known, _, _ = asked.complete(opened.items, some(opened.labels, every))
-    chosen = replace(recipe, epochs=scored.progress.best_epoch or recipe.epochs)
-    return scored, asked.train(items, known, chosen, reason, **start)
+    scored = engine.fit_calibrated(replace(plan, config=replace(plan.config, run_dir=held_out_folder)), **start)
+    final_config = replace(plan.config, epochs=scored.progress.best_epoch or plan.config.epochs)
+    labels = some(data.labels, np.arange(len(data.labels)))
+    final = engine.resolve(final_config, engine.PreparedData(data.items, labels), reason=plan.reason)
+    return scored, engine.fit_calibrated(final, **start)
 
 
-def _origin_of_scores(scored: Fitted, before_refit: bool) -> dict[str, Any]:
-    return {"before_refit": before_refit, "epochs": scored.recipe.epochs, "best_epoch": scored.progress.best_epoch}
-
-
-def _threads(opened: Dataset, fit: npt.NDArray[np.int64]) -> str:
-    """Choose how many there are, where nobody has, and say so."""
+def _print_plan(plan: Plan, out: Output) -> None:
+    """Print the network, and in detail the memory and the threads."""
     import torch
 
     from partly.distributed import threads
+    from partly.engine import available
+    from partly.networks.backbones import weights_of
 
-    count, why = threads.choose(threads.size_of(opened.items[fit], opened.labels))
+    config = plan.config
+    if config.backbone is not None:
+        weights = weights_of(config.backbone, config.backbone_settings)
+        out.say(f"Network: backbone {config.backbone}, {weights}, trained together with the head.")
+    limit, source = available()
+    out.detail(
+        f"Needs about {plan.memory.total() / 2**20:.1f} MiB for entries; there are {limit / 2**30:.1f} GiB ({source})."
+    )
+    count, why = threads.choose(threads.size_of(plan.items, plan.labels))
     if count:
         threads.set_threads(count)
-    return f"Computes with {torch.get_num_threads()} thread(s): {why}."
+    out.detail(f"Computes with {torch.get_num_threads()} thread(s): {why}.")
 
 
-def _needed(recipe: Recipe, items: Items, labels: Labels, validation: Validation | None) -> str:
-    """What training will take for entries, said before it starts."""
-    from partly.engine import available, entry_memory
-
-    needed, (there, who) = entry_memory(recipe, items, labels, validation), available()
-    return f"Needs about {needed / 2**20:.1f} MiB for entries; there are {there / 2**30:.1f} GiB ({who})."
+def _origin_of_scores(scored: FittedModel, before_refit: bool) -> dict[str, Any]:
+    return {"before_refit": before_refit, "epochs": scored.config.epochs, "best_epoch": scored.progress.best_epoch}

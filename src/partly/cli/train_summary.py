@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.data import Dataset
-from partly.engine import Fitted
+from partly.engine import FittedModel
 from partly.labels import Labels
 from partly.report import page
 from partly.report.summary import ONLY_YES, has_only_yes, margin_of_run
@@ -34,9 +34,9 @@ def held_out_line(count: int, items: int, test: bool) -> str:
     return f"{'Held out':<{WIDTH}}{count:,} of {items:,} items; {use}"
 
 
-def model_line(fitted: Fitted) -> str:
+def model_line(fitted: FittedModel) -> str:
     """Name the method, and of a portfolio its heaviest models."""
-    recipe, parts = fitted.recipe, fitted.method.notes.get("portfolio", ())
+    recipe, parts = fitted.config, fitted.method.notes.get("portfolio", ())
     if not parts:
         epochs = f", {recipe.epochs} epochs" if recipe.epochs > 1 else ""
         return f"{'Model':<{WIDTH}}{recipe.method}, head {recipe.head}{epochs}"
@@ -49,7 +49,7 @@ def model_line(fitted: Fitted) -> str:
     return f"{'Model':<{WIDTH}}{recipe.method}: {told}"
 
 
-def time_line(models: Sequence[Fitted]) -> str:
+def time_line(models: Sequence[FittedModel]) -> str:
     """Say how long training took."""
     seconds = [model.progress.seconds for model in models]
     parts = f" ({seconds[0]:.1f} s for scoring, {seconds[1]:.1f} s for the final model)" if seconds[1:] else ""
@@ -62,7 +62,7 @@ def refit_sentence(items: int, on_test: bool) -> str:
     return f"Final model refitted on all {items:,} items.{before}"
 
 
-def score_lines(made: page.Report, data: Dataset, hold: npt.NDArray[np.int64], scored: Fitted) -> list[str]:
+def score_lines(made: page.Report, data: Dataset, hold: npt.NDArray[np.int64], scored: FittedModel) -> list[str]:
     """Say what was scored on what, the scores, and what qualifies them."""
     (run,), truth = made.scored, made.truth
     assert truth is not None
@@ -88,7 +88,7 @@ def _number(value: float) -> str:
     return "–" if value != value else f"{value:.3f}"
 
 
-def _unknown_as_no(fitted: Fitted) -> list[str]:
+def _unknown_as_no(fitted: FittedModel) -> list[str]:
     """The score that chose the epoch, where only yes is known."""
     values = [line.get("validation_mAP_unknown_as_no") for line in fitted.progress.history]
     found = [value for value in values if value is not None]

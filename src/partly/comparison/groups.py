@@ -14,7 +14,7 @@ from partly.comparison.plan import AUTO, FULL, NAIVE, REFERENCES
 from partly.comparison.protocol import AT_CHOSEN, ProtocolError
 from partly.comparison.results import Line
 from partly.comparison.statistics import Mean, Scores, gap_closed, mean, rank
-from partly.engine.recipe import FIRST_STAGE
+from partly.engine.resolution import FEATURE_OPTIONS
 
 RACE = ("scenario", "data", "head", "validation", "data_digest", "optimizer", "recipe", "known_only")
 SHARED = ("scenario", "data", "validation", "data_digest")  # what a race has in common with who is told no more
@@ -112,7 +112,7 @@ def _groups(lines: Sequence[Line]) -> list[list[Line]]:
     found: dict[str, list[Line]] = {}
     alone: dict[str, list[Line]] = {}
     for line in lines:
-        own = line["method"] in OWN_HEAD and line["head"] == AUTO and line["recipe"].keys() <= set(FIRST_STAGE)
+        own = line["method"] in OWN_HEAD and line["head"] == AUTO and line["recipe"].keys() <= set(FEATURE_OPTIONS)
         where = alone.setdefault(_text(line, (*SHARED, *ORIGIN)), []) if own else _race(found, line)
         where.append(line)
     for key, same in alone.items():

@@ -16,7 +16,7 @@ import torch
 from scipy.stats import wasserstein_distance
 
 from partly.clock import Clock
-from partly.engine import Fitted, Recipe, training
+from partly.engine import FittedModel, Plan, prediction, training
 from partly.items import Items
 from partly.labels import Labels
 from partly.methods.cls import LEFT_OUT
@@ -26,7 +26,7 @@ from partly.pool import Pool
 MOST = 1 << 18  # hidden entries of a kind whose scores are looked at
 
 
-def hidden_label_metrics(fitted: Fitted, items: Items, observed: Labels, truth: Labels) -> dict[str, float]:
+def hidden_label_metrics(fitted: FittedModel, items: Items, observed: Labels, truth: Labels) -> dict[str, float]:
     """Of the training items; nothing where nothing was hidden. Scores are looked at where items are features: to show
     pictures once more would take as long as an epoch."""
     z, right = observed.rows(slice(None)), truth.rows(slice(None))
@@ -39,29 +39,29 @@ def hidden_label_metrics(fitted: Fitted, items: Items, observed: Labels, truth: 
     if items.kind == "features":
         scores = fitted.predict(items)
         line["wasserstein"] = distinguished(scores, hidden)
-        end = Clock(fitted.recipe.seed, fitted.recipe.epochs, epoch=fitted.recipe.epochs)
+        end = Clock(fitted.config.seed, fitted.config.epochs, epoch=fitted.config.epochs)
         line |= left_out(scores, hidden, fitted.method.plan(end).get(LEFT_OUT, 0.0))
     return line
 
 
-def over_epochs(recipe: Recipe, items: Items, observed: Labels, truth: Labels) -> list[dict[str, float]]:
+def over_epochs(plan: Plan, truth: Labels) -> list[dict[str, float]]:
     """The same after every epoch of a run, with how many of the hidden yes are found: the share of them among as many
     unknown entries with the highest scores ("found": false negatives, where unknown is taken for no). The run knows
     nothing of the truth, nor of being looked at."""
-    z, right = observed.rows(slice(None)), truth.rows(slice(None))
+    z, right = plan.labels.rows(slice(None)), truth.rows(slice(None))
     hidden = np.where(z == 0, right, 0)
-    method = recipe.build(items, observed.shape[1], observed)
-    pool, lines = Pool(items, observed, recipe.batch_size), []
+    config, items, method = plan.config, plan.items, plan.build()
+    pool, lines = Pool(items, plan.labels, config.batch_size), []
 
-    def watch(clock: Clock, _: dict[str, float]) -> None:
+    def callback(clock: Clock, _: dict[str, float]) -> None:
         if clock.step == clock.steps:
-            scores = training.predict(method, items)
+            scores = prediction.predict(method, items)
             line = {"found": found(scores, hidden), "wasserstein": distinguished(scores, hidden)}
-            believed = list(training.believed(method))
+            believed = list(training.belief_blocks(method))
             lines.append(line | (pseudo_labels(np.concatenate(believed), z, hidden) if believed else {}))
 
-    clock = Clock(recipe.seed, recipe.epochs, method.steps(pool), last=pool.last)
-    training.train(method, pool, clock, watch=watch)
+    clock = Clock(config.seed, config.epochs, method.steps(pool), last=pool.last)
+    training.train(method, pool, clock, callback=callback)
     return lines
 
 

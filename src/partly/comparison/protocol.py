@@ -32,12 +32,10 @@ from partly.comparison import hidden_entries
 from partly.comparison.plan import AUTO, FULL, Cell, cut_of, plan_of
 from partly.data import Dataset, LabelSemantics, split_holdout
 from partly.data.dataset import append_unlabelled
-from partly.engine import Fitted, Recipe
-from partly.engine.recipe import FIRST_STAGE
-from partly.engine.training import Validation
+from partly.engine import FittedModel, Plan, PreparedData, ResolvedConfig, TrainConfig, Validation
 from partly.errors import DataError, Diverged, PartlyError
 from partly.estimators.classifier import Classifier
-from partly.items import Arrays, Items
+from partly.items import Arrays
 from partly.labels import Labels
 
 PROTOCOL = 4  # raised whenever the same cell would give other numbers
@@ -95,7 +93,9 @@ class TestPart:
         self._test, self._counts = data.test, counts
         self.predictions_sha256: str | None = None  # of what was predicted when it was read
 
-    def scores(self, fitted: Fitted, validation: Validation | None = None) -> tuple[dict[str, float], dict[str, float]]:
+    def scores(
+        self, fitted: FittedModel, validation: Validation | None = None
+    ) -> tuple[dict[str, float], dict[str, float]]:
         """Of the model, and of what it was after its last epoch. With a validation part, thresholds for the best F1 are
         chosen on it, in the same way for every method, and F1 is also that at these thresholds."""
         if not fitted.progress.finished:
@@ -107,11 +107,11 @@ class TestPart:
         best = self._scored(probabilities, fitted, validation)
         if fitted.progress.last is None:
             return best, best
-        with fitted.as_last():
+        with fitted.last_epoch_weights():
             return best, self._scored(fitted.predict(self._test.items), fitted, validation)
 
     def _scored(
-        self, probabilities: npt.NDArray[np.float32], fitted: Fitted, validation: Validation | None
+        self, probabilities: npt.NDArray[np.float32], fitted: FittedModel, validation: Validation | None
     ) -> dict[str, float]:
         scores, table = metrics.both(probabilities, self._test.labels)
         by_group = metrics.grouped(table["AP"], self._counts, GROUPS)
@@ -128,7 +128,7 @@ def run_cell(cell: Cell, data: Dataset) -> dict[str, Any]:
     """Train, choose, test once: the result line of a cell, with its whole origin."""
     begun = time.perf_counter()
     _reset_peak()
-    found = (_asked if cell.asks else _trained)(cell, first_stage(cell, data))
+    found = (_asked if cell.asks else _trained)(cell, precompute_features(cell, data))
     return {
         **cell.key(),
         "data_digest": data.digest,
@@ -143,12 +143,12 @@ def run_cell(cell: Cell, data: Dataset) -> dict[str, Any]:
     }
 
 
-def first_stage(cell: Cell, data: Dataset) -> Dataset:
-    """What a cell learns from: these data, or the features that its backbone makes of them once, where it is frozen."""
-    asked = dict.fromkeys(FIRST_STAGE) | _parameters(cell)
+def precompute_features(cell: Cell, data: Dataset) -> Dataset:
+    """Return the data with the features that the frozen backbone of a cell computes of them, if it has one."""
+    config = config_of(cell)
     assert data.test is not None  # `open_data` sees to it
-    items = engine.made_once(data.items, asked)
-    test = replace(data.test, items=engine.made_once(data.test.items, asked, beside=items))
+    items = engine.precompute_features(data.items, config)
+    test = replace(data.test, items=engine.precompute_features(data.test.items, config, like=items))
     return replace(data, items=items, test=test)
 
 
@@ -170,7 +170,7 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
     whole = observed.known_per_item() == observed.shape[1] if coarse else None
     fit, hold = split_holdout(len(observed), HOLD_OUT, cell.seed, last=whole)
     chooses = data.labels if cell.validation == "complete" else observed
-    validation = Validation(data.items[hold], chooses[hold])
+    held_out_part = PreparedData(data.items[hold], chooses[hold])
     if cell.known_only:
         fit = fit[observed.known_per_item()[fit] > 0]
     # By known yes: where entries are known by chance, every label has about as many known entries as any other.
@@ -180,26 +180,26 @@ def _trained(cell: Cell, data: Dataset) -> dict[str, Any]:
         items = data.with_unlabelled.items[np.append(fit, data.unlabelled_rows)]
         ids = [data.with_unlabelled.labels.id_at(row) for row in data.unlabelled_rows.tolist()]
         labels, truth = (append_unlabelled(part, ids) for part in (labels, truth))
-    how: dict[str, Any] = {"validation": validation, "keep_last": True}
-    models = _fitted(candidates(cell, items, labels), items, labels, **how)
+    plan = engine.resolve(config_of(cell), (items, labels), held_out_part)
+    models = _fit_all(candidates(cell, plan))
     best = max(models, key=_validation_score)
     shown = hidden_entries.hidden_label_metrics(best, items, labels, truth)
     test = TestPart(data, labels.counts()[0])
     seconds = sum(model.progress.seconds for model in models)
-    found = _tested(best, test, best.recipe, observed, seconds, validation)
+    found = _tested(best, test, best.config, observed, seconds, plan.validation)
     return found | ({"beside": _plain(shown)} if shown else {})
 
 
-def _fitted(recipes: Iterator[Recipe], items: Items, labels: Labels, **how: Any) -> list[Fitted]:
-    """A model of each recipe, but for those that diverge: of several that are tried they are not chosen."""
-    models, lost = [], []
-    for recipe in recipes:
+def _fit_all(plans: Iterator[Plan]) -> list[FittedModel]:
+    """Return a model of each plan, except those that diverge: they are never chosen."""
+    models, errors = [], []
+    for plan in plans:
         try:
-            models.append(engine.fit(recipe, items, labels, **how))
+            models.append(engine.fit(plan, keep_last=True))
         except Diverged as error:
-            lost.append(error)
+            errors.append(error)
     if not models:
-        raise lost[0]
+        raise errors[0]
     return models
 
 
@@ -207,7 +207,7 @@ def _asked(cell: Cell, data: Dataset) -> dict[str, Any]:
     """Rounds of questions that the truth answers, or people who err about it. Nothing is chosen, so nothing is held
     out, and the scores of every round are on the test part."""
     observed = mask(cell, data)
-    model = Classifier(**_parameters(cell), progress=False, device="cpu")
+    model = Classifier(**vars(config_of(cell)))
     measure = simulation.against(replace(data, labels=observed, truth=data.labels))
     begun = time.perf_counter()
     with TemporaryDirectory() as folder:
@@ -219,14 +219,14 @@ def _asked(cell: Cell, data: Dataset) -> dict[str, Any]:
     seconds = time.perf_counter() - begun  # of all rounds
     areas = {name: simulation.area(rounds, name) for name in simulation.RANKS}
     test = TestPart(data, loop.labels.counts()[0])
-    found = _tested(model.fitted_, test, loop.recipe, observed, seconds)
+    found = _tested(model.fitted_, test, loop.training.config, observed, seconds)
     return found | {"rounds": rounds, "areas": _plain(areas)}
 
 
 def _tested(
-    fitted: Fitted,
+    fitted: FittedModel,
     test: TestPart,
-    recipe: Recipe,
+    config: ResolvedConfig,
     observed: Labels,
     seconds: float,
     validation: Validation | None = None,
@@ -234,7 +234,7 @@ def _tested(
     best, last = test.scores(fitted, validation)
     return {
         "mask_sha256": observed.digest(),
-        "ran": vars(recipe),
+        "ran": config.to_json(),
         "best_epoch": fitted.progress.best_epoch,
         "validation_score": fitted.progress.best_score,
         "test": _plain(best),
@@ -255,23 +255,22 @@ def mask(cell: Cell, data: Dataset) -> Labels:
     return scenarios.parse(cell.scenario)(data.labels, cell.seed, data.hierarchy)
 
 
-def candidates(cell: Cell, items: Items, labels: Labels) -> Iterator[Recipe]:
-    """The recipes that a cell may try: the asked one, then `tune - 1` more with a learning rate around its own and
+def candidates(cell: Cell, plan: Plan) -> Iterator[Plan]:
+    """Yield the plans that a cell may try: its own, then `tune - 1` more with a learning rate around its own and
     settings drawn from the ranges that the method declares. The budget is the same for all."""
-    asked = _parameters(cell)
-    first, _ = engine.complete(asked, items, labels)
-    yield first
+    yield plan
     ranges = methods.find(cell.method).about.search
     for trial in range(1, cell.tune):
         rng = np.random.default_rng(seed_for(cell.seed, cell.method, "tune", trial))
-        rate = first.lr * _between(LR_FACTOR, rng)
-        settings = {name: _drawn(choice, rng) for name, choice in ranges.items()}
-        yield replace(first, lr=rate, settings=cell.settings | settings)
+        rate = plan.config.lr * _between(LR_FACTOR, rng)
+        settings = cell.settings | {name: _drawn(choice, rng) for name, choice in ranges.items()}
+        yield replace(plan, config=engine.spell_out(replace(plan.config, lr=rate, settings=settings)))
 
 
-def _parameters(cell: Cell) -> dict[str, Any]:
-    names = ("method", "head", "optimizer", "seed", "settings")
-    return {name: getattr(cell, name) for name in names} | cell.recipe
+def config_of(cell: Cell) -> TrainConfig:
+    """Return the configuration of a cell: its axes, and what the experiment fixes for all cells."""
+    axes = {name: getattr(cell, name) for name in ("method", "head", "optimizer", "seed", "settings")}
+    return TrainConfig.from_params(axes | cell.recipe | {"progress": False, "device": "cpu"})
 
 
 def check_no_leak(method: str, settings: dict[str, Any] | None = None) -> None:
@@ -314,7 +313,7 @@ def _world(cell: Cell, other: bool) -> Dataset:
     return Dataset(Arrays(x[:60]), Labels.from_ternary(train), test=held)
 
 
-def _validation_score(fitted: Fitted) -> float:
+def _validation_score(fitted: FittedModel) -> float:
     score = fitted.progress.best_score
     return -np.inf if score is None else score
 

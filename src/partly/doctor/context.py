@@ -84,7 +84,7 @@ class CheckContext:
     def features(self) -> Items:
         """Features that models learn from: the items, or the output of the default backbone."""
         assert self.items is not None
-        return Classifier(self.method, progress=False, seed=self.seed).first_stage(self.items)
+        return Classifier(self.method, progress=False, seed=self.seed).precompute_features(self.items)
 
     @cached_property
     def scores(self) -> npt.NDArray[np.floating]:

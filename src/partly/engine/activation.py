@@ -19,14 +19,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from partly.engine.fitting import Fitted
+from partly.engine.fitted_model import FittedModel
 from partly.errors import SettingError
 from partly.items import Items, origin_of
 from partly.networks import eval_mode
 from partly.networks.backbones import Backbone
 
 
-def backbones_of(fitted: Fitted) -> list[Backbone]:
+def backbones_of(fitted: FittedModel) -> list[Backbone]:
     """Those that make maps of pictures; a method with two networks has two."""
     seen = chain(fitted.method.modules(), fitted.body.modules() if fitted.body is not None else ())
     given = fitted.method.task.items
@@ -34,20 +34,20 @@ def backbones_of(fitted: Fitted) -> list[Backbone]:
     return [part for part in seen if isinstance(part, Backbone) and part.makes == "map"] if kind == "pictures" else []
 
 
-def logits_of(fitted: Fitted, x: Tensor) -> Tensor:
+def logits_of(fitted: FittedModel, x: Tensor) -> Tensor:
     """Logits [B, L] of a batch with all that comes before them, through which a gradient can go."""
     x = x.to(fitted.method.device)
     logits: Tensor = fitted.method(x if fitted.body is None else fitted.body(x))
     return logits
 
 
-def activation(fitted: Fitted, items: Items, labels: Sequence[int]) -> npt.NDArray[np.float32]:
+def activation(fitted: FittedModel, items: Items, labels: Sequence[int]) -> npt.NDArray[np.float32]:
     """What each place of each picture says for one label of it, [B, h, w] on the grid of the backbone's maps: above 0
     for yes, below for no. labels: a position for each item; all are looked at in one batch."""
     backbones = backbones_of(fitted)
     if not backbones:
         raise SettingError("Evidence is found in the maps that a backbone makes of pictures; this model makes none.")
-    x = fitted.shown(items).take(slice(None))
+    x = fitted.resize(items).take(slice(None))
     with (
         eval_mode(fitted.method),
         eval_mode(fitted.body or fitted.method),
@@ -57,7 +57,7 @@ def activation(fitted: Fitted, items: Items, labels: Sequence[int]) -> npt.NDArr
         logits = logits_of(fitted, x)
         chosen = logits[torch.arange(len(x)), torch.tensor(labels)].sum()
         if not chosen.requires_grad:
-            raise SettingError(f"No gradient goes through the predictions of {fitted.recipe.method}: no evidence.")
+            raise SettingError(f"No gradient goes through the predictions of {fitted.config.method}: no evidence.")
         gradients = torch.autograd.grad(chosen, kept)
     places = [(maps * gradient).sum(dim=1) for maps, gradient in zip(kept, gradients, strict=True)]
     found: npt.NDArray[np.float32] = torch.stack(places).sum(dim=0).detach().float().cpu().numpy()

@@ -1,4 +1,4 @@
-"""Models that have not seen an item, for scores of all training entries by who has not seen them."""
+"""Out-of-fold scores of the training entries, by further models that each leave out one fold of the items."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ from partly.distributed.group import process_group
 from partly.engine import checkpoint
 from partly.engine.fitting import fit
 from partly.engine.memory import check_scores
-from partly.engine.recipe import Recipe
-from partly.engine.training import Watch
+from partly.engine.plan import Plan
+from partly.engine.training import StepCallback
 from partly.errors import SettingError
-from partly.items import Items
-from partly.labels import Labels
-from partly.labels.weights import Weights
 
 
 def check_folds(folds: Any, items: int, labels: int) -> None:
-    """Refuse what is no number of folds, or scores that cannot be held, before anything is trained."""
+    """Refuse a bad number of folds, or scores that do not fit into memory, before anything is trained."""
     if isinstance(folds, bool) or not isinstance(folds, Integral) or not 2 <= int(folds) <= items:
         raise SettingError(f"folds = {folds!r} must be a whole number from 2 to the number of items, {items}.")
     way_out = "Leave out folds, calibrate and thresholds, and calibrate the model on other items afterwards."
@@ -32,28 +29,22 @@ def check_folds(folds: Any, items: int, labels: int) -> None:
 
 
 def cross_fit(
-    recipe: Recipe,
-    items: Items,
-    labels: Labels,
+    plan: Plan,
     folds: int,
     *,
-    weights: Weights | None = None,
     folder: Path | None = None,
     device: str = "cpu",
-    watch: Watch | None = None,
+    callback: StepCallback | None = None,
 ) -> npt.NDArray[np.float32]:
-    """Logits of every training entry by a model that has not seen the item, [N, L]: one run for each fold of the items,
-    in a folder of its own where there is one, so that after a kill it goes on."""
-    check_folds(folds, *labels.shape)
-    rng = np.random.default_rng(seed_for(recipe.seed, "cross-fit"))
-    fold = rng.permutation(np.arange(len(items)) % folds)
-    scores = np.empty(labels.shape, np.float32)
+    """Return out-of-fold logits of all training entries, [N, L]: one run per fold, each resumable in its own folder."""
+    rng = np.random.default_rng(seed_for(plan.config.seed, "cross-fit"))
+    fold = rng.permutation(np.arange(len(plan.items)) % folds)
+    scores = np.empty(plan.labels.shape, np.float32)
     for k in range(folds):
-        seen, out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-        where = None if folder is None else folder / f"fold-{k + 1}-of-{folds}"
-        counts = None if weights is None else weights[seen]
-        part = fit(recipe, items[seen], labels[seen], weights=counts, folder=where, device=device, watch=watch)
-        scores[out] = part.logits(items[out])
+        rows, held_out = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+        fold_folder = None if folder is None else folder / f"fold-{k + 1}-of-{folds}"
+        part = fit(plan.subset(rows), folder=fold_folder, device=device, callback=callback)
+        scores[held_out] = part.logits(plan.items[held_out])
     if folder is not None and process_group().first:
         with atomic_io.locked(folder):
             checkpoint.save_out_of_fold(folder, scores.shape, [scores])

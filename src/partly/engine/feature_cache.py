@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ import numpy.typing as npt
 from safetensors.torch import save
 from torch import Tensor
 
-from partly import atomic_io, defaults
+from partly import atomic_io
+from partly.config import TrainConfig
 from partly.data.formats.feature_folder import ARRAY, DIGEST, DONE, FITTED, FORMAT_VERSION, IDS, KEY, done
 from partly.distributed.progress import step
+from partly.engine.resolution import with_default_backbone
 from partly.errors import CheckpointError, DataError, SettingError, listing
 from partly.executors import Died, Results
 from partly.images.scan import cache_folder
@@ -49,12 +51,12 @@ def make_features(
     """Compute what is not there yet, in this process or where `results` has jobs run; how many items and how many
     features there are. `say` is told which backbone makes them."""
     made = lazy_features(items, _named(items, backbone), settings or {}, device)
-    say(words_of(made.origin))
+    say(describe_backbone(made.origin))
     _make(made, ids, folder, save_seconds, results)
     return len(made), made.width
 
 
-def words_of(origin: Origin) -> str:
+def describe_backbone(origin: Origin) -> str:
     """Which backbone makes features, and where its weights come from."""
     weights = backbones.weights_of(origin.backbone, origin.settings)
     words = f"Features of {origin.kind}: backbone {origin.backbone}, {weights}."
@@ -75,40 +77,36 @@ def _named(items: Items, backbone: str | None) -> str:
     return name
 
 
-def made_once(
-    items: Items,
-    asked: Mapping[str, Any],
-    device: str = "cpu",
-    beside: Items | None = None,
-) -> Items:
-    """Return the features that a backbone makes of items, the default one where none is named, if it is frozen as a
-    whole: it then makes the same of an item every time. Else return the items: pictures that are augmented, for one, or
-    of which a head takes the maps. A module of the caller's own stays in the network. beside: training items that were
-    made so, whose backbone makes features of these too."""
-    origin = None if beside is None else origin_of(beside)
-    if beside is not None and origin is not None and items.kind != "features":
-        made = LazyFeatures(resize_like_training(items, origin), rebuild_body(origin, device), origin, beside.shape[0])
-        return remembered(made)
-    asked = defaults.backbone(asked, items)
-    backbone, head = asked["backbone"], asked["head"]
-    whole = isinstance(head, str) and head != "auto" and (head == NONE or takes_maps(head))
-    if not isinstance(backbone, str) or items.kind == "features" or whole or asked["augment"]:
+def precompute_features(items: Items, config: TrainConfig, device: str = "cpu", like: Items | None = None) -> Items:
+    """Return the features that a frozen backbone computes of items; other items as they are.
+
+    A backbone is frozen unless images are augmented, a head takes its maps, or it is the caller's own module.
+    like: training items, whose backbone computes the features of these too.
+    """
+    origin = None if like is None else origin_of(like)
+    if like is not None and origin is not None and items.kind != "features":
+        resized, body = resize_like_training(items, origin), rebuild_body(origin, device)
+        return load_or_compute(LazyFeatures(resized, body, origin, like.shape[0]))
+    given = with_default_backbone(config, items)
+    backbone, head = given.get("backbone"), config.head
+    takes_items = isinstance(head, str) and head != "auto" and (head == NONE or takes_maps(head))
+    if not isinstance(backbone, str) or items.kind == "features" or takes_items or given.get("augment"):
         return items
-    settings = backbones.find(backbone).complete(asked["backbone_settings"] or {})
-    return remembered(lazy_features(items, backbone, settings, device)) if settings["freeze"] == "all" else items
+    settings = backbones.find(backbone).complete(given.get("backbone_settings", {}))
+    return load_or_compute(lazy_features(items, backbone, settings, device)) if settings["freeze"] == "all" else items
 
 
-def remembered(made: LazyFeatures) -> MadeFeatures:
-    """The same features from a folder of the cache, into which they are computed the first time."""
+def load_or_compute(made: LazyFeatures) -> MadeFeatures:
+    """Return the features from a folder of the cache; compute them into it the first time."""
     folder = cache_folder() / "features" / made.digest()[:32]
     folder.parent.mkdir(parents=True, exist_ok=True)
     _make(made, [], folder, SAVE_SECONDS)
     return MadeFeatures(map_npy(folder / ARRAY), made.origin, made.source)
 
 
-def computed_once(items: Items) -> Items:
-    """Return these items; features that would be made again for every batch come from the cache instead."""
-    return remembered(items) if isinstance(items, LazyFeatures) else items
+def cached_features(items: Items) -> Items:
+    """Return items; features that would be computed again for every batch come from the cache."""
+    return load_or_compute(items) if isinstance(items, LazyFeatures) else items
 
 
 def _make(

@@ -11,7 +11,6 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,14 @@ from torch import Tensor
 import partly
 from partly import atomic_io, methods
 from partly.calibration import Calibration
+from partly.config import ResolvedConfig
 from partly.engine import checkpoint, schema
 from partly.engine.checkpoint import BELIEFS, IDS, OUT_OF_FOLD
-from partly.engine.recipe import Recipe
-from partly.engine.training import Validation, progress_of
+from partly.engine.plan import Plan
+from partly.engine.resolution import make_config
+from partly.engine.training import progress_of
 from partly.errors import CheckpointError, listing
 from partly.items import Items, conditioning_of, encoding_of, origin_of
-from partly.labels import Labels
-from partly.labels.weights import Weights
 from partly.networks.custom_modules import PREFIX, source_digest
 
 SCORES = "scores.json"
@@ -38,14 +37,9 @@ CALIBRATION = "calibration.json"
 SAVED = ("run.json", "checkpoint-*", CALIBRATION, ".lock")  # what a saved model consists of
 
 
-def describe(
-    recipe: Recipe,
-    items: Items,
-    labels: Labels,
-    validation: Validation | None = None,
-    weights: Weights | None = None,
-) -> dict[str, Any]:
-    """What is run on what. `decides` says which of it decides whether a folder may go on."""
+def describe(plan: Plan) -> dict[str, Any]:
+    """Return the content of run.json. `run_identity` says which of it decides whether a folder may be resumed."""
+    config, items, labels, validation, weights = plan.config, plan.items, plan.labels, plan.validation, plan.weights
     known = {k: v for k, v in labels.summary().items() if not isinstance(v, list)}
     yes, no = labels.counts()
     held_out = None
@@ -54,10 +48,10 @@ def describe(
     return {
         "format": checkpoint.FORMAT,
         "partly": partly.__version__,
-        "recipe": asdict(recipe),
-        **_to_be_given(recipe),
-        **_sources(recipe),
-        **_files_named(recipe),
+        "recipe": config.to_json(),
+        **_to_be_given(config),
+        **_sources(config),
+        **_files_named(config),
         "labels": list(labels.names),
         "features": None if items.names is None else list(items.names),
         "data": {
@@ -89,26 +83,26 @@ def _prepared(items: Items) -> dict[str, Any]:
     return found | ({} if encoding is None else {"encoding": encoding.to_json()})
 
 
-def _to_be_given(recipe: Recipe) -> dict[str, Any]:
+def _to_be_given(config: ResolvedConfig) -> dict[str, Any]:
     """Which parts of the network are the caller's own, so that somebody who finds the folder knows what is missing."""
-    own = {part: getattr(recipe, part) for part in ("backbone", "head")}
+    own = {part: getattr(config, part) for part in ("backbone", "head")}
     own = {part: name for part, name in own.items() if name is not None and name.startswith(PREFIX)}
     words = "only the weights of {} are here; give it again to load: Classifier.load(folder, {}=...)"
     return {"to_be_given": {part: words.format(name, part) for part, name in own.items()}} if own else {}
 
 
-def _sources(recipe: Recipe) -> dict[str, Any]:
+def _sources(config: ResolvedConfig) -> dict[str, Any]:
     """SHA-256 of the source of what is not part of the package: it decides the run as the settings do."""
-    found = {f"method {recipe.method}": methods.find(recipe.method).source_sha256}
-    own = (recipe.backbone, recipe.head)
+    found = {f"method {config.method}": methods.find(config.method).source_sha256}
+    own = (config.backbone, config.head)
     found |= {name: source_digest(name) for name in own if name is not None and name.startswith(PREFIX)}
     found = {name: digest for name, digest in found.items() if digest}
     return {"sources": found} if found else {}
 
 
-def _files_named(recipe: Recipe) -> dict[str, Any]:
+def _files_named(config: ResolvedConfig) -> dict[str, Any]:
     """SHA-256 of the files that settings name (label vectors, a graph): they decide the run as the settings do."""
-    given = (value for part in (recipe.settings, recipe.head_settings) for value in part.values())
+    given = (value for part in (config.settings, config.head_settings) for value in part.values())
     named = [value for value in given if isinstance(value, str) and os.path.isfile(value)]
     return {"files": {name: atomic_io.sha256_of(Path(name)) for name in named}} if named else {}
 
@@ -159,7 +153,7 @@ def claim(folder: Path, description: dict[str, Any]) -> None:
         atomic_io.write_checksummed(folder / checkpoint.RUN, description)
         return
     as_read = json.loads(json.dumps(description))  # tuples become lists
-    here, there = (decides(part) for part in (as_read, read_description(folder)))
+    here, there = (run_identity(part) for part in (as_read, read_description(folder)))
     differ = [key for key in here | there if here.get(key) != there.get(key)]
     if differ:
         lines = "".join(f"\n  {key}: {there.get(key)!r} there, {here.get(key)!r} now" for key in differ)
@@ -170,7 +164,7 @@ def claim(folder: Path, description: dict[str, Any]) -> None:
 
 
 @contextmanager
-def making_room(folder: Path, overwrite: bool, kinds: Sequence[str]) -> Iterator[None]:
+def overwrite_guard(folder: Path, overwrite: bool, kinds: Sequence[str]) -> Iterator[None]:
     """Within this a model may be saved into a folder that has no run. One that was saved there before is put aside,
     where that is asked for, and is back if the new one cannot be written. Only a folder that holds nothing else
     (`kinds` of files) is put aside: the folder of a training has a history and a report that would be lost."""
@@ -200,9 +194,9 @@ def making_room(folder: Path, overwrite: bool, kinds: Sequence[str]) -> Iterator
         shutil.rmtree(aside)
 
 
-def decides(description: dict[str, Any]) -> dict[str, Any]:
+def run_identity(description: dict[str, Any]) -> dict[str, Any]:
     """What must be equal for a run to go on: all but the machine and the time."""
-    usual = asdict(Recipe("bce"))  # what a recipe was by itself before it could say so
+    usual = make_config("bce").to_json()  # older versions did not write every key
     flat = {f"recipe.{key}": value for key, value in (usual | description["recipe"]).items()}
     flat |= {f"data.{key}": description["data"][key] for key in ("kind", "shape", "sha256", "labels_sha256")}
     flat |= {"data.weights_sha256": description["data"].get("weights_sha256")}
@@ -257,14 +251,14 @@ def read_ids(folder: Path) -> tuple[str, ...]:
     return tuple(map(str, range(said["shape"][0])))
 
 
-def write_measured(folder: Path, measured: dict[str, Any]) -> None:
+def write_scores(folder: Path, measured: dict[str, Any]) -> None:
     """Keep what a run has scored, and on what: what was printed can be told again without the data."""
     with_none = json.loads(json.dumps(measured), parse_constant=lambda word: None)  # JSON knows no NaN
     atomic_io.write_checksummed(folder / SCORES, with_none)
 
 
-def read_measured(folder: Path) -> dict[str, Any] | None:
-    """What `write_measured` kept; None where nothing was measured."""
+def read_scores(folder: Path) -> dict[str, Any] | None:
+    """What `write_scores` kept; None where nothing was measured."""
     return atomic_io.read_checksummed(folder / SCORES) if (folder / SCORES).exists() else None
 
 

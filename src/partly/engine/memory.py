@@ -1,4 +1,4 @@
-"""What a run or a model needs, known before it is made, and what there is."""
+"""Memory that a run or a model needs, estimated before it is allocated, and compared with what is available."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from torch.overrides import TorchFunctionMode
 
 from partly import methods
 from partly.budget import MEMORY_SHARE, available
+from partly.config import ResolvedConfig
 from partly.distributed.launched import launched
 from partly.engine.checkpoint import Tensors
-from partly.engine.recipe import Recipe
+from partly.engine.plan import MemoryEstimate, Plan
+from partly.engine.resolution import make_task
 from partly.engine.training import Validation
 from partly.errors import CheckpointError, PartlyError
 from partly.items import Items
@@ -20,23 +22,20 @@ from partly.labels import Labels
 from partly.method import Method
 from partly.optim import optimisers
 
-MOST = 8  # methods that are named as a way out
+MAX_SUGGESTED = 8  # methods that an error names
 SLACK = 1 << 26  # bytes that a model may take beyond its weights while it is loaded
 # What makes tensors of a size that somebody may have written into a file.
 MAKERS = (torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.arange, torch.eye)
 
 
-def entry_memory(
-    recipe: Recipe, items: Items, labels: Labels, validation: Validation | None = None, copies: int = 0
-) -> int:
-    """Bytes that training needs at its peak for entries: what the method keeps, what it needs to work on them, what
-    scoring the validation part takes, and copies of the beliefs: one where they stay in memory, one where a start is
-    read. All are added up, since what is freed is not always given back."""
-    task = recipe.task(items, labels.shape[1], labels)
-    kept, working = methods.find(recipe.method).memory(task, recipe.settings)
-    scored = 0 if validation is None else validation.memory()
-    believed = methods.find(recipe.method).kind.belief_memory(task, recipe.settings)
-    return kept + working + scored + copies * believed
+def estimate_memory(
+    config: ResolvedConfig, items: Items, labels: Labels, validation: Validation | None = None
+) -> MemoryEstimate:
+    """Estimate the memory of a run from what its method registers for entries."""
+    task, method = make_task(config, items, labels.shape[1], labels), methods.find(config.method)
+    kept, working = method.memory(task, config.settings)
+    scoring = 0 if validation is None else validation.memory()
+    return MemoryEstimate(kept + working + scoring, method.kind.belief_memory(task, config.settings))
 
 
 def weight_memory(method: Method, validation: Validation | None = None) -> int:
@@ -46,43 +45,38 @@ def weight_memory(method: Method, validation: Validation | None = None) -> int:
     learned = sum(
         p.nbytes for one in method.optimisers().values() for group in one.param_groups for p in group["params"]
     )
-    copies = 1 + optimisers.COPIES[method.task.optimizer] + (method.task.average is not None)
+    copies = 1 + optimisers.COPIES[method.task.config.optimizer] + (method.task.config.average is not None)
     return int(every * (1 + (validation is not None)) + learned * copies)
 
 
-def check_memory(
-    recipe: Recipe,
-    items: Items,
-    labels: Labels,
-    validation: Validation | None = None,
-    copies: int = 0,
-    method: Method | None = None,
-) -> None:
-    """Refuse a run that would not fit: for its entries, before anything is made; with a method that was built, for its
-    weights too, before anything is trained."""
-    processes = launched().local_count  # each keeps all of it
-    needed = processes * entry_memory(recipe, items, labels, validation, copies)
-    weights = 0 if method is None else processes * weight_memory(method, validation)
-    there, who = available()
-    if needed + weights > MEMORY_SHARE * there:
+def check_memory(plan: Plan, copies: int = 0, method: Method | None = None) -> None:
+    """Refuse a plan that does not fit: its entries, before anything is allocated; with the untrained method also its
+    weights, before anything is trained."""
+    processes = launched().local_count  # each holds everything
+    needed = processes * plan.memory.total(copies)
+    weights = 0 if method is None else processes * weight_memory(method, plan.validation)
+    limit, source = available()
+    if needed + weights > MEMORY_SHARE * limit:
+        items, labels = plan.labels.shape
         raise PartlyError(
-            f"{recipe.method} keeps {_size(needed)} for {labels.shape[0]} x {labels.shape[1]} entries"
+            f"{plan.config.method} keeps {_size(needed)} for {items} x {labels} entries"
             + (f" and {_size(weights)} for weights and what trains them" if weights else "")
             + f"{f' in {processes} processes' if processes > 1 else ''}; "
-            f"the limit is {MEMORY_SHARE:.0%} of the {_size(there)} of {who}. "
+            f"the limit is {MEMORY_SHARE:.0%} of the {_size(limit)} of {source}. "
             "Take settings or a method with less per-entry state (partly methods), or fewer items."
-            + _what_fits(recipe, items, labels, needed, int(MEMORY_SHARE * there) - weights)
+            + _suggest(plan, needed, int(MEMORY_SHARE * limit) - weights)
         )
 
 
-def _what_fits(recipe: Recipe, items: Items, labels: Labels, needed: int, room: int) -> str:
-    """How many items there is room for, by the share that all of them take, and who needs nothing for entries."""
-    fits, task = len(items) * room // max(needed, 1), recipe.task(items, labels.shape[1])
-    words = f"\nAbout {fits:,} items with these labels would fit." if 0 < fits < len(items) else ""
+def _suggest(plan: Plan, needed: int, room: int) -> str:
+    """Say how many items fit, in proportion, and which methods keep nothing for entries."""
+    items = plan.items
+    fits, task = len(items) * room // max(needed, 1), make_task(plan.config, items, plan.labels.shape[1])
+    text = f"\nAbout {fits:,} items with these labels would fit." if 0 < fits < len(items) else ""
     able = [info for info in methods.discover().values() if items.kind in info.kind.kinds]
-    without = [info.name for info in able if not sum(info.memory(task, info.defaults()))]
-    few, more = ", ".join(without[:MOST]), f" and {len(without) - MOST} more" if len(without) > MOST else ""
-    return words + (f"\nNothing is kept for entries by {few}{more}." if without else "")
+    names = [info.name for info in able if not sum(info.memory(task, info.defaults()))]
+    rest = f" and {len(names) - MAX_SUGGESTED} more" if len(names) > MAX_SUGGESTED else ""
+    return text + (f"\nNothing is kept for entries by {', '.join(names[:MAX_SUGGESTED])}{rest}." if names else "")
 
 
 def check_scores(items: int, labels: int, what: str, way_out: str) -> None:
@@ -98,7 +92,7 @@ def _size(count: int) -> str:
     return f"{count / 2**30:.1f} GiB" if count >= 2**28 else f"{count / 2**20:.1f} MiB"
 
 
-class Ceiling(TorchFunctionMode):
+class AllocationLimit(TorchFunctionMode):
     """While it lasts, no more tensors are made than the weights in a file call for: sizes in run.json may be anybody's.
     A model that does not fit into memory is refused before."""
 

@@ -1,4 +1,4 @@
-"""A progress bar for the loop to report to."""
+"""A progress bar for training."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from partly.clock import Clock
 from partly.distributed.progress import room_for_bar, visible
 
-Watch = Callable[[Clock, dict[str, float]], None]
+StepCallback = Callable[[Clock, dict[str, float]], None]
 
 
 @contextmanager
-def watcher(method: str, head: str, epochs: int, wanted: bool = True) -> Iterator[Watch | None]:
-    """Something to give to `run.fit(watch=...)`; None where nobody wants to see it."""
+def progress_callback(method: str, head: str, epochs: int, wanted: bool = True) -> Iterator[StepCallback | None]:
+    """Show a progress bar; yield the callback of `fit` that moves it, or None where no bar is shown."""
     if not wanted or not visible():
         yield None
         return
@@ -31,9 +31,9 @@ def watcher(method: str, head: str, epochs: int, wanted: bool = True) -> Iterato
     with room_for_bar(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(f"{method}, {head}", total=epochs, epoch=1, loss="")
 
-        def watch(clock: Clock, logs: dict[str, float]) -> None:
+        def move(clock: Clock, logs: dict[str, float]) -> None:
             done, loss = clock.progress * clock.epochs, logs.get("loss", math.nan)
             words = f"  loss {loss:.4f}" if math.isfinite(loss) else ""
             bar.update(task, completed=done, epoch=clock.epoch + 1, loss=words)
 
-        yield watch
+        yield move

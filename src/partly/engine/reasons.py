@@ -21,8 +21,8 @@ from scipy.special import expit
 from torch import Tensor
 
 from partly import items as things
-from partly.engine.feature_cache import computed_once
-from partly.engine.fitting import Fitted
+from partly.engine.feature_cache import cached_features
+from partly.engine.fitted_model import FittedModel
 from partly.errors import SettingError, within
 from partly.items import Items, SparseRows, as_matrix, encoding_of, texts_of
 from partly.labels import Labels
@@ -34,16 +34,16 @@ MOST_WORDS = 200  # of a text, the first ones
 SAID = {1: "yes", -1: "no"}
 
 
-def reasons(fitted: Fitted, items: Items, labels: Labels, item: int, label: int, most: int = 5) -> dict[str, Any]:
+def reasons(fitted: FittedModel, items: Items, labels: Labels, item: int, label: int, most: int = 5) -> dict[str, Any]:
     """Plain data about the entry (item, label), positions both. items: among which neighbours are sought, and which
     hold the item; labels: what is known of them. most: of each kind of reason."""
     within(0, len(items) - 1, item=item)
     within(0, len(fitted.names) - 1, label=label)
     own = getattr(fitted.method, "explain", None)
-    seen = fitted.seen(items)
+    seen = fitted.prepare_items(items)
     if seen.kind != "features" and own is None:
         raise SettingError(
-            f"{fitted.recipe.method} gives no reasons of its own, and its network takes {items.kind} as they are. "
+            f"{fitted.config.method} gives no reasons of its own, and its network takes {items.kind} as they are. "
             "Train on features that a frozen backbone makes once (--freeze); of pictures see `partly train --evidence`."
         )
     logit = float(fitted.logits(items[np.array([item])])[0, label])
@@ -59,7 +59,7 @@ def reasons(fitted: Fitted, items: Items, labels: Labels, item: int, label: int,
     if items.kind == "texts":
         found["words"] = _words(fitted, items, item, label, logit, most)
     if seen.kind == "features":
-        found["neighbours"] = _neighbours(computed_once(seen), labels, item, label, most)
+        found["neighbours"] = _neighbours(cached_features(seen), labels, item, label, most)
     if own is not None:
         told = own(item, label, Pool(seen, labels))
         found["paths"] = [
@@ -76,7 +76,7 @@ def reasons(fitted: Fitted, items: Items, labels: Labels, item: int, label: int,
 
 
 def _features(
-    fitted: Fitted, items: Items, values: list[float], item: int, label: int, logit: float, most: int
+    fitted: FittedModel, items: Items, values: list[float], item: int, label: int, logit: float, most: int
 ) -> list[dict[str, Any]]:
     """Those without which the logit would change most."""
     x, usual = items.take(slice(item, item + 1))[0], _usual(items)
@@ -92,7 +92,7 @@ def _features(
     ]
 
 
-def _words(fitted: Fitted, items: Items, item: int, label: int, logit: float, most: int) -> list[dict[str, Any]]:
+def _words(fitted: FittedModel, items: Items, item: int, label: int, logit: float, most: int) -> list[dict[str, Any]]:
     """The words without which the logit would change most, each left out wherever it stands."""
     (text,) = texts_of(items.take(slice(item, item + 1)))
     words = list(dict.fromkeys(WORD.findall(text.casefold())))[:MOST_WORDS]

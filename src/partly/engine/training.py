@@ -21,26 +21,24 @@ import torch
 from torch import Tensor
 
 from partly import metrics
-from partly.calibration.maps import sigmoid
 from partly.clock import Clock
 from partly.distributed.group import ALONE, Group
 from partly.engine import checkpoint
 from partly.engine.checkpoint import FolderGuard
-from partly.errors import CheckpointError, DataError, Diverged, PartlyError, Stopped, listing
-from partly.items import Items, at_once, streamed
+from partly.engine.prediction import predict_blocks
+from partly.errors import CheckpointError, Diverged, Stopped
+from partly.items import Items
 from partly.labels import Labels, scored
 from partly.losses.door import trusted
 from partly.method import Method
-from partly.networks import eval_mode
 from partly.pool import Pool
 from partly.registry import is_installed
 
 SAVE_SECONDS = 20.0
 BLOCK = 1 << 18  # entries of which beliefs are worked out at a time
-CACHED = 1 << 20  # features, or scores, that are worked on at a time
 HELD = 1 << 27  # probabilities of the validation part that are held rather than made twice
 MAYBE = ("best_epoch", "best_score")  # of progress: numbers, where there are any
-Watch = Callable[[Clock, dict[str, float]], None]
+StepCallback = Callable[[Clock, dict[str, float]], None]
 Predicted = Callable[[slice], Iterable[npt.NDArray[Any]]]  # probabilities of some rows, block after block
 
 
@@ -102,7 +100,7 @@ def train(
     validation: Validation | None = None,
     folder: Path | None = None,
     save_seconds: float = SAVE_SECONDS,
-    watch: Watch | None = None,
+    callback: StepCallback | None = None,
     keep_entries: bool = False,
     keep_last: bool = False,
 ) -> Progress:
@@ -126,8 +124,8 @@ def train(
             for logs in _epoch(method, pool, clock):
                 _add(progress.sums, logs)
                 progress.seconds = time.monotonic() - started
-                if watch:
-                    watch(clock, logs)
+                if callback:
+                    callback(clock, logs)
                 # Asked once: a signal between two questions would be heard and not saved for.
                 stopping, due = group.asked(bool(stop()), time.monotonic() - saved >= save_seconds and group.first)
                 if home is not None and (stopping or due):
@@ -160,20 +158,20 @@ def _save_finished(home: FolderGuard, method: Method, clock: Clock, progress: Pr
     beliefs = None
     if some is not None and observed is not None:
         shape, dtype = (len(method.task.items), method.task.labels), some.cpu().numpy().dtype
-        beliefs = checkpoint.save_beliefs(folder, shape, dtype, believed(method), observed.given_ids)
+        beliefs = checkpoint.save_beliefs(folder, shape, dtype, belief_blocks(method), observed.given_ids)
     if observed is not None and method.out_of_fold(slice(0, 0)) is not None:
-        checkpoint.save_out_of_fold(folder, observed.shape, unseen(method))
+        checkpoint.save_out_of_fold(folder, observed.shape, out_of_fold_blocks(method))
     for _ in range(checkpoint.KEEP):  # so that nothing is left but the model, and a copy of it against damage
         save(folder, method, clock, progress, keep_entries, beliefs)
 
 
-def believed(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
+def belief_blocks(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
     """What a method believes of the training entries, block after block of items; nothing, where it believes
     nothing."""
     return _in_blocks(method, method.beliefs)
 
 
-def unseen(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
+def out_of_fold_blocks(method: Method) -> Iterator[npt.NDArray[np.floating[Any]]]:
     """Logits of the training entries by who has not seen them, block after block of items."""
     return _in_blocks(method, method.out_of_fold)
 
@@ -184,69 +182,6 @@ def _in_blocks(method: Method, of: Callable[[slice], Tensor | None]) -> Iterator
         part = of(slice(start, min(start + step, count)))
         if part is not None:
             yield method.enforce_hierarchy(part).cpu().numpy()
-
-
-def predict(
-    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
-) -> npt.NDArray[np.float32]:
-    """Probabilities [N, L], without side effects on the method."""
-    return _whole(sigmoid, method, items, batch_size, known)
-
-
-def logits(
-    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
-) -> npt.NDArray[np.float32]:
-    """Logits [N, L], without side effects on the method; `known` is what its network may be told of the items."""
-    return _whole(np.positive, method, items, batch_size, known)
-
-
-def _whole(made: Callable[..., Any], method: Method, items: Items, *how: Any) -> npt.NDArray[np.float32]:
-    """What is made of the logits, [N, L], block after block while they are in the cache."""
-    scores = np.empty((len(items), method.task.labels), np.float32)
-    for rows, block in scored.enumerate_rows(logit_blocks(method, items, *how)):
-        made(block, out=scores[rows])
-    return scores
-
-
-def predict_blocks(
-    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
-) -> Iterator[npt.NDArray[np.float32]]:
-    """`predict`, batch after batch [B, L], for who does not want to hold them all."""
-    return map(sigmoid, logit_blocks(method, items, batch_size, known))
-
-
-def logit_blocks(
-    method: Method, items: Items, batch_size: int | None = None, known: Labels | None = None
-) -> Iterator[npt.NDArray[np.float32]]:
-    """`logits`, batch after batch [B, L]."""
-    device, batch_size = method.device, at_once(items, batch_size or _scored_at_once(items, method.task.labels))
-    parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
-    for rows, x in zip(parts, streamed(items, parts), strict=True):
-        z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
-        with eval_mode(method), torch.inference_mode():  # not over the yield: who asks may do other things in between
-            found: npt.NDArray[np.float32] = method.logits(x.to(device), *z).float().cpu().numpy()
-        wanted = (rows.stop - rows.start, method.task.labels)
-        if found.shape != wanted:
-            raise PartlyError(f"A forward gave logits of {list(found.shape)}, not of {list(wanted)}.")
-        _refuse_undefined(found, rows.start)
-        yield found
-
-
-def _scored_at_once(items: Items, labels: int) -> int:
-    """How many items make a batch: features and scores of so many stay in the cache of a core."""
-    return min(4096, max(256, CACHED // max(items.shape[0], labels))) if items.kind == "features" else 1024
-
-
-def _refuse_undefined(scores: npt.NDArray[np.float32], start: int = 0) -> None:
-    """start: which item the first row is."""
-    # A sum shows it without a mask of all entries; of finite scores it may be infinite, hence the second look.
-    if not torch.from_numpy(scores).sum().isfinite() and not np.isfinite(scores).all():
-        lost = np.flatnonzero(~np.isfinite(scores).all(axis=1))
-        places = (f"item {start + i}" for i in lost)
-        raise DataError(
-            f"The scores of {len(lost)} items are not finite" + listing(places, len(lost)) + "\nLook for missing (NaN) "
-            "or extreme features of these items; if there are none, the weights of the model have diverged."
-        )
 
 
 def _epoch(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
@@ -278,7 +213,7 @@ def _formula(method: Method) -> str:
 
 
 def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: Validation | None, group: Group) -> None:
-    lost = undefined(method)
+    lost = non_finite(method)
     if lost:
         raise Diverged(
             f"The weights are not finite any more after epoch {clock.epoch + 1} ({', '.join(lost[:3])}): training has "
@@ -302,7 +237,7 @@ def _close_epoch(method: Method, clock: Clock, progress: Progress, validation: V
     clock.next_epoch()
 
 
-def undefined(method: Method) -> list[str]:
+def non_finite(method: Method) -> list[str]:
     """By name: parameters that are not finite numbers, and buffers that hold NaN. An infinite buffer may say that
     something was not tried."""
     learned = dict(method.named_parameters())

@@ -14,7 +14,7 @@ from partly import atomic_io
 from partly.binary_relevance import Binary, UntrustedTypes, unpack
 from partly.engine import checkpoint, per_label_store
 from partly.engine.checkpoint import IDS
-from partly.engine.fitting import load
+from partly.engine.fitted_model import load
 from partly.engine.folder import SCORES, read_beliefs, read_description, read_out_of_fold
 from partly.errors import CheckpointError, PartlyError, listing
 
@@ -54,7 +54,7 @@ def verify(folder: Path) -> list[str]:
 
 def _model(folder: Path) -> str:
     fitted = load(folder)
-    return f"{fitted.recipe.method}, {len(fitted.names)} labels"
+    return f"{fitted.config.method}, {len(fitted.names)} labels"
 
 
 def _estimator(folder: Path, description: dict[str, Any]) -> str | None:

@@ -1,5 +1,8 @@
-"""A model that begins where another one ended, though the labels have changed: labels that stay keep their weights, a
-new one starts with those of the label that it is a part of, or with the mean of those that it was made of."""
+"""Start a model from the weights of a finished run whose labels may differ.
+
+Labels that are in both keep their weights. A new label starts from its nearest ancestor, or from the mean of the labels
+that it was made of.
+"""
 
 from __future__ import annotations
 
@@ -7,40 +10,41 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor
 
-from partly.engine.fitting import Fitted
-from partly.engine.recipe import Recipe
+from partly.engine.fitted_model import FittedModel
+from partly.engine.plan import Plan
 from partly.errors import SettingError, listing
-from partly.items import Items
-from partly.labels import Hierarchy, Labels
+from partly.labels import Hierarchy
 from partly.networks import Network
 
 HEADS = ("linear", "mlp", "kernel")  # in which a label has a row of weights to itself, and nothing else of its own
 ALIKE = ("method", "head", "head_settings", "backbone", "backbone_settings")  # what must be the same
 
 
-def warm_start(
-    before: Fitted, recipe: Recipe, items: Items, labels: Labels, sources: Sequence[Sequence[int]]
-) -> dict[str, Tensor]:
-    """What `run.fit` takes as `start`. `sources`: for each label the positions, among the labels of the finished run
-    `before`, of those whose weights it starts with; none: it starts as it would by itself."""
+def warm_start(before: FittedModel, plan: Plan, sources: Sequence[Sequence[int]]) -> dict[str, Tensor]:
+    """Return the weights that `fit` takes as `start`.
+
+    sources: for each label the positions, among the labels of the finished run `before`, of those whose mean weights
+    it starts from; a label without any starts from its usual initial weights.
+    """
+    config = plan.config
     differ = [
-        f"{name}: {getattr(before.recipe, name)!r} there, {getattr(recipe, name)!r} now"
+        f"{name}: {getattr(before.config, name)!r} there, {getattr(config, name)!r} now"
         for name in ALIKE
-        if getattr(before.recipe, name) != getattr(recipe, name)
+        if getattr(before.config, name) != getattr(config, name)
     ]
     if differ:
         raise SettingError(
             f"{before.folder}: a model starts from one of its own kind; these differ" + listing(differ, len(differ))
         )
-    method = recipe.build(items, labels.shape[1], labels)
+    method = plan.build()
     if not method.supports_distributed:
         raise SettingError(
-            f"start_from: {recipe.method} with the head {recipe.head} is solved, and where it starts makes no "
+            f"start_from: {config.method} with the head {config.head} is solved, and where it starts makes no "
             "difference. Leave it out, or train by steps: head_settings={'solve': False}, --head-setting solve=false."
         )
-    if recipe.head not in HEADS:
+    if config.head not in HEADS:
         raise SettingError(
-            f"start_from: the labels of a head {recipe.head!r} share weights, which cannot be told apart by label. "
+            f"start_from: the labels of a head {config.head!r} share weights, which cannot be told apart by label. "
             f"Take one of {', '.join(HEADS)}, or train anew."
         )
     networks = [name for name, part in method.named_modules() if isinstance(part, Network)]
@@ -51,35 +55,38 @@ def warm_start(
     for name, tensor in fresh.items():
         if name in heads:
             start[name] = tensor.clone()
-            for row, found in enumerate(sources):
-                if found:
-                    start[name][row] = old[name][list(found)].mean(dim=0)
+            for row, positions in enumerate(sources):
+                if positions:
+                    start[name][row] = old[name][list(positions)].mean(dim=0)
             continue
-        by_label = not name.startswith(inside) and labels.shape[1] in tensor.shape
+        by_label = not name.startswith(inside) and plan.labels.shape[1] in tensor.shape
         if by_label or name not in old or old[name].shape != tensor.shape:
             raise SettingError(
-                f"start_from: {name.removeprefix('method.')} of {recipe.method} cannot be carried over to other "
+                f"start_from: {name.removeprefix('method.')} of {config.method} cannot be carried over to other "
                 "labels or items: it is not kept label by label. Train anew."
             )
         start[name] = old[name]
     return start
 
 
-def sources_of(
+def match_labels(
     names: Sequence[str],
     before: Sequence[str],
-    heirs: Mapping[str, Sequence[str]] | None = None,
+    label_sources: Mapping[str, Sequence[str]] | None = None,
     hierarchy: Hierarchy | None = None,
 ) -> list[tuple[int, ...]]:
-    """For each label, positions in `before` of those it starts from: itself; else those of whom it is said to be the
-    heir; else the nearest one above it."""
-    at, parents = {name: j for j, name in enumerate(before)}, {} if hierarchy is None else hierarchy.parents
+    """Return for each label the positions in `before` of its sources: those given for it, else itself, else its nearest
+    ancestor."""
+    position, parents = {name: j for j, name in enumerate(before)}, {} if hierarchy is None else hierarchy.parents
 
     def nearest(name: str) -> tuple[int, ...]:
-        up: str | None = name
-        while up is not None and up not in at:
-            up = parents.get(up)
-        return () if up is None else (at[up],)
+        ancestor: str | None = name
+        while ancestor is not None and ancestor not in position:
+            ancestor = parents.get(ancestor)
+        return () if ancestor is None else (position[ancestor],)
 
-    said = heirs or {}
-    return [tuple(at[one] for one in said[name] if one in at) if name in said else nearest(name) for name in names]
+    given = label_sources or {}
+    return [
+        tuple(position[source] for source in given[name] if source in position) if name in given else nearest(name)
+        for name in names
+    ]

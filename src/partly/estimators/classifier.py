@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,16 +22,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from partly import calibration, defaults, engine, items, metrics
 from partly.atomic_io import write_file
 from partly.distributed.progress import allowed, step
-from partly.engine.training import Validation
 from partly.errors import DataError, LabelError, SettingError, did_you_mean
+from partly.estimators.config_parameters import describe_parameters, make_init
 from partly.estimators.sklearn_compat import NO_PARTIAL_FIT, classes_of, multi_label
 from partly.items import Items
-from partly.labels import Hierarchy, Labels
+from partly.labels import Labels
 from partly.labels.align import align_labels
 from partly.labels.frames import check_output_kind, to_output
 from partly.labels.scored import enumerate_rows, gather_known
 from partly.labels.weights import check_weights
 from partly.model_choice.missingness import EntrySums
+from partly.moved import RenamedAttribute
 from partly.networks.custom_modules import Part
 
 
@@ -39,69 +41,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    method
-        Name of a method (see `partly.methods()`), or "auto": on features a portfolio that is blended by what each
-        part is worth on held-out entries, else the plain method that fits what is known.
-    head
-        "linear", "mlp", "kernel", ...: what comes after the features (or after the backbone of pictures); "auto"
-        takes the best that the method can be solved or trained with.
-    epochs, batch_size, lr
-        None takes what `partly.engine.default_recipe` says for these items.
-    weight_decay
-        Of steps, as the optimiser understands it. Where a head is solved, weight_decay / 2 * |w|^2 is added to the mean
-        loss over the items; None chooses that penalty by cross-validation.
-    optimizer
-        "adamw" (which None is), "sgd" (momentum 0.9), "adam" or "rmsprop".
-    seed, random_state
-        Same seed, same data, same settings: same bits. Two names for one number: give one.
-    settings
-        The method's own settings, a dictionary.
-    device
-        "auto" (a GPU if there is one), "cpu", "cuda", ...
-    run_dir
-        A folder to save in; fitting again with the same data and parameters goes on where it stopped.
-    progress
-        Show a progress bar.
-    backbone
-        What makes features of pictures: a name ("efficientnet-lite0", "hf:FOLDER"), or a torch module of your
-        own (or what makes one); None takes the one there is for them. `head` may be your own too.
-    head_settings, backbone_settings
-        Their own settings, such as {"hidden": 256} of the head "mlp".
-    budget
-        How long the portfolio of "auto" may take: minutes, or "20x" for twenty plain fits; None: until it is done.
-    folds
-        Train so many further models, each without a part of the items, for `out_of_fold_`; None trains none. The
-        methods that are solved, "auto" among them, have out-of-fold scores of their own.
-    augment
-        Change pictures that lie in files at random while they are learned from: True, False, or settings of
-        `partly.images.augmentation.Augmentation`; None: wherever it can be done.
-    recipe
-        "durand2019", "zhou2022", ...: what a paper says of its training, for all that is left open.
-    schedule, schedule_settings
-        Of the learning rate: "cosine" (which None is), "step", "plateau" or "constant".
-    accumulate
-        So many batches make one step of the optimiser.
-    average
-        Such as 0.999: an exponential average of the weights over the steps is what is judged, and left behind.
-    dtype
-        Of networks, while they learn: "auto" (bfloat16 on a GPU that can), "float32" or "bfloat16".
-    compile
-        Compile networks, while they learn; needs a C++ compiler.
-    hierarchy
-        A `Hierarchy`, or {child: parent}. What follows from it is learned from, and no label is scored above
-        its parent, in Python, in files and in an exported graph alike. Each parent needs a column in Y.
-    calibrate
-        "platt" or "isotonic" makes probabilities calibrated, label by label; None leaves them as they are.
-    thresholds
-        What a label is called yes for: the best "f1", "precision:0.9", "recall:0.9", or the expected "share"
-        of yes; None: 0.5, or what the method has chosen. Both are found on out-of-fold scores of known entries: the
-        method's own, else those of `folds` (5) further models. docs/thresholds.md says what if few are known.
-
-    encode
-        Encode columns of a table that are not numbers, and fill in missing values; the encoding is fitted to the
-        training items and saved with the model (docs/train.md). False refuses such columns by name.
-    precision
-        The old name of `dtype`.
+    {parameters}
+    random_state : int, optional
+        scikit-learn's name for `seed`; give one of them.
+    precision : str, optional
+        Deprecated name of `dtype`.
 
     Notes
     -----
@@ -128,71 +72,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     _item_shape: tuple[int, ...]
 
-    def __init__(
-        self,
-        method: str = "auto",
-        head: str | Part = "auto",
-        epochs: int | None = None,
-        batch_size: int | None = None,
-        lr: float | None = None,
-        weight_decay: float | None = None,
-        optimizer: str | None = None,
-        seed: int = 0,
-        settings: dict[str, Any] | None = None,
-        device: str = "auto",
-        run_dir: str | Path | None = None,
-        progress: bool = True,
-        backbone: str | Part | None = None,
-        head_settings: dict[str, Any] | None = None,
-        backbone_settings: dict[str, Any] | None = None,
-        budget: float | str | None = None,
-        folds: int | None = None,
-        augment: bool | dict[str, float] | None = None,
-        recipe: str | None = None,
-        schedule: str | None = None,
-        schedule_settings: dict[str, Any] | None = None,
-        accumulate: int = 1,
-        average: float | None = None,
-        dtype: str = "auto",
-        compile: bool = False,
-        hierarchy: Hierarchy | Mapping[str, str] | None = None,
-        calibrate: str | None = None,
-        thresholds: str | None = None,
-        encode: bool = True,
-        random_state: int | None = None,
-        precision: str | None = None,
-    ) -> None:
-        self.method = method
-        self.head = head
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.optimizer = optimizer
-        self.seed = seed
-        self.settings = settings
-        self.device = device
-        self.run_dir = run_dir
-        self.progress = progress
-        self.backbone = backbone
-        self.head_settings = head_settings
-        self.backbone_settings = backbone_settings
-        self.budget = budget
-        self.folds = folds
-        self.augment = augment
-        self.recipe = recipe
-        self.schedule = schedule
-        self.schedule_settings = schedule_settings
-        self.accumulate = accumulate
-        self.average = average
-        self.dtype = dtype
-        self.compile = compile
-        self.hierarchy = hierarchy
-        self.calibrate = calibrate
-        self.thresholds = thresholds
-        self.encode = encode
-        self.random_state = random_state
-        self.precision = precision
+    if TYPE_CHECKING:
+
+        def __init__(self, method: str = "auto", head: str | Part = "auto", **parameters: Any) -> None: ...
+
+    else:
+        __init__ = make_init({"random_state": "int | None", "precision": "str | None"})
 
     def fit(
         self,
@@ -201,36 +86,61 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validation: tuple[Any, Any] | None = None,
         sample_weight: Any = None,
         start_from: str | Path | None = None,
+        label_sources: Mapping[str, Sequence[str]] | None = None,
         heirs: Mapping[str, Sequence[str]] | None = None,
     ) -> Self:
         """Learn from items X and labels Y.
 
-        X: features [N, D] (an array, a table or a SciPy sparse matrix), pictures [N, H, W, C] of uint8, a list or
-        column of texts, or `partly.items`. Y: `Labels`, or an array with 1 yes, 0 no and NaN unknown. Where both
-        have ids (the index of a table, `Labels.ids`) rows are matched by these, else by position. validation: (X, Y)
-        that choose the best epoch; without it the last epoch is kept. sample_weight: how much each item [N] or each
-        entry [N, L] counts, 0 or more; only ratios matter. Methods that cannot weigh refuse it. start_from: the folder
-        of a finished run of the same method and head, whose weights this one starts with, though the labels may have
-        changed: a label keeps its own, by name; one that is new starts with those of its parent, where there is a
-        hierarchy, or of those that `heirs` names: {"cat": ["animal"]}.
+        Parameters
+        ----------
+        X : items
+            Features [N, D] (an array, a table or a SciPy sparse matrix), images [N, H, W, C] of uint8, a list or
+            column of texts, or `partly.items`.
+        Y : Labels, or array of [N, L]
+            1 yes, 0 no, NaN unknown. Where X and Y have ids (the index of a table, `Labels.ids`), rows are matched by
+            these, otherwise by position.
+        validation : (X, Y), optional
+            Items that choose the best epoch; without them the last epoch is kept.
+        sample_weight : array of [N] or [N, L], optional
+            Weight of each item or entry, 0 or more; only ratios matter. Methods that cannot weigh entries refuse it.
+        start_from : str or Path, optional
+            Folder of a finished run of the same method and head, whose weights this one starts from. Labels may have
+            changed: a label takes over the weights of the same name; a new one those of its nearest ancestor.
+        label_sources : mapping, optional
+            For start_from: the old labels whose mean weights a new label starts from, such as {"cat": ["animal"]}.
+        heirs : mapping, optional
+            Deprecated name of label_sources.
+
+        Returns
+        -------
+        Classifier
+            Itself.
         """
+        if heirs is not None:
+            warnings.warn("heirs is now label_sources; the old name goes in 0.4.", DeprecationWarning, stacklevel=2)
+            label_sources = heirs if label_sources is None else label_sources
         with allowed(self.progress), step("Training"):
-            x, labels, recipe = self.prepare(X, Y)
-            weights = check_weights(sample_weight, labels)
-            held_out = None if validation is None else self._held_out(validation, labels.names, x)
-            return self.take(self._asked().train(x, labels, recipe, self.reason_, held_out, weights, start_from, heirs))
+            plan = self.resolve(X, Y, validation, sample_weight)
+            return self.adopt(engine.fit_calibrated(plan, start_from, label_sources))
 
-    def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, engine.Recipe]:
-        """What `fit` would train on, and how: checked items and labels, and a recipe with nothing left open."""
-        x = self._items(X, reset=True)
-        x, labels, recipe, self.reason_ = self._asked().complete(x, align_labels(len(x), Y, beside=X))
-        self._remember(x)
-        return x, labels, recipe
+    def resolve(self, X: Any, Y: Any, validation: Any = None, sample_weight: Any = None) -> engine.Plan:
+        """Return the plan that `fit` would train: a configuration with nothing left open, and the prepared data."""
+        x, config = self._items(X, reset=True), self._config()
+        labels = align_labels(len(x), Y, beside=X)
+        data = engine.prepare(config, (x, labels))
+        self._remember(data.items)
+        held_out = None if validation is None else self._held_out(validation, labels.names)
+        plan = engine.resolve(config, data, held_out, check_weights(sample_weight, data.labels))
+        self.reason_ = plan.reason
+        self._remember(plan.items)
+        return plan
 
-    def _asked(self) -> engine.Asked:
-        return engine.Asked.of(vars(self) | {"seed": self._seed()})
+    def _config(self) -> engine.TrainConfig:
+        if self.precision is not None:
+            warnings.warn("precision is called dtype now; the old name will be removed.", FutureWarning, stacklevel=4)
+        return engine.TrainConfig.from_params(vars(self) | {"seed": self._seed()})
 
-    def _seed(self) -> int:
+    def _seed(self) -> Any:
         """`seed`, or `random_state` where that is given."""
         if self.random_state is None:
             return self.seed
@@ -242,14 +152,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise SettingError(f"random_state = {self.random_state!r} must be a whole number, or None for `seed`.")
         return int(self.random_state)
 
-    def first_stage(self, x: Items) -> Items:
-        """What is learned from: these items, or the features that a backbone makes of them once, where it is frozen."""
-        return self._asked().first_stage(x)
+    def precompute_features(self, x: Items) -> Items:
+        """Return the features that a frozen backbone computes of these items; other items as they are."""
+        config = self._config()
+        return engine.precompute_features(x, config, engine.device_of(config.device))
 
-    def take(self, fitted: engine.Fitted) -> Self:
-        """Become the model that a run has left behind."""
+    def adopt(self, fitted: engine.FittedModel) -> Self:
+        """Become this model."""
         self.fitted_ = fitted
-        self.method_ = fitted.recipe.method
+        self.method_ = fitted.config.method
         self.history_ = fitted.progress.history
         self.best_epoch_ = fitted.progress.best_epoch
         self.label_names_ = fitted.names
@@ -258,6 +169,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.thresholds_ = fitted.thresholds
         self.calibration_ = fitted.calibration
         return self
+
+    take = RenamedAttribute("adopt")
+    first_stage = RenamedAttribute("precompute_features")
+
+    def prepare(self, X: Any, Y: Any) -> tuple[Items, Labels, engine.ResolvedConfig]:
+        """Deprecated: use `resolve`."""
+        warnings.warn("Classifier.prepare is now resolve; the old name goes in 0.4.", DeprecationWarning, stacklevel=2)
+        plan = self.resolve(X, Y)
+        return plan.items, plan.labels, plan.config
 
     @property
     def portfolio_(self) -> list[dict[str, Any]]:
@@ -283,7 +203,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "fitted_")
         if self.fitted_.out_of_fold is None:
             why = f"{self.method_} trains no such models by itself. Fit with folds=5."
-            if self.fitted_.crosses:
+            if self.fitted_.has_out_of_fold:
                 why = "they lie in the folder of the run, and are no part of what `save` writes."
             raise AttributeError(f"out_of_fold_: {why}")
         return self.fitted_.out_of_fold
@@ -312,15 +232,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Items to be scored, and what is known of them; both checked."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
-        return x, None if known is None else self._asked().deduced(
-            align_labels(len(x), known, self.label_names_, "known", X)
+        return x, None if known is None else engine.apply_hierarchy(
+            self._config(), align_labels(len(x), known, self.label_names_, "known", X)
         )
 
     def features(self, X: Any) -> npt.NDArray[np.float32]:
         """Return the features [N, D] that the model learned from: of pictures and texts, those that its backbone makes.
         `predict_proba` and an exported graph take them too."""
         x, _ = self._asked_of(X, None)
-        seen = self.fitted_.seen(x)
+        seen = self.fitted_.prepare_items(x)
         if seen.kind != "features":
             raise SettingError(f"The network of this model takes {seen.kind} as they are, and makes no features once.")
         found: npt.NDArray[np.float32] = seen.take(slice(None)).numpy()
@@ -386,11 +306,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self, "fitted_")
         x, fitted = self._items(X, reset=False), self.fitted_
-        labels = self._asked().deduced(align_labels(len(x), Y, self.label_names_, beside=X))
+        labels = engine.apply_hierarchy(self._config(), align_labels(len(x), Y, self.label_names_, beside=X))
         entries = EntrySums(labels)
         known = gather_known(entries.passing(enumerate_rows(fitted.predict_blocks(x))), labels)
         notes = () if fitted.calibration is None else fitted.calibration.describe(fitted.names)
-        own = fitted.thresholds if fitted.chooses else None
+        own = fitted.thresholds if fitted.has_thresholds else None
         view = page.view_run(
             self.method_, fitted.description, fitted.progress, self.reason_, known, "", own, notes, entries
         )
@@ -412,24 +332,21 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         or head of your own, only its weights are there: give it again, with any weights."""
         given = {name: part for name, part in (("backbone", backbone), ("head", head)) if part is not None}
         fitted = engine.load(Path(path), **given)
-        parameters = vars(fitted.recipe) | given  # a recipe's fields are parameters of the same names, but for one
-        parameters["dtype"] = parameters.pop("precision")
+        parameters = vars(fitted.config) | given
         penalty = parameters.pop("penalty")
         if fitted.method.solves:
             parameters["weight_decay"] = penalty
         origin = items.origin_of(fitted.method.task.items)
         if origin is not None:
             parameters |= {"backbone": origin.backbone, "backbone_settings": origin.settings}
-        if (
-            fitted.recipe.method == defaults.PORTFOLIO
-        ):  # it brings its own head, and is asked for by leaving the head open
+        if fitted.config.method == defaults.PORTFOLIO:  # it has its own head: the caller left the head open
             parameters |= {"head": "auto", "head_settings": None}
         if fitted.calibration is not None:
             parameters |= {"calibrate": fitted.calibration.method, "thresholds": fitted.calibration.goal}
         self = cls(**parameters)
         self.reason_ = "loaded"
         self._remember(fitted.method.task.items)
-        return self.take(fitted)
+        return self.adopt(fitted)
 
     def _remember(self, x: Items) -> None:
         names, shape = items.columns_in(x)
@@ -440,12 +357,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...], beside: Items) -> Validation:
+    def _held_out(self, validation: tuple[Any, Any], names: tuple[str, ...]) -> tuple[Items, Labels]:
         if not isinstance(validation, tuple | list) or len(validation) != 2:
             raise SettingError(f"validation must be a pair (X, Y); got {type(validation).__name__}.")
-        x = self._asked().first_stage(self._items(validation[0], reset=False), beside)
-        labels = align_labels(len(x), validation[1], names, "validation", validation[0])
-        return Validation(x, self._asked().deduced(labels))
+        x = self._items(validation[0], reset=False)
+        return x, align_labels(len(x), validation[1], names, "validation", validation[0])
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
@@ -506,6 +422,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return multi_label(super().__sklearn_tags__(), gaps=self.encode)
 
 
+assert Classifier.__doc__ is not None
+Classifier.__doc__ = Classifier.__doc__.replace("{parameters}", describe_parameters())
+
+
 def calibrate(
     model: Classifier, X: Any, labels: Any, method: str | None = None, thresholds: str | None = None
 ) -> Classifier:
@@ -551,8 +471,8 @@ def calibrate(
     fitted = copy.copy(model.fitted_)
     fitted.calibration = None  # found on the method's own logits, whatever was there before
     made: Classifier = copy.copy(model).set_params(calibrate=method, thresholds=thresholds)
-    scores = made.take(fitted)._logits(X, None)
-    known = made._asked().deduced(align_labels(len(scores), labels, model.label_names_, "labels", X))
-    own = fitted.thresholds if fitted.chooses else None
+    scores = made.adopt(fitted)._logits(X, None)
+    known = engine.apply_hierarchy(made._config(), align_labels(len(scores), labels, model.label_names_, "labels", X))
+    own = fitted.thresholds if fitted.has_thresholds else None
     fitted.calibration = calibration.fit_calibration(scores, known, method, thresholds, own)
-    return made.take(fitted)
+    return made.adopt(fitted)

@@ -18,9 +18,9 @@ from partly import atomic_io, binary_relevance, items, metrics
 from partly.binary_relevance import Binary, Entries, Take, Told, check_parameters, count_of, numbers_wanted
 from partly.clock import Clock, seed_for
 from partly.distributed.threads import limited
-from partly.engine import claim, making_room, per_label_store, read_description
+from partly.engine import claim, overwrite_guard, per_label_store, read_description
 from partly.engine.checkpoint import FolderGuard
-from partly.engine.progress_bar import watcher
+from partly.engine.progress_bar import progress_callback
 from partly.engine.training_check import warn_if_nothing_learned
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError, Stopped
 from partly.estimators.classifier import Classifier
@@ -173,7 +173,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit_labels(self, x: Any, labels: Labels, told: Told, home: FolderGuard | None) -> list[Binary]:
         z, clock, fitted = binary_relevance.columns(labels), Clock(self.seed, steps=labels.shape[1]), []
-        with watcher("per-label", type(self.estimator).__name__, 1, self.progress) as watch:
+        with progress_callback("per-label", type(self.estimator).__name__, 1, self.progress) as watch:
             for label, name in enumerate(labels.names):
                 take, entries = told.take(x, label), told.entries(z(label), label, self.unknown)
                 try:
@@ -263,7 +263,7 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         that was saved there before."""
         check_is_fitted(self, "fitted_")
         folder = Path(path)
-        with making_room(folder, overwrite, per_label_store.SAVED), atomic_io.locked(folder):
+        with overwrite_guard(folder, overwrite, per_label_store.SAVED), atomic_io.locked(folder):
             atomic_io.write_checksummed(
                 folder / "run.json", self._description
             )  # first: what follows says that it belongs to it

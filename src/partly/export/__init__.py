@@ -10,7 +10,7 @@ from pathlib import Path
 from sklearn.utils.validation import check_is_fitted
 
 from partly.atomic_io import PathLike, write_file
-from partly.engine import Fitted, load
+from partly.engine import FittedModel, load
 from partly.errors import DataError
 from partly.estimators.classifier import Classifier
 from partly.export.card import written_card
@@ -18,7 +18,7 @@ from partly.export.onnx_file import write_onnx
 
 __all__ = ["check_free", "model_card", "to_onnx"]
 
-Model = Classifier | Fitted | PathLike
+Model = Classifier | FittedModel | PathLike
 
 
 def to_onnx(model: Model, path: PathLike, *, overwrite: bool = False) -> float:
@@ -99,9 +99,9 @@ def check_free(path: PathLike, overwrite: bool = False) -> Path:
     return path
 
 
-def _fitted(model: Model) -> Fitted:
+def _fitted(model: Model) -> FittedModel:
     if isinstance(model, Classifier):
         check_is_fitted(model, "fitted_")
-        fitted: Fitted = model.fitted_
+        fitted: FittedModel = model.fitted_
         return fitted
-    return model if isinstance(model, Fitted) else load(Path(model))
+    return model if isinstance(model, FittedModel) else load(Path(model))

@@ -12,7 +12,7 @@ import jinja2
 
 import partly
 from partly import methods, networks
-from partly.engine import Fitted, read_measured
+from partly.engine import FittedModel, read_scores
 from partly.networks import backbones
 from partly.registry import Info
 from partly.report.layout import escape_markdown
@@ -30,7 +30,7 @@ PARTS = {
 }
 
 
-def written_card(fitted: Fitted, onnx: str) -> str:
+def written_card(fitted: FittedModel, onnx: str) -> str:
     """The page."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("partly.export"),
@@ -41,8 +41,8 @@ def written_card(fitted: Fitted, onnx: str) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"inline": escape_markdown, "code": code, "json": _json, "number": _number, "some": some}
-    recipe, description = fitted.recipe, fitted.description
-    scored = None if fitted.folder is None else read_measured(fitted.folder)
+    recipe, description = fitted.config, fitted.description
+    scored = None if fitted.folder is None else read_scores(fitted.folder)
     labels = _labels(fitted, scored)
     return environment.get_template("card.md").render(
         name="model" if fitted.folder is None else fitted.folder.resolve().name,
@@ -59,7 +59,7 @@ def written_card(fitted: Fitted, onnx: str) -> str:
         progress=fitted.progress,
         chosen_by=_validation(fitted),
         reason=fitted.method.notes.get("reason", ""),
-        own_thresholds=fitted.chooses,
+        own_thresholds=fitted.has_thresholds,
         oracle=fitted.method.needs_truth,
         scored=scored,
         measured_on=None if scored is None else _measured_on(fitted, scored),
@@ -73,31 +73,31 @@ def written_card(fitted: Fitted, onnx: str) -> str:
     )
 
 
-def _measured_on(fitted: Fitted, scored: dict[str, Any]) -> str:
+def _measured_on(fitted: FittedModel, scored: dict[str, Any]) -> str:
     found = PARTS[scored["part"]]
     if scored.get("before_refit"):
         found += ", before the model was refitted on all items"
-    if scored["part"] == "held-out" and scored.get("epochs", fitted.recipe.epochs) > 1:
+    if scored["part"] == "held-out" and scored.get("epochs", fitted.config.epochs) > 1:
         found += ", which also chose the best epoch: that flatters the scores a little"
     return found
 
 
-def _parts(fitted: Fitted) -> dict[str, Info]:
+def _parts(fitted: FittedModel) -> dict[str, Info]:
     """What the model is made of, each with its own words."""
-    recipe, backbone = fitted.recipe, _made_of(fitted)["backbone"]
+    recipe, backbone = fitted.config, _made_of(fitted)["backbone"]
     found: dict[str, Info] = {"method": methods.find(recipe.method), "head": networks.find_head(recipe.head)}
     return found if backbone is None else found | {"backbone": backbones.find(backbone)}
 
 
-def _made_of(fitted: Fitted) -> dict[str, Any]:
+def _made_of(fitted: FittedModel) -> dict[str, Any]:
     """What the model takes, and the backbone that takes it: in its network, or before its features were made."""
-    recipe, data = fitted.recipe, fitted.description["data"]
+    recipe, data = fitted.config, fitted.description["data"]
     trained = {"kind": data["kind"], "backbone": recipe.backbone, "settings": recipe.backbone_settings}
     made_of: dict[str, Any] = data.get("made_of", trained)
     return made_of
 
 
-def _labels(fitted: Fitted, scored: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _labels(fitted: FittedModel, scored: dict[str, Any] | None) -> list[dict[str, Any]]:
     """A line for each label: what was known of it, from when on it is called yes, how well it is ranked."""
     count = len(fitted.names)
     known = fitted.description["data"].get("known_by_label", {})  # runs of before it was kept have none
@@ -111,9 +111,9 @@ def _labels(fitted: Fitted, scored: dict[str, Any] | None) -> list[dict[str, Any
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def _validation(fitted: Fitted) -> dict[str, float]:
+def _validation(fitted: FittedModel) -> dict[str, float]:
     """Scores of the epoch that was kept, on what chose it; none where there was one epoch, and so no choice."""
-    best = fitted.progress.best_epoch if fitted.recipe.epochs > 1 else None
+    best = fitted.progress.best_epoch if fitted.config.epochs > 1 else None
     line = next((line for line in fitted.progress.history if line["epoch"] == best), {})
     return {key: value for key, value in line.items() if key.startswith("validation_") and value is not None}
 

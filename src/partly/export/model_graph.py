@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from partly.binary_relevance import Shelf
-from partly.engine import Fitted
+from partly.engine import FittedModel
 from partly.errors import SettingError
 from partly.export.calibrated_logits import Calibrated
 from partly.items import Conditioning, Encoding, Origin, conditioning_of, encoding_of, origin_of
@@ -135,12 +135,12 @@ class Entrance:
         return x if self.body is None else self.body.undone(x)
 
 
-def graph_of(fitted: Fitted) -> tuple[Graph, Entrance]:
+def graph_of(fitted: FittedModel) -> tuple[Graph, Entrance]:
     """A copy of the model that can be exported, and what goes into it."""
     kept = next((part for part in fitted.method.modules() if isinstance(part, Shelf)), None)
     if kept is not None:
         raise SettingError(
-            f"{fitted.recipe.method} holds a scikit-learn estimator for each label, which is no torch code and has no "
+            f"{fitted.config.method} holds a scikit-learn estimator for each label, which is no torch code and has no "
             "graph. Train with another method: 'bce' with head 'linear' is logistic regression too."
         )
     last = None if fitted.calibration is None else Calibrated(fitted.calibration)
@@ -161,7 +161,7 @@ def graph_of(fitted: Fitted) -> tuple[Graph, Entrance]:
     return graph, make(graph, fitted, first.shape)
 
 
-def _preparation(fitted: Fitted) -> Prepared | None:
+def _preparation(fitted: FittedModel) -> Prepared | None:
     """What comes before the method in float64; None where it takes features as they are."""
     given = fitted.method.task.items
     encoding, conditioning = encoding_of(given), conditioning_of(given)
@@ -178,7 +178,7 @@ def _preparation(fitted: Fitted) -> Prepared | None:
     return Prepared(*parts)
 
 
-def _of_features(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
+def _of_features(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> Entrance:
     first = next((part for part in graph.modules() if isinstance(part, Standardise)), None)
     body = graph.body if isinstance(graph.body, Prepared) else None
     encoding, dtype = encoding_of(fitted.method.task.items), "float32" if body is None else "float64"
@@ -197,7 +197,7 @@ def _of_features(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entran
     return Entrance("features", shape, words, first.mean, torch.where(inverse > 0, 1 / inverse, 0.0), body=body)
 
 
-def _of_made_features(graph: Graph, fitted: Fitted, origin: Origin) -> Entrance:
+def _of_made_features(graph: Graph, fitted: FittedModel, origin: Origin) -> Entrance:
     """The graph begins at the features that the backbone makes."""
     words = {
         "input": f"float32 [{origin.kind}, features]: those of the backbone {origin.backbone}, which "
@@ -208,7 +208,7 @@ def _of_made_features(graph: Graph, fitted: Fitted, origin: Origin) -> Entrance:
     return replace(_of_features(graph, fitted, fitted.method.task.items.shape), preparation=words)
 
 
-def _of_pictures(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
+def _of_pictures(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> Entrance:
     wanted = [part.size for part in graph.modules() if isinstance(part, Backbone) and part.size is not None]
     shape = (shape[0], wanted[0], wanted[0]) if wanted else shape
     words = {
@@ -225,7 +225,7 @@ def _as_it_is(x: Tensor) -> Tensor:
     return x
 
 
-def _of_texts(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
+def _of_texts(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> Entrance:
     """The graph begins where a backbone has made numbers of texts."""
     reader: Any = None
     for part in [part for part in graph.modules() if isinstance(part, nn.Sequential) and len(part) > 1]:
@@ -233,7 +233,7 @@ def _of_texts(graph: Graph, fitted: Fitted, shape: tuple[int, ...]) -> Entrance:
             reader, part[0] = part[1], nn.Identity()  # nothing is standardised
             reader.preprocess = _as_it_is  # numbers come in
     origin = origin_of(fitted.method.task.items)
-    name = fitted.recipe.backbone if origin is None else origin.backbone
+    name = fitted.config.backbone if origin is None else origin.backbone
     words: dict[str, Any] = {"backbone": name}
     if isinstance(reader, TextModel):
         words |= {

@@ -18,7 +18,7 @@ import torch
 import partly
 from partly import atomic_io
 from partly.distributed.progress import step
-from partly.engine import Fitted
+from partly.engine import FittedModel
 from partly.errors import DataError, SettingError
 from partly.export.model_graph import Entrance, Graph, graph_of
 from partly.export.replacements import Replacing
@@ -31,13 +31,13 @@ BATCHES = (1, 2, 17)  # numbers of items that a file is tried on
 CLOSE = 1e-4  # the most that a probability may differ, or a logit, as a share of itself where it is above 1
 
 
-def write_onnx(fitted: Fitted, path: Path) -> float:
+def write_onnx(fitted: FittedModel, path: Path) -> float:
     """Write the model; how much its outputs differ from those of torch, at most. A file that differs more than by
     rounding is not left behind."""
     with step("Making an ONNX graph of the model"):
         onnx, _, onnxruntime = map(_imported, LIBRARIES)
         graph, entrance = graph_of(fitted)
-        proto = _traced(graph, entrance, fitted.recipe.method)
+        proto = _traced(graph, entrance, fitted.config.method)
     onnx.helper.set_model_props(proto, metadata(fitted, entrance))
     if proto.ByteSize() > LARGEST:
         raise DataError(f"{path}: the model takes {proto.ByteSize()} bytes, and an ONNX file holds {LARGEST} at most.")
@@ -48,9 +48,9 @@ def write_onnx(fitted: Fitted, path: Path) -> float:
         return _compared(session, graph, entrance, path)
 
 
-def metadata(fitted: Fitted, entrance: Entrance) -> dict[str, str]:
+def metadata(fitted: FittedModel, entrance: Entrance) -> dict[str, str]:
     """What somebody needs who has the file alone; all but names are JSON."""
-    recipe, data = fitted.recipe, fitted.description["data"]
+    recipe, data = fitted.config, fitted.description["data"]
     values = {
         "labels": list(fitted.names),
         "thresholds": [round(float(value), 7) for value in fitted.thresholds],

@@ -206,7 +206,7 @@ class Method(nn.Module):
         groups = [group for optimiser in optimisers for group in optimiser.param_groups]
         for parameter in (p for group in groups for p in group["params"]) if not self._accumulating else ():
             parameter.grad = None  # what `zero_grad` does, which tells torch's profiler too
-        batches = self.task.accumulate
+        batches = self.task.config.accumulate
         (loss if batches == 1 else loss * clock.share_in_group(batches)).backward()
         if batches > 1:
             self._accumulating = not clock.ends_group(batches)
@@ -218,8 +218,8 @@ class Method(nn.Module):
             group["lr"] = rate * group["factor"]
         for optimiser in optimisers:
             optimiser.step()
-        if self.task.average is not None:
-            self._averaging(self.task.average).update()
+        if self.task.config.average is not None:
+            self._averaging(self.task.config.average).update()
 
     def _averaging(self, decay: float) -> Average:
         if self._average is None:
@@ -304,8 +304,8 @@ class Method(nn.Module):
         for key in (key for key in tensors if key.startswith("gradient.")):
             parameter, self._accumulating = self.get_parameter(key.removeprefix("gradient.")), True
             parameter.grad = optimisers.laid_out_as(parameter, tensors[key]).to(parameter.device)
-        if self.task.average is not None and "average.steps" in tensors:
-            self._averaging(self.task.average).load(tensors, "average.")
+        if self.task.config.average is not None and "average.steps" in tensors:
+            self._averaging(self.task.config.average).load(tensors, "average.")
 
     def strip_training_state(self) -> None:
         """Become a model that only predicts: let go of what was there to train."""

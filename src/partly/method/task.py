@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,12 +13,13 @@ from torch import nn
 
 from partly import networks
 from partly.clock import Clock, seed_for
+from partly.config import ResolvedConfig
 from partly.errors import SettingError
 from partly.items import Items
 from partly.labels import Labels
 from partly.model_choice.priors import among_known
 from partly.moved import RenamedAttribute
-from partly.networks import Network, Precision
+from partly.networks import Network
 from partly.networks.backbones import learning_rate_factor
 from partly.networks.label_vectors import ReadVectors
 from partly.networks.linear import LINEAR_HEADS, WARM_LINEAR
@@ -29,31 +31,30 @@ RAREST = 1e-3  # share of yes that a linear head starts from
 
 @dataclass(frozen=True)
 class Task:
-    """What a method builds itself from: sizes, fresh networks, optimisers. One place for the learning rate."""
+    """What a method builds itself from: the configuration, sizes, new networks and optimizers."""
 
     items: Items  # to be trained on, or `Absent` ones that a model was trained on
     labels: int
-    head: str = "mlp"
-    optimizer: str = "adamw"
-    lr: float = 1e-3
-    weight_decay: float = 1e-2
-    seed: int = 0
-    observed: Labels | None = None  # what is known of the training items; None when there is only to predict
-    head_settings: dict[str, Any] = field(default_factory=dict)
-    backbone: str | None = None  # None: the one that items of this kind have, if any
-    backbone_settings: dict[str, Any] = field(default_factory=dict)
-    schedule: str = "cosine"
-    schedule_settings: dict[str, Any] = field(default_factory=dict)
-    accumulate: int = 1  # batches that make one step of the optimisers
-    average: float | None = None  # how much the weights of a step count in the average, as a share of those after it
+    config: ResolvedConfig = ResolvedConfig()  # noqa: RUF009 (frozen)
+    observed: Labels | None = None  # labels of the training items; None for a model that only predicts
     read_vectors: ReadVectors | None = None  # reader of files with vectors of labels
-    precision: Precision = "auto"  # of networks, while they learn
-    compile: bool = False  # networks, while they learn
-    penalty: float | None = None  # of what is solved; None: chosen by folds over the items
     parent_index: tuple[int, ...] = ()  # of each label, its own where it has no parent; empty without a hierarchy
 
     above = RenamedAttribute("parent_index")
     rate = RenamedAttribute("learning_rate")
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Find fields of 0.2 that are now in `config`, with a warning."""
+            if name not in ResolvedConfig.__dataclass_fields__:
+                raise AttributeError(f"Task has no attribute {name!r}")
+            warnings.warn(f"Task.{name} is now Task.config.{name}.", DeprecationWarning, stacklevel=2)
+            return getattr(self.config, name)
+
+    def with_config(self, **changes: Any) -> Task:
+        """Return the task with another configuration."""
+        return replace(self, config=replace(self.config, **changes))
 
     @property
     def depth(self) -> int:
@@ -70,17 +71,17 @@ class Task:
         `_start`.
         """
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_for(self.seed, "weights", role))
-            body = (self.head, self.head_settings, self.backbone, self.backbone_settings)
+            torch.manual_seed(seed_for(self.config.seed, "weights", role))
+            body = (self.config.head, self.config.head_settings, self.config.backbone, self.config.backbone_settings)
             made = networks.build(
                 self.items, self.labels, *body, observed=self.observed, read_vectors=self.read_vectors
             )
         if not any(parameter.requires_grad for parameter in made.parameters()):
-            raise SettingError(f"Nothing is left to train: {self.backbone_settings} freezes all that there is.")
-        if logits and self.head in LINEAR_HEADS and isinstance(made.head, nn.Linear):
+            raise SettingError(f"Nothing is left to train: {self.config.backbone_settings} freezes all that there is.")
+        if logits and self.config.head in LINEAR_HEADS and isinstance(made.head, nn.Linear):
             self._start(made.head, role == "network", at_random)
-            made.warm = self.head == WARM_LINEAR
-        return made.configure_training(self.precision, self.compile)
+            made.warm = self.config.head == WARM_LINEAR
+        return made.configure_training(self.config.dtype, self.config.compile)
 
     @torch.no_grad()
     def _start(self, head: nn.Linear, first: bool, at_random: bool) -> None:
@@ -105,9 +106,10 @@ class Task:
         for parameter in parameters:
             rates.setdefault(factor * learning_rate_factor(parameter), []).append(parameter)
         groups = [{"params": same, "factor": rate} for rate, same in rates.items()]
-        return optimisers.make(self.optimizer, groups, self.lr, self.weight_decay)
+        return optimisers.make(self.config.optimizer, groups, self.config.lr, self.config.weight_decay)
 
-    def learning_rate(self, clock: Clock) -> float:
-        """The learning rate now, as the schedule has it."""
-        schedule = schedules.find(self.schedule).make
-        return float(schedule(clock.grouped(self.accumulate), self.lr, **self.schedule_settings))
+    def learning_rate(self, clock: Clock, lr: float | None = None) -> float:
+        """Return the learning rate at this time, by the schedule; lr: instead of that of the configuration."""
+        config, schedule = self.config, schedules.find(self.config.schedule).make
+        lr = config.lr if lr is None else lr
+        return float(schedule(clock.grouped(config.accumulate), lr, **config.schedule_settings))

@@ -47,7 +47,7 @@ class MethodInfo(registry.Info):
             method = self._solver(task)(task, self.about.terms, settings)
         else:
             method = LossMethod(task, self.make, settings, self.about.may_be_best)
-        if task.head == WARM_LINEAR and not self._is_solved(task):
+        if task.config.head == WARM_LINEAR and not self._is_solved(task):
             warm_start.start_heads(method, task)
         return method
 
@@ -56,11 +56,11 @@ class MethodInfo(registry.Info):
         if self._is_solved(task):
             return solved_readout.memory(task)
         kept, working = self.kind.memory(task, settings)
-        return kept, max(working, solved_readout.memory(task)[1] if task.head == WARM_LINEAR else 0)
+        return kept, max(working, solved_readout.memory(task)[1] if task.config.head == WARM_LINEAR else 0)
 
     @staticmethod
     def _solver(task: Task) -> type[SolvedReadout] | type[MlpWithLinearPath]:
-        return MlpWithLinearPath if task.head == solved_readout.MLP_HEAD else SolvedReadout
+        return MlpWithLinearPath if task.config.head == solved_readout.MLP_HEAD else SolvedReadout
 
     def _is_solved(self, task: Task) -> bool:
         return self.about.terms is not None and solved_readout.can_solve(task)

@@ -39,7 +39,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,7 +87,7 @@ class Auto(SolvedReadout):
 
     def __init__(self, task: Task, *, budget: float | str | None = None) -> None:
         only_yes = task.observed is not None and not task.observed.counts()[1].any()
-        task = replace(task, head="kernel", head_settings={"axes": 600 if task.labels < 300 else 300})
+        task = task.with_config(head="kernel", head_settings={"axes": 600 if task.labels < 300 else 300})
         super().__init__(task, assume_negative if only_yes else bce, {})
         self.only_yes, self.budget = only_yes, parse_budget(budget)
         self.forest = Forest(task.labels)
@@ -140,7 +139,7 @@ class Auto(SolvedReadout):
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
         for step in self._steps(pool)[clock.step :]:
-            if self.task.lr and not clock.epoch:
+            if self.task.config.lr and not clock.epoch:
                 self._try_step(pool, step)
             yield {"loss": self.best_loss()}
 
@@ -185,7 +184,7 @@ class Auto(SolvedReadout):
         p = sigmoid(self._kernel_logits())
         made = combine_targets(weights, targets, p, self.only_yes)
         x = self._dense_features(pool)
-        self.forest.grow(x, made, self._tree_counts()[0], seed_for(self.task.seed, "forest"))
+        self.forest.grow(x, made, self._tree_counts()[0], seed_for(self.task.config.seed, "forest"))
         parts = torch.from_numpy(x).split(BLOCK)
         sums = [log_odds(self.forest(part.to(self.device))).sum(dim=0, dtype=torch.float64) for part in parts]
         self.forest_mean.copy_(torch.stack(sums).sum(dim=0) / len(x))
@@ -195,7 +194,8 @@ class Auto(SolvedReadout):
         x, (weights, targets), folds = self._dense_features(pool), self.weights_and_targets(pool), self.fold(pool)
         best = list(self.spans)[int(self.losses.argmin())]
         rows, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        seed, strength = seed_for(self.task.seed, "forest", fold), float(self.strengths[int(self.losses.argmin())])
+        seed = seed_for(self.task.config.seed, "forest", fold)
+        strength = float(self.strengths[int(self.losses.argmin())])
         p = estimate_targets(self.features(pool, best), weights, targets, rows, strength, self.only_yes, seed)
         made = combine_targets(weights[:, rows], targets[:, rows], p, self.only_yes)
         forest = Forest(self.task.labels)

@@ -52,7 +52,7 @@ class CNNRNN(Method):
         self.beam, self.longest = beam, longest
         self.network = replace(task, labels=size, observed=None).network(logits=False)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_for(task.seed, "weights", "recurrent"))
+            torch.manual_seed(seed_for(task.config.seed, "weights", "recurrent"))
             self.vectors = nn.Embedding(task.labels + 2, size)  # then the end, then the start
             nn.init.normal_(self.vectors.weight, std=size**-0.5)
             self.lstm = nn.LSTM(size, size, batch_first=True)

@@ -56,7 +56,7 @@ class Fast0Tag(Method):
         within(0, 1, warmup=warmup)
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
         directions = replace(task, labels=size, observed=None).network(logits=False)
-        self.network = low_rank_network(directions, size, task.labels, seed_for(task.seed, "label vectors"))
+        self.network = low_rank_network(directions, size, task.labels, seed_for(task.config.seed, "label vectors"))
         if vectors is not None:
             weight = self.network.head.get_parameter("weight").requires_grad_(False)
             if task.observed is not None:  # else they come with a trained model

@@ -78,7 +78,7 @@ class Leml(Method):
             nn.Sequential(Standardise(task.items.statistics.keeping_size, task.items.shape), nn.Flatten(), first), last
         )
         self.requires_grad_(False)
-        generator = torch.Generator().manual_seed(seed_for(task.seed, "weights", "leml"))
+        generator = torch.Generator().manual_seed(seed_for(task.config.seed, "weights", "leml"))
         self.w.normal_(std=width**-0.5, generator=generator)
         self.h.zero_()
         self.bias.zero_()
@@ -88,7 +88,7 @@ class Leml(Method):
         solves = [self.solve_h, self.solve_w]
         for step in range(clock.step, pool.steps):
             due = solves if pool.steps == 1 else solves[step : step + 1]
-            for solve in due if self.task.lr else ():  # all that a learning rate can mean to a solver
+            for solve in due if self.task.config.lr else ():  # all that a learning rate can mean to a solver
                 self.loss.fill_(solve(pool) / (len(pool) * self.task.labels))
             yield {"loss": self.loss.item()}
 

@@ -75,7 +75,7 @@ class PerLabel(Method):
         self.unknown, self.weight_unknown, self.bags = unknown, weight_unknown, bags
         self.standardise = Standardise(task.items.statistics.keeping_size, task.items.shape)
         self.shelf = Shelf(task.labels, math.prod(task.items.shape))
-        seeds = [seed_for(task.seed, "per-label", label) for label in range(task.labels)]
+        seeds = [seed_for(task.config.seed, "per-label", label) for label in range(task.labels)]
         self.register_buffer("seeds", torch.tensor(seeds, dtype=torch.int64))
         self.register_buffer("loss", torch.zeros(task.labels))
 

@@ -83,9 +83,9 @@ class Role(Method):
         self.network = task.network()
         self.optimiser = task.optimiser(self.network.parameters())
         if linear_share:
-            self.linear = replace(task, head="linear", head_settings={}).network("linear")
+            self.linear = task.with_config(head="linear", head_settings={}).network("linear")
             self.linear_optimiser = task.optimiser(self.linear.parameters())
-        generator = torch.Generator().manual_seed(seed_for(task.seed, "estimates"))
+        generator = torch.Generator().manual_seed(seed_for(task.config.seed, "estimates"))
         self.estimates.uniform_(-UNKNOWN, UNKNOWN, generator=generator)
         self.register_buffer("expected", torch.zeros(()))
 
@@ -110,7 +110,7 @@ class Role(Method):
         known = yes_per_item(yes, no, *pool.labels.shape)
         if no or not yes or pool.items.kind != "features":
             return known
-        seed = seed_for(self.task.seed, "yes per item")
+        seed = seed_for(self.task.config.seed, "yes per item")
         rows = np.sort(np.random.default_rng(seed).permutation(len(pool))[: _sample_size(*pool.labels.shape)])
         share = label_frequency(
             self.standardized_features(pool.items[rows], pool.batch_size), pool.labels.rows(rows) == 1, seed
@@ -125,7 +125,7 @@ class Role(Method):
         loss = (self._side(logits, estimates, batch.z) + self._side(estimates, logits, batch.z)) / 2
         self.step(loss, phase, optimiser)
         assert estimates.grad is not None
-        self._move(batch.index, estimates.grad, replace(self.task, lr=self.step_size).learning_rate(phase))
+        self._move(batch.index, estimates.grad, self.task.learning_rate(phase, self.step_size))
         return {"loss": loss.item()}
 
     def _phase(self, clock: Clock) -> tuple[bool, Clock]:

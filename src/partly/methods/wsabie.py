@@ -64,7 +64,7 @@ class Wsabie(Method):
         self.margin, self.trials, self.max_norm = margin, trials, max_norm
         self.warmup, self.unknown_as_no = warmup, unknown_as_no
         places = replace(task, labels=size, observed=None).network(logits=False)
-        self.network = low_rank_network(places, size, task.labels, seed_for(task.seed, "label vectors"))
+        self.network = low_rank_network(places, size, task.labels, seed_for(task.config.seed, "label vectors"))
         self._limit_norms()
         self.optimiser = task.optimiser(self.network.parameters())
 

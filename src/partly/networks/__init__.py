@@ -29,7 +29,7 @@ from partly.networks.gnn import LabelGNN
 from partly.networks.label_transformer import LabelTransformer
 from partly.networks.label_vectors import ReadVectors
 from partly.networks.ml_gcn import MLGCN, label_graph
-from partly.networks.network import Network, Precision, Standardise, eval_mode
+from partly.networks.network import Network, Standardise, eval_mode
 from partly.networks.weldon import weldon
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "LabelGNN",
     "LabelTransformer",
     "Network",
-    "Precision",
     "SmallConv",
     "Standardise",
     "backbones",

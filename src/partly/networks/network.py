@@ -6,16 +6,16 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal, Self, get_args
+from typing import Self, get_args
 
 import torch
 from torch import Tensor, nn
 
+from partly.config import Precision
 from partly.distributed.share import BatchShard
 from partly.errors import SettingError
 from partly.items import Statistics
 
-Precision = Literal["auto", "float32", "bfloat16"]
 FeaturesAndLogits = tuple[Tensor, Tensor]  # features [B, D] and logits [B, L]
 
 
@@ -114,7 +114,7 @@ def uses_bfloat16(precision: Precision, device: str) -> bool:
 def check_training_options(precision: object, compiled: object) -> None:
     """Refuse what cannot be asked for, or done here."""
     if precision not in get_args(Precision):
-        raise SettingError(f"precision = {precision!r} must be one of {', '.join(get_args(Precision))}.")
+        raise SettingError(f"dtype = {precision!r} must be one of {', '.join(get_args(Precision))}.")
     if not isinstance(compiled, bool):
         raise SettingError(f"compile = {compiled!r} must be True or False.")
 

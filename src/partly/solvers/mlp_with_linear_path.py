@@ -53,7 +53,7 @@ class MlpWithLinearPath(Method):
         return torch.lerp(path, self.network(x), self.share)
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
-        if clock.epoch == clock.step == 0 and self.task.lr:
+        if clock.epoch == clock.step == 0 and self.task.config.lr:
             self._solve(pool)
         for batch in pool.batches(clock):
             loss = self.update(batch, clock)["loss"]
@@ -80,7 +80,7 @@ class MlpWithLinearPath(Method):
     def _solve(self, pool: Pool) -> None:
         x = self.standardized_features(pool.items, pool.batch_size)
         weights, targets = weights_and_targets(pool, self.terms, self.settings)
-        fold = folds.assign_folds(len(pool), seed_for(self.task.seed, "folds"))
+        fold = folds.assign_folds(len(pool), seed_for(self.task.config.seed, "folds"))
         found = folds.solve(x, weights, targets, fold)
         line = calibrate(found.held_out, weights, targets)
         self.weight.copy_(torch.from_numpy(line.slope[:, None] * found.w))

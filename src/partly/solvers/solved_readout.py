@@ -41,17 +41,17 @@ def exceeds_memory(task: Task) -> bool:
 
 
 def _is_solvable(task: Task) -> bool:
-    given = task.items.kind == "features" and task.backbone is None
-    plain = given and task.head in (*HEADS, MLP_HEAD) and task.optimizer == "adamw"
-    return bool(plain and task.head_settings.get("solve", True))
+    given = task.items.kind == "features" and task.config.backbone is None
+    plain = given and task.config.head in (*HEADS, MLP_HEAD) and task.config.optimizer == "adamw"
+    return bool(plain and task.config.head_settings.get("solve", True))
 
 
 def memory(task: Task) -> tuple[int, int]:
     """Bytes for entries: kept throughout, and needed beside that while something is solved."""
-    entries, kinds = len(task.items) * task.labels, len(held_out_state(task.head))
-    width = feature_width(task.items, task.backbone, task.backbone_settings)
-    if task.head == "kernel":
-        width = max(width, task.head_settings.get("axes", AXES))
+    entries, kinds = len(task.items) * task.labels, len(held_out_state(task.config.head))
+    width = feature_width(task.items, task.config.backbone, task.config.backbone_settings)
+    if task.config.head == "kernel":
+        width = max(width, task.config.head_settings.get("axes", AXES))
     return 4 * kinds * entries, folds.memory(len(task.items), task.labels, width) + 8 * (kinds - 1) * entries
 
 
@@ -111,7 +111,7 @@ class SolvedReadout(Method):
 
     @classmethod
     def entry_state_for(cls, task: Task, settings: Mapping[str, Any]) -> tuple[EntryState, ...]:
-        return held_out_state(task.head)
+        return held_out_state(task.config.head)
 
     def sample_weight_support(self) -> str:
         return "entries"
@@ -122,7 +122,7 @@ class SolvedReadout(Method):
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
         names = list(self.spans)
         for step in range(clock.step, len(names)):
-            if self.task.lr and not clock.epoch:  # all that a learning rate can mean to a solver
+            if self.task.config.lr and not clock.epoch:  # all that a learning rate can mean to a solver
                 self.solve(pool, names[step])
                 if step == len(names) - 1:
                     self.blend(pool)
@@ -138,7 +138,7 @@ class SolvedReadout(Method):
         """One kind of features."""
         number = list(self.spans).index(name)
         weights, targets = self.weights_and_targets(pool)
-        penalty = self.task.penalty
+        penalty = self.task.config.penalty
         found = folds.solve(self.features(pool, name), weights, targets, self.fold(pool), penalty)
         self.network.head.get_parameter("weight")[:, self.spans[name]] = torch.from_numpy(found.w)
         self.network.head.get_parameter("bias").copy_(torch.from_numpy(found.b))
@@ -184,7 +184,7 @@ class SolvedReadout(Method):
 
     def fold(self, pool: Pool) -> folds.Fold:
         """The fold of each training item."""
-        return folds.assign_folds(len(pool), seed_for(self.task.seed, "folds"))
+        return folds.assign_folds(len(pool), seed_for(self.task.config.seed, "folds"))
 
     def weights_and_targets(self, pool: Pool) -> tuple[Floats, Floats]:
         """Weights and targets of all training entries, [L, N] each."""

@@ -29,7 +29,7 @@ def start_heads(method: Method, task: Task) -> None:
         return
     z = task.observed.rows(slice(None)).T
     x, mean, scale = _head_inputs(method, task, networks[0])
-    fold = folds.assign_folds(len(task.items), seed_for(task.seed, "folds"))
+    fold = folds.assign_folds(len(task.items), seed_for(task.config.seed, "folds"))
     found = folds.solve(x, (z != 0).astype(np.float32), (z > 0).astype(np.float32), fold)
     w = found.w / scale
     for network in networks:
@@ -40,7 +40,7 @@ def start_heads(method: Method, task: Task) -> None:
 def _head_inputs(method: Method, task: Task, network: Network) -> tuple[Any, Floats, Floats]:
     """What is solved on, [N, D], at mean 0 and scale 1; and mean and scale of what the head sees of the same items. A
     network standardises features by itself, but not what a backbone makes of pictures or texts."""
-    if task.backbone is None:
+    if task.config.backbone is None:
         x = method.standardized_features(task.items, BLOCK, network.get_submodule("features.0"))
         return x, np.zeros(x.shape[1], np.float32), np.ones(x.shape[1], np.float32)
     parts = [slice(i, i + PICTURES) for i in range(0, len(task.items), PICTURES)]

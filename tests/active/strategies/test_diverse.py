@@ -9,13 +9,13 @@ from partly import Labels
 from partly.active.selection import select_questions
 from partly.active.strategies.diverse import scaled, spread
 from partly.clock import Clock
-from partly.engine import Recipe
+from partly.engine import build_method, make_config
 from partly.items import as_items, texts
 
 
 def asked(query: str, x: np.ndarray, count: int, **settings: float) -> list[tuple[int, int]]:
     items, labels = as_items(x.astype(np.float32)), Labels.from_ternary(np.zeros((len(x), 2), np.int8))
-    method = Recipe("bce", "linear").build(items, 2, labels)
+    method = build_method(make_config("bce", "linear"), items, 2, labels)
     with torch.no_grad():
         for weight in method.parameters():
             weight.copy_(torch.linspace(-1, 1, weight.numel()).reshape(weight.shape))
@@ -65,7 +65,7 @@ def test_spread_is_what_slow_code_says() -> None:
 def test_items_without_features_lie_where_the_model_puts_them() -> None:
     words = texts([f"word{i % 5} and word{i % 3}" for i in range(8)])
     labels = Labels.from_ternary(np.zeros((8, 2), np.int8))
-    method = Recipe("bce", "linear").build(words, 2, labels)
+    method = build_method(make_config("bce", "linear"), words, 2, labels)
     assert len(select_questions("diverse", method, words, labels, 6, Clock(0))) == 6
 
 

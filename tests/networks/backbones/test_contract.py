@@ -18,6 +18,7 @@ from partly.networks import SmallConv, backbones
 from partly.networks.backbones.contract import Backbone
 from partly.pool import Pool
 from partly.registry import Info
+from plans import task_of
 
 PICTURES = as_items(np.random.default_rng(0).integers(0, 256, (8, 16, 16, 3), dtype=np.uint8))
 
@@ -150,11 +151,11 @@ def test_a_rate_below_0_is_refused() -> None:
 
 
 def task(**settings: Any) -> Task:
-    return Task(
+    return task_of(
         PICTURES,
         5,
         "linear",
-        "sgd",
+        optimizer="sgd",
         lr=0.5,
         weight_decay=0.0,
         backbone="small-conv",
@@ -185,7 +186,7 @@ def test_what_is_frozen_is_nobodys_to_change() -> None:
     assert all(torch.equal(a, b) for a, b in zip(before, network.features.parameters(), strict=True))
     settings = {"widths": (2, 4), "freeze": "all", "pooling": "gap"}
     with pytest.raises(SettingError, match=r"Nothing is left to train: .*'freeze': 'all'"):
-        Task(PICTURES, 4, "none", backbone="small-conv", backbone_settings=settings).network()
+        task_of(PICTURES, 4, "none", backbone="small-conv", backbone_settings=settings).network()
 
 
 @pytest.mark.parametrize("method", ["bce", "cls", "curriculum", "em-apl", "imcl", "l2r", "refine", "role", "cnn-rnn"])
@@ -198,7 +199,7 @@ def test_methods_train_what_is_not_frozen(method: str, freeze: Any) -> None:
     truth = Labels.from_full(np.random.default_rng(1).integers(0, 2, (8, 3)))
     labels = uniform(truth, 0.6, 0)
     settings = {"widths": (2, 4), "freeze": freeze, "rate": 0.5}
-    ours = Task(PICTURES, 3, "mlp", backbone="small-conv", backbone_settings=settings, observed=labels)
+    ours = task_of(PICTURES, 3, "mlp", backbone="small-conv", backbone_settings=settings, observed=labels)
     info: Info = methods.find(method)
     built = methods.find(method).build(ours, info.defaults())
     at_rest = {n: p.detach().clone() for n, p in built.named_parameters() if not p.requires_grad}

@@ -23,7 +23,8 @@ import numpy.typing as npt
 from torch import Tensor
 
 from partly import registry
-from partly.method import Method
+from partly.engine import Plan, build_method
+from partly.items import absent
 
 Floats = npt.NDArray[np.floating[Any]]
 Parts = Mapping[str, Tensor | Floats]
@@ -44,11 +45,13 @@ def find(name: str) -> registry.Info:
     return registry.find(name, discover(), "query")
 
 
-def check(query: str, method: Method) -> None:
-    """Refuse a method of which this query could make nothing, before it is trained."""
+def check(query: str, plan: Plan) -> None:
+    """Refuse a method that this query cannot ask, before it is trained. It is built without data and per-entry state,
+    and only for a query that checks methods."""
     refuse = getattr(find(query).module, "check", None)
     if refuse is not None:
-        refuse(method)
+        names = plan.labels.names
+        refuse(build_method(plan.config, absent(plan.items), len(names), names=names))
 
 
 def queries() -> dict[str, dict[str, Any]]:

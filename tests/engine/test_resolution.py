@@ -13,4 +13,4 @@ from partly.items import Absent
 )
 def test_very_many_items_are_gone_through_less_often(items: int, epochs: int) -> None:
     """The first are as ever; from there on no more than 2^17 steps of 64 items, but once at least."""
-    assert engine.default_recipe(Absent("features", (5,), items), 5000)["epochs"] == epochs
+    assert engine.default_numbers(Absent("features", (5,), items), 5000)["epochs"] == epochs

@@ -1,0 +1,178 @@
+"""The way from a configuration and data to a model: prepare, resolve, fit, calibrate.
+
+`prepare` computes what holds for any part of the data: features by a frozen backbone, and labels that the hierarchy
+implies. `resolve` fills in the configuration for the training part and returns a frozen plan. `fit` trains the plan;
+`fit_calibrated` adds out-of-fold models, calibration, and a check that something was learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from partly import calibration
+from partly.config import ResolvedConfig, TrainConfig
+from partly.distributed.devices import device_of
+from partly.distributed.launched import launched
+from partly.distributed.threads import limiting, size_of
+from partly.engine.cross_fitting import check_folds, cross_fit
+from partly.engine.feature_cache import precompute_features
+from partly.engine.fitted_model import FittedModel, calibrate, load
+from partly.engine.fitting import fit
+from partly.engine.memory import estimate_memory
+from partly.engine.plan import Plan
+from partly.engine.progress_bar import progress_callback
+from partly.engine.resolution import prepare_images, resolve_config
+from partly.engine.training import Validation
+from partly.engine.training_check import MAX_CHECKED_ITEMS, warn_if_all_called_yes, warn_if_nothing_learned
+from partly.engine.warm_start import match_labels, warm_start
+from partly.errors import LabelError, SettingError
+from partly.items import Items, TableRows, as_trained, conditioned, conditioned_like, encoding_of
+from partly.labels import Hierarchy, Labels
+from partly.labels.weights import Weights
+
+DEFAULT_FOLDS = 5  # of calibration and thresholds
+
+
+class PreparedData(NamedTuple):
+    """Items and labels after `prepare`; any part of them is prepared too."""
+
+    items: Items
+    labels: Labels
+
+
+Data = PreparedData | tuple[Items, Labels]
+
+
+def apply_hierarchy(config: TrainConfig, labels: Labels) -> Labels:
+    """Return labels with everything that the hierarchy of the configuration implies; refuse contradictions."""
+    return labels if config.hierarchy is None else Hierarchy(config.hierarchy).deduce(labels)
+
+
+def prepare(config: TrainConfig, data: Data, like: Items | None = None) -> PreparedData:
+    """Compute features by a frozen backbone, and apply the hierarchy. Data that are prepared, or come with a resolved
+    configuration, are returned as they are. like: training items, whose backbone computes features of these too."""
+    if isinstance(data, PreparedData):
+        return data
+    items, labels = data
+    if isinstance(config, ResolvedConfig):
+        return PreparedData(items, labels)
+    return PreparedData(
+        precompute_features(items, config, device_of(config.device), like), apply_hierarchy(config, labels)
+    )
+
+
+@limiting(lambda config, data, *_, **__: size_of(*data))
+def resolve(
+    config: TrainConfig,
+    data: Data,
+    validation: Data | None = None,
+    weights: Weights | None = None,
+    reason: str = "",
+) -> Plan:
+    """Return the plan of a run: every fact that follows from configuration and data, each computed once.
+
+    Parameters
+    ----------
+    config : TrainConfig
+        What is asked for. A `ResolvedConfig` is kept as it is.
+    data : PreparedData or (Items, Labels)
+        Training items and labels.
+    validation : PreparedData or (Items, Labels), optional
+        Items that choose the best epoch.
+    weights : array of [N, 1] or [N, L], optional
+        From `check_weights`.
+    reason : str
+        Why it is this method, where the configuration is resolved.
+    """
+    data = prepare(config, data)
+    if isinstance(data.items, TableRows) and not config.encode:
+        data.items.refuse()
+    items, labels = conditioned(data.items), data.labels
+    if not labels.known_per_item().any() and not isinstance(config, ResolvedConfig):
+        raise LabelError(f"Y: of {labels.shape[0]} x {labels.shape[1]} entries none is known: nothing to learn from.")
+    resolved, found = resolve_config(config, items, labels)
+    calibration.check_options(resolved.calibrate, resolved.thresholds)
+    folds = fold_count(resolved)
+    if folds is not None:
+        check_folds(folds, *labels.shape)
+    items = prepare_images(resolved, items)
+    held_out = None
+    if validation is not None:
+        held = prepare(config, validation, items)
+        held_out = Validation(as_trained(held.items, items), held.labels)
+    memory = estimate_memory(resolved, items, labels, held_out)
+    return Plan(resolved, items, labels, held_out, weights, found or reason, memory)
+
+
+def fold_count(config: TrainConfig) -> int | None:
+    """Return the number of folds for out-of-fold scores; None where nothing needs them."""
+    calibrates = config.calibrate is not None or config.thresholds is not None
+    return DEFAULT_FOLDS if config.folds is None and calibrates else config.folds
+
+
+@limiting(lambda plan, *_, **__: size_of(plan.items, plan.labels))
+def fit_calibrated(
+    plan: Plan, start_from: str | Path | None = None, label_sources: Mapping[str, Sequence[str]] | None = None
+) -> FittedModel:
+    """Train a plan, with progress and into `run_dir` as its configuration says; then calibrate.
+
+    start_from, label_sources: see `Classifier.fit`.
+    """
+    config = plan.config
+    folder = None if config.run_dir is None else Path(config.run_dir)
+    with progress_callback(config.method, config.head, config.epochs, config.progress) as callback:
+        how: dict[str, Any] = {"folder": folder, "device": device_of(config.device), "callback": callback}
+        start = None
+        if start_from is not None:
+            plan, start = _start(plan, Path(start_from), label_sources)
+        fitted = fit(plan, start=start, **how)
+        folds = fold_count(config)
+        if folds is not None and not fitted.has_out_of_fold:
+            fitted.out_of_fold = cross_fit(plan, folds, **how)
+    fitted_calibration = None
+    if config.calibrate is not None or config.thresholds is not None:
+        own = fitted.thresholds if fitted.has_thresholds else None
+        fitted_calibration = calibration.fit_calibration(
+            fitted.out_of_fold, plan.labels, config.calibrate, config.thresholds, own
+        )
+    calibrate(fitted, fitted_calibration)
+    fitted.reason = fitted.method.notes.get("reason", plan.reason)
+    if launched().first:
+        _check_learned(plan, fitted)
+    return fitted
+
+
+def _start(plan: Plan, folder: Path, label_sources: Mapping[str, Sequence[str]] | None) -> tuple[Plan, Any]:
+    """Return the plan with items conditioned as those of an earlier run, and the weights to start from."""
+    before = load(folder)
+    trained = before.method.task.items
+    if encoding_of(plan.items) != encoding_of(trained):
+        raise SettingError(
+            f"start_from: {folder} encodes the columns of its table otherwise than these items. "
+            "Encode them before (pandas.get_dummies), in both cases alike, or train anew."
+        )
+    items = conditioned_like(plan.items, trained)  # the first layer is taken over
+    held_out = plan.validation
+    if held_out is not None:
+        held_out = Validation(conditioned_like(held_out.items, trained), held_out.labels)
+    plan = replace(plan, items=items, validation=held_out)
+    hierarchy = None if plan.config.hierarchy is None else Hierarchy(plan.config.hierarchy)
+    sources = match_labels(plan.labels.names, before.names, label_sources, hierarchy)
+    return plan, warm_start(before, plan, sources)
+
+
+def _check_learned(plan: Plan, fitted: FittedModel) -> None:
+    """Warn about a model that learned nothing."""
+
+    def predict(rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        return fitted.predict(plan.items[rows])
+
+    method, labels, count = plan.config.method, plan.labels, MAX_CHECKED_ITEMS[plan.items.kind]
+    if not warn_if_all_called_yes(method, labels, predict, fitted.thresholds, count):
+        warn_if_nothing_learned(method, labels, predict, count)
