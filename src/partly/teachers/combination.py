@@ -137,6 +137,7 @@ def fit(
     slopes = stacking.fit(entries, count, len(scores), seed)
     nothing_known = not labels.counts()[0].any() and only_yes
     if nothing_known:
+        slopes.slopes[0] = 0.0  # the model has learned nothing
         slopes = replace(slopes, bias=np.full(count, math.log(EXPECTED_YES / max(count, 2 * EXPECTED_YES))))
     made = Combination(
         slopes.slopes.astype(np.float32),

@@ -16,7 +16,7 @@ import torch
 
 from partly.atomic_io import PathLike
 from partly.errors import DataError, SettingError, listing
-from partly.items import Items, made_of, origin_of
+from partly.items import Items, Origin, made_of, origin_of
 from partly.labels.hierarchy import Hierarchy, as_hierarchy
 from partly.networks import backbones
 from partly.networks.lazy_features import LazyFeatures, lazy_features, rebuild_body
@@ -153,6 +153,10 @@ class LabelNames(Teacher):
         network: Any = list(rebuild_body(origin).children())[-1]
         identity = f"{origin.backbone} {origin.weights}"
         return torch.nn.functional.normalize(cached_embed(texts, identity, network.embed, network.width), dim=1)
+
+    def reads(self, origin: Origin) -> bool:
+        """Tell whether features of this origin can be scored as they are."""
+        return self._kind_of(origin.backbone, origin.kind, origin.settings) is not None
 
     def _route(self, items: Items) -> Route:
         """Choose how to score these items: by features that are there, or by an encoder's features of their source."""
