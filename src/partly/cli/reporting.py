@@ -47,10 +47,12 @@ def report(
     for name, model in models.items():
         passed = list[npt.NDArray[np.float32]]()
         entries = EntrySums(evaluated.labels)
-        blocks = entries.passing(enumerate_rows(model.predict_blocks(evaluated.items)))
+        taught = model.taught_by(ids=evaluated.labels.given_ids)
+        blocks = entries.passing(enumerate_rows(taught.predict_blocks(evaluated.items)))
         known = gather_known(blocks if data.test is not None else _keeping(blocks, at, passed), evaluated.labels)
         runs.append(_view(name, model, known, name == upper, entries))
         shows = model if examples_by is None else examples_by[name]
+        shows = shows.taught_by(ids=some.labels.given_ids)
         predicted.append(shows.predict(some.items) if data.test is not None else np.concatenate(passed))
     items = made_of(some.items) if drawn is None else pictures(drawn(some.items.take(slice(None)).numpy()))
     found = tuple(partial(activation, model) for model in models.values()) if evidence else ()
@@ -73,7 +75,16 @@ def _view(name: str, model: FittedModel, probabilities: KnownScores, saw_all: bo
     own = model.thresholds if model.has_thresholds else None
     notes = () if model.calibration is None else model.calibration.describe(model.names)
     return page.view_run(
-        name, model.description, model.progress, model.reason, probabilities, privilege, own, notes, entries
+        name,
+        model.description,
+        model.progress,
+        model.reason,
+        probabilities,
+        privilege,
+        own,
+        notes,
+        entries,
+        teacher=None if model.teaching is None else model.teaching.combination.weights(),
     )
 
 

@@ -45,6 +45,9 @@ def train_command(
         option("Share of items held out to score and to choose the epoch.  [default: 0.2 if needed]", panel="Data"),
     ] = None,
     config: TrainConfig,
+    descriptions: Annotated[
+        Path | None, option("TOML file that describes labels, for the teacher names.", panel=MODEL)
+    ] = None,
     freeze: Annotated[
         bool, option("Train the head only, on features that the backbone computes once.", "--freeze", panel=MODEL)
     ] = False,
@@ -65,6 +68,8 @@ def train_command(
     """Train a classifier and write its run folder with a report."""
     if freeze:
         config = replace(config, backbone_settings=config.backbone_settings | {"freeze": "all"})
+    if descriptions is not None:
+        config = replace(config, teacher=_described(config.teacher, descriptions))
     scores = train(
         data,
         run,
@@ -81,6 +86,13 @@ def train_command(
     )
     say(f"Report: {run / 'report.html'}")
     print_json({"scores": scores, "report": run / "report.html"}, as_json)
+
+
+def _described(teacher: str | None, descriptions: Path) -> list[Any]:
+    """Return the teachers with descriptions of labels for their names."""
+    from partly.teachers import NAMES, LabelNames
+
+    return [LabelNames(descriptions) if part == NAMES else part for part in (teacher or NAMES).split(",")]
 
 
 def _ignore(text: str) -> None:
@@ -154,6 +166,8 @@ def train(
     remember(run, data, labels, reading.meaning, scenario, config.seed)
     method, twice = scored.config.method, final is not scored
     say(train_summary.model_line(final))
+    for line in train_summary.teacher_lines(final):
+        say(line)
     out.detail(f"{method}: {final.reason}")
     for line in final.calibration.describe(final.names) if final.calibration is not None else ():
         out.detail(line)

@@ -196,6 +196,13 @@ class FittedModel:
         """Yield probabilities of yes, block by block: for more items than scores fit into memory."""
         return map(sigmoid, self.logit_blocks(items, known))
 
+    def teacher_blocks(self, items: Items) -> Iterator[npt.NDArray[np.float32]]:
+        """Yield probabilities by the teachers alone, block by block."""
+        if self.teaching is None or not self.teaching.combination.used:
+            raise SettingError("This model has no teacher that counts. Train with --teacher names, or leave this out.")
+        combined = teaching.combine(self.teaching, self.prepare_items(items), self.names, self.ids, None)
+        return map(sigmoid, map(self._coherent, combined))
+
     def logit_blocks(self, items: Items, known: Labels | None = None) -> Iterator[npt.NDArray[np.float32]]:
         """Yield logits, block by block."""
         networks = (part for part in self.method.modules() if isinstance(part, Network))

@@ -24,7 +24,7 @@ from partly.labels import Labels
 from partly.networks.lazy_features import LazyFeatures
 from partly.teachers import combination
 from partly.teachers.combination import Combination
-from partly.teachers.contract import Teacher
+from partly.teachers.contract import Teacher, vocabulary
 from partly.teachers.label_names import LabelNames
 from partly.teachers.run import Run, is_run
 from partly.teachers.scores import Scores
@@ -46,10 +46,7 @@ class Teaching:
 
     def scores(self, items: Items, names: Sequence[str], ids: Sequence[str] | None = None) -> Blocks:
         """Return the scores of each teacher, [N, L]; NaN for one that does not count."""
-        labels: Any = names
-        if ids is not None:
-            nothing = np.empty(0, np.int64)
-            labels = Labels.from_codes(nothing, nothing, nothing, tuple(names), ids)
+        labels = names if ids is None else vocabulary(names, ids)
         nothing_said = np.full((len(items), len(names)), np.nan, np.float32)
         return [
             self._teacher(k).scores(items, labels) if k in self.combination.used else nothing_said
@@ -135,15 +132,19 @@ def combine(
     ids: Sequence[str] | None,
     logits: Any,
 ) -> Iterator[npt.NDArray[np.float32]]:
-    """Yield combined logits of items; logits(items, rows) yields those of the model for a part of them."""
+    """Yield combined logits of items; logits(items, rows) yields those of the model for a part of them, None stands for
+    no model."""
     whole = teaching.scores(items, names, ids) if teaching.by_position() else None
     for start in range(0, len(items), ITEMS_AT_A_TIME):
         rows = slice(start, min(start + ITEMS_AT_A_TIME, len(items)))
         part = items[rows]
         if isinstance(part, LazyFeatures):  # computed once, for the model and for the teachers
             part = MadeFeatures(features(part.take(slice(None)).numpy()), part.origin, part.source)
-        own = np.concatenate(list(logits(part, rows)))
-        yield teaching.combination(own, teaching.scores(part, names) if whole is None else [s[rows] for s in whole])
+        scores = teaching.scores(part, names) if whole is None else [own[rows] for own in whole]
+        if logits is None:
+            yield teaching.combination.teachers_only(scores)
+        else:
+            yield teaching.combination(np.concatenate(list(logits(part, rows))), scores)
 
 
 def write(folder: Path, teaching: Teaching | None, out_of_fold: npt.NDArray[Any] | None = None) -> None:

@@ -330,7 +330,16 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         notes = () if fitted.calibration is None else fitted.calibration.describe(fitted.names)
         own = fitted.thresholds if fitted.has_thresholds else None
         view = page.view_run(
-            self.method_, fitted.description, fitted.progress, self.reason_, known, "", own, notes, entries
+            self.method_,
+            fitted.description,
+            fitted.progress,
+            self.reason_,
+            known,
+            "",
+            own,
+            notes,
+            entries,
+            teacher=self.teacher_,
         )
         note = f"Labels and scores are those of the {len(x):,} items given to report()."
         html = page.render(page.Report(f"{self.method_} on {len(x):,} items", labels, (view,), labels, note=note))

@@ -13,6 +13,7 @@ from partly.binary_relevance import Shelf
 from partly.engine import FittedModel
 from partly.errors import SettingError
 from partly.export.calibrated_logits import Calibrated
+from partly.export.taught_logits import TaughtLogits, taught_logits
 from partly.items import Conditioning, Encoding, Origin, conditioning_of, encoding_of, origin_of
 from partly.method import Method
 from partly.networks import Standardise
@@ -26,14 +27,26 @@ TOKENS = 12  # of the texts that a graph is tried on, at most
 
 class Graph(nn.Module):
     """Items -> (logits, probabilities), [B, L] each. `body`, where there is one, makes the features that the method
-    takes; `last`, where there is one, calibrates."""
+    takes; `taught`, where there is one, combines its logits with a teacher's scores; `last`, where there is one,
+    calibrates."""
 
-    def __init__(self, method: Method, body: nn.Module | None = None, last: nn.Module | None = None) -> None:
+    def __init__(
+        self,
+        method: Method,
+        body: nn.Module | None = None,
+        last: nn.Module | None = None,
+        taught: TaughtLogits | None = None,
+    ) -> None:
         super().__init__()
         self.body, self.method, self.last = body or nn.Identity(), method, last or nn.Identity()
+        self.taught = taught
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        logits = self.method.enforce_hierarchy(self.last(self.method.logits(self.body(x))))
+        features = self.body(x)
+        logits = self.method.logits(features)
+        if self.taught is not None:
+            logits = self.method.enforce_hierarchy(self.taught(logits, features))
+        logits = self.method.enforce_hierarchy(self.last(logits))
         return logits, torch.sigmoid(logits)
 
 
@@ -145,7 +158,7 @@ def graph_of(fitted: FittedModel) -> tuple[Graph, Entrance]:
         )
     last = None if fitted.calibration is None else Calibrated(fitted.calibration)
     body = _preparation(fitted) or copy.deepcopy(fitted.body)
-    graph = Graph(copy.deepcopy(fitted.method), body, last).cpu()
+    graph = Graph(copy.deepcopy(fitted.method), body, last, taught_logits(fitted)).cpu()
     graph.eval()  # for good: it is a copy
     for part in [part for part in graph.modules() if isinstance(part, Forest)]:
         depth = int(part.depth)
