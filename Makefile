@@ -1,4 +1,4 @@
-# One command for each job; each makes the environment first if it is not there.
+# One target per task; each creates the environment first if needed.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +11,7 @@ setup: $(READY)
 
 $(READY): requirements-hashed.txt requirements-torch-cpu.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --require-hashes -r requirements-torch-cpu.txt || echo "pip finds no CPU build of torch and takes the index's."
+	$(PIP) --require-hashes -r requirements-torch-cpu.txt || echo "No CPU build of torch found; using the one of the package index."
 	$(PIP) --require-hashes -r requirements-hashed.txt
 	$(PIP) --no-build-isolation -e .
 	touch $(READY)
@@ -35,22 +35,22 @@ check: lint types test
 coverage: setup
 	$(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term-missing:skip-covered
 
-# The generated pages: docs/methods.md with a page for each method, docs/recipes.md, and the first picture.
+# Generate docs/methods.md with a page per method, docs/recipes.md and the front figure.
 docs: setup
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m docs.front
 
-# The site, into site/: strict, and without the network. Its notebooks are run on the way.
+# Build the documentation into site/ (strict, offline) and run its notebooks.
 site: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# docs/results.md, its pages and docs/claims.md, from evidence/results/*.jsonl; and what other pages take from there.
+# Generate docs/results.md, its pages and docs/claims.md from evidence/results/*.jsonl, and the pages that use them.
 results: setup
 	$(BIN)/python -m evidence pages
 	$(BIN)/python -m docs.generate
 	$(BIN)/python -m docs.front
 
-# The runs behind the results and the claims: hours, and resumable. The same list in a minute or two, on made items.
+# Run the experiments behind the results and claims (hours, resumable); evidence-smoke runs them on tiny data.
 evidence: setup
 	$(BIN)/python -m evidence run
 
@@ -64,17 +64,17 @@ bench: setup
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/memory.py
 
-# Known vulnerabilities of all pinned packages. Needs a network that reaches the advisory database.
+# Check all pinned packages for known vulnerabilities. Needs access to the advisory database.
 audit:
 	$(PYTHON) -m venv .audit
 	.audit/bin/pip install --quiet --disable-pip-version-check pip-audit
 	.audit/bin/pip-audit --strict --disable-pip --require-hashes -r requirements-hashed.txt
 
-# The property tests with other examples every time, and ten times as many.
+# Run the property tests with ten times as many examples, different ones each time.
 fuzz: setup
 	HYPOTHESIS_PROFILE=random $(BIN)/pytest -n 2 --dist worksteal -m hypothesis
 
-# Hostile input for minutes: mutated files of every format, and clients without a session at a running server.
+# Test with hostile input for minutes: mutated files of every format, and clients without a session.
 attack: setup
 	$(BIN)/python tests/fuzz_readers.py
 	$(BIN)/python tests/annotate/attacking.py

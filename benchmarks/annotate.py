@@ -30,11 +30,11 @@ import httpx2 as httpx
 import numpy as np
 
 from partly import data
-from partly.annotate import stats
-from partly.annotate.accounts import page_token
-from partly.annotate.app_context import Site, cookie_of
-from partly.annotate.project import Plan, open_project
-from partly.annotate.server import Served, make_site, serve
+from partly.annotate.accounts import csrf_token
+from partly.annotate.app_context import AppContext
+from partly.annotate.project import ProjectConfig, open_project
+from partly.annotate.server import ServerConfig, make_context, serve
+from partly.annotate.stats import read_snapshot
 from partly.annotate.trainer import Trainer
 from partly.labels import Labels
 
@@ -42,7 +42,7 @@ ITEMS, LABELS, WIDTH = 2000, 20, 64
 ARRIVING = 10.0  # seconds in which people come one by one; what is asked meanwhile does not count
 
 
-def made(folder: Path, ledger: str) -> Plan:
+def made(folder: Path, ledger: str) -> ProjectConfig:
     """Features, and labels that follow from them; a tenth is known."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(ITEMS, WIDTH)).astype(np.float32)
@@ -51,7 +51,9 @@ def made(folder: Path, ledger: str) -> Plan:
     ids, names = [f"item {i}" for i in range(ITEMS)], [f"label {j}" for j in range(LABELS)]
     np.savez(folder / "features.npz", features=x, ids=ids)
     data.write_labels(Labels.from_ternary(z, names=names, ids=ids), folder / "labels.csv")
-    return Plan(str(folder / "features.npz"), ledger, str(folder / "labels.csv"), method="bce", count=1000, every=200)
+    return ProjectConfig(
+        str(folder / "features.npz"), ledger, str(folder / "labels.csv"), method="bce", count=1000, every=200
+    )
 
 
 def forced(folder: str) -> dict[str, float]:
@@ -68,9 +70,11 @@ def forced(folder: str) -> dict[str, float]:
     return {f"p{q}": round(float(np.percentile(times, q)), 1) for q in (50, 95)}
 
 
-async def annotator(site: Site, session: str, until: float, pace: float, times: dict[str, list[float]]) -> None:
-    origin = f"http://127.0.0.1:{site.port}"
-    headers = {"origin": origin, "x-partly-page": page_token(session), "cookie": f"{cookie_of(site)}={session}"}
+async def annotator(
+    context: AppContext, session: str, until: float, pace: float, times: dict[str, list[float]]
+) -> None:
+    origin = f"http://127.0.0.1:{context.port}"
+    headers = {"origin": origin, "x-partly-page": csrf_token(session), "cookie": f"{context.cookie_name}={session}"}
     opened = time.perf_counter()
     async with httpx.AsyncClient(base_url=origin, headers=headers, timeout=60) as client:
 
@@ -92,10 +96,10 @@ async def annotator(site: Site, session: str, until: float, pace: float, times: 
                 await call("/api/answer", said | {"view": "label"})
 
 
-async def answered(site: Site, sessions: list[str], seconds: float, pace: float) -> dict[str, list[float]]:
+async def answered(context: AppContext, sessions: list[str], seconds: float, pace: float) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {"/api/answer": [], "/api/questions": []}
     until = time.monotonic() + seconds
-    await asyncio.gather(*(annotator(site, session, until, pace, times) for session in sessions))
+    await asyncio.gather(*(annotator(context, session, until, pace, times) for session in sessions))
     return times
 
 
@@ -122,10 +126,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         plan = made(Path(folder), asked.ledger or str(Path(folder) / "labels.db"))
         with socket.create_server(("127.0.0.1", 0)) as free:
-            served = Served(port=free.getsockname()[1])
-        site = make_site(plan, served)
-        people = [site.people.local(f"person {i}") for i in range(asked.people)]
-        sessions = [site.people.start(site.people.starting(one)) for one in people]
+            served = ServerConfig(port=free.getsockname()[1])
+        context = make_context(plan, served)
+        people = [context.people.local_admin(f"person {i}") for i in range(asked.people)]
+        sessions = [context.people.sign_in_by_link(context.people.create_start_token(one)) for one in people]
         # Its output is let go, since it is the address that lets in; the trainer ends when its input does.
         server = multiprocessing.get_context("spawn").Process(target=serve, args=(plan, served, str))
         Trainer(plan, *open_project(plan)).begin()  # so that nobody waits for the trainer to be there
@@ -134,15 +138,15 @@ def main() -> None:
             time.sleep(0.2)
         try:
             assert server.pid is not None
-            rounds, before = len(stats.rounds(site.desk)), used(server.pid)
+            rounds, before = len(read_snapshot(context.queue).rounds), used(server.pid)
             with ThreadPoolExecutor(1) as beside:
                 writes = beside.submit(forced, folder)
-                times = asyncio.run(answered(site, sessions, asked.seconds, asked.pace))
+                times = asyncio.run(answered(context, sessions, asked.seconds, asked.pace))
             needed = used(server.pid) - before
         finally:
             server.kill()
             server.join()
-        answers, rounds = len(stats.answered(site.desk)), len(stats.rounds(site.desk)) - rounds
+        answers, rounds = len(read_snapshot(context.queue).answered), len(read_snapshot(context.queue).rounds) - rounds
     told = {
         path: {"count": len(found)} | {f"p{q}": round(float(np.percentile(found, q)), 1) for q in (50, 95, 99)}
         for path, found in times.items()

@@ -36,6 +36,7 @@ SETS = "scene,yeast,voc2012,coco,corel5k,debtags,delicious"
 SCENARIOS = "uniform:0.1,uniform:0.3,dense:0.1,single-positive,propensity"
 TARGETS = (0.8, 0.9, 0.95, 0.99)
 BUDGETS = (200, 1000)
+MAX_MISSED = Terms().max_missed
 ITEMS, LABELS, AXES = 1500, 12, 24
 RESULTS = Path(__file__).with_suffix(".jsonl")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measurements" / "completion.md"
@@ -138,7 +139,7 @@ def _audits(board: EntryScores, z: Array, seed: int) -> Iterator[tuple[str, Term
     for budget in BUDGETS:
         for target in TARGETS:
             terms, answers = Terms(target, budget=budget), np.zeros_like(z)
-            rules = audit.Rules(1 - target, terms.risk / 2, budget)
+            rules = audit.Rules(target, terms.max_missed, terms.yes_risk, terms.other_risk, budget)
             while len((found := audit.advance_audit(searches, answers, rules)).rows):
                 answers[found.rows, found.columns] = z[found.rows, found.columns]
             yield f"complete, {budget} questions", terms, (found.sides, answers)
@@ -202,9 +203,9 @@ def counts(said: Array, observed: Labels, z: Array) -> dict[str, Any]:
 
 
 def tables(lines: list[dict[str, Any]]) -> list[str]:
-    """Per scenario, model, method and target: runs in which a promise was broken, and what was filled in."""
+    """Per scenario, model, method and target: runs in which a guarantee was broken, and what was filled in."""
     heads = ("known", "model", "method", "target", "runs", "broken", "at most", "yes found", "no found")
-    heads += ("precision of yes", "of no", "asked")
+    heads += ("precision of yes", "hidden yes lost", "asked")
     found = [f"| {' | '.join(heads)} |", "|---|---|---|" + "---:|" * (len(heads) - 3)]
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for line in lines:
@@ -213,16 +214,21 @@ def tables(lines: list[dict[str, Any]]) -> list[str]:
         for row in line["rows"]:
             groups.setdefault((line["scenario"] + size, model, row["method"], row["target"] or 0), []).append(row)
     for (scenario, model, method, target), rows in sorted(groups.items()):
-        words = ("yes",) if method == "MAPIE" else ("yes", "no")
-        broken = sum(any(r[w][1] < (target or 0.9) * r[w][0] for w in words) for r in rows)
+        broken = sum(r["yes"][1] < (target or 0.9) * r["yes"][0] or _lost(r) > MAX_MISSED for r in rows)
         bound = beta.ppf(0.95, broken + 1, len(rows) - broken) if broken < len(rows) else 1.0
         cells = [scenario, model, method, f"{target:g}" if target else "", f"{len(rows)}", f"{broken}", f"{bound:.1%}"]
         cells += [f"{np.mean([r[w][1] / max(r[w][2], 1) for r in rows]):.1%}" for w in ("yes", "no")]
-        sums = [[sum(r[w][k] for r in rows) for k in (0, 1)] for w in ("yes", "no")]
-        cells += [f"{right / filled:.3f}" if filled else "" for filled, right in sums]
+        filled, right = (sum(r["yes"][k] for r in rows) for k in (0, 1))
+        cells += [f"{right / filled:.3f}" if filled else "", f"{np.mean([_lost(r) for r in rows]):.1%}"]
         cells += [f"{np.mean([r['asked'] for r in rows]):.0f}" if "asked" in rows[0] else ""]
         found.append(f"| {' | '.join(cells)} |")
     return found
+
+
+def _lost(row: dict[str, Any]) -> float:
+    """Share of the hidden yes that were filled in as no."""
+    filled, right, _ = row["no"]
+    return float((filled - right) / max(row["yes"][2], 1))
 
 
 def picture(lines: list[dict[str, Any]], path: Path) -> None:

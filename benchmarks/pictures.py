@@ -55,8 +55,8 @@ from partly.cli.features import features  # noqa: E402
 from partly.cli.options import DataOptions  # noqa: E402
 from partly.clock import Draw  # noqa: E402
 from partly.images.augmentation import Augmentation  # noqa: E402
-from partly.images.worker import Place  # noqa: E402
-from partly.items import PictureFiles, Source, as_items  # noqa: E402
+from partly.images.worker import ImageLocation  # noqa: E402
+from partly.items import ImageFiles, ImageSource, as_items  # noqa: E402
 
 Cell = dict[str, Any]
 METHODS = ("bce", "em-apl", "cls", "curriculum", "imcl")
@@ -135,13 +135,13 @@ def enlarged(path: str, times: int, folder: str) -> str:
 
 
 def compare(options: argparse.Namespace, paths: list[str]) -> None:
-    items = PictureFiles(Source(list(map(Place, paths)), paths, "")).sized(options.size)
+    items = ImageFiles(ImageSource(list(map(ImageLocation, paths)), paths, "")).resize(options.size)
     parts = torch.arange(len(items)).split(64)
     rows = {
         "Pillow, decoded": by_pillow(paths, options.size, "whole"),
         "Pillow, decoded and resized": by_pillow(paths, options.size, "resized"),
         "partly, as they are": lambda: deque(items.stream(parts), 0),
-        "partly, augmented": lambda: deque(items.augmented(Augmentation()).stream(parts, Draw(0, 0)), 0),
+        "partly, augmented": lambda: deque(items.augment(Augmentation()).stream(parts, Draw(0, 0)), 0),
     }
     took: dict[str, list[tuple[float, float]]] = {name: [] for name in rows}
     for _ in range(options.rounds + 1):
@@ -291,7 +291,7 @@ def learned(data: Dataset, observed: Labels, cell: Cell) -> np.ndarray:
     if cell["stages"]:
         asked |= {"backbone": cell["backbone"], "epochs": cell["epochs"], "batch_size": 16}
         asked["backbone_settings"] = {"freeze": cell["stages"], "size": cell["size"]}
-        items = items.sized(cell["size"])
+        items = items.resize(cell["size"])
     made, _ = engine.resolve_config(engine.TrainConfig(**asked), items, observed)
     return engine.fit(made, items, observed).logits(test)
 

@@ -35,7 +35,7 @@ import torch  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 
 from partly import Classifier, Labels, __version__, items, metrics, scenarios  # noqa: E402
-from partly.items import MadeFeatures, Origin  # noqa: E402
+from partly.items import Origin, PrecomputedFeatures  # noqa: E402
 from partly.networks.lazy_features import lazy_features  # noqa: E402
 from partly.teachers import LabelNames, combination, encoders  # noqa: E402
 from partly.teachers.cache import cached_matrix  # noqa: E402
@@ -60,7 +60,7 @@ class Data:
 
     def teach(self, x: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
         """Return the scores of label names, [N, L]."""
-        return LabelNames().scores(MadeFeatures(items.features(x), self.origin), names)
+        return LabelNames().scores(PrecomputedFeatures(items.features(x), self.origin), names)
 
 
 def main() -> None:

@@ -88,10 +88,10 @@ def _loop(folder: Path, features: object, y: object, truth: object) -> str:
     import numpy as np
 
     import partly
-    from partly.active import Loop, Plan
+    from partly.active import Loop, LoopConfig
 
     model = partly.Classifier("refine", head="mlp", epochs=3, batch_size=16, progress=False)
-    loop = Loop(model, features, partly.Labels.from_nan(y), folder, Plan(questions=9))
+    loop = Loop(model, features, partly.Labels.from_nan(y), folder, LoopConfig(questions=9))
     full = np.asarray(truth)
     loop.run(lambda questions: [bool(a) for a in full[questions.rows, questions.columns]], rounds=2)
     return sha(model.predict_proba(features))

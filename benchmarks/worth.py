@@ -3,7 +3,7 @@
     python benchmarks/worth.py ../shared/data/voc2012.npz:2000 --known 0.03 --answers 400 [--givens 2] [--seeds 10]
 
 A few entries are known. Random questions and questions of a query are answered, one answer in twenty wrong; nobody is
-asked what was asked before. The verdict is that of the pages (`annotate.worth`): the share of random answers that
+asked what was asked before. The verdict is that of the pages (`annotate.query_gain`): the share of random answers that
 choosing makes needless, with its interval. The truth is what the pages cannot see: the same share by the errors on the
 test part, all of it and right, as the mean over all seeds with the same known entries, so that hardly any luck is left
 in it. `random` in the place of a query must be worth nothing, and `surest`, which asks what the model is most sure of,
@@ -22,8 +22,16 @@ from scipy.special import expit
 
 from partly import Labels, scenarios
 from partly.active.selection import Questions
-from partly.active.simulation import from_people
-from partly.annotate.query_gain import SIZES, Given, Learn, Worth, _error, saved, worth
+from partly.active.simulation import answers_with_errors
+from partly.annotate.query_gain import (
+    SELECTED_SHARES,
+    AnswerSeries,
+    Learn,
+    QueryGain,
+    brier_score,
+    estimate_savings,
+    measure_gain,
+)
 from partly.comparison.protocol import open_data
 
 Positions = npt.NDArray[np.int64]
@@ -52,24 +60,26 @@ def learner(x: Floats) -> Learn:
     return learn
 
 
-def told(truth: Labels, flat: Positions, seed: int) -> Given:
+def told(truth: Labels, flat: Positions, seed: int) -> AnswerSeries:
     rows, columns = np.divmod(flat, truth.shape[1])
-    said = from_people(truth, ERRORS, seed)(Questions(rows, columns, {}))
-    return Given(rows, columns, np.where(said, 1, -1).astype(np.int8))
+    said = answers_with_errors(truth, ERRORS, seed)(Questions(rows, columns, {}))
+    return AnswerSeries(rows, columns, np.where(said, 1, -1).astype(np.int8))
 
 
-def asked(query: str, learn: Learn, given: Labels, truth: Labels, count: int, seed: int, out: Given) -> Given:
+def asked(
+    query: str, learn: Learn, given: Labels, truth: Labels, count: int, seed: int, out: AnswerSeries
+) -> AnswerSeries:
     """So many answers to questions of a query, in rounds, none of them about the entries in `out`."""
     found, rng = out[:0], np.random.default_rng([seed, 1])
     for _ in range(ROUNDS):
-        sure = np.abs(learn(found.told(given))(np.arange(len(truth))) - 0.5)
+        sure = np.abs(learn(found.add_to(given))(np.arange(len(truth))) - 0.5)
         value = {"random": rng.random(sure.shape), "uncertainty": -sure, "surest": sure}[query]
         for gone in (out, found):
             value[gone.rows, gone.columns] = -np.inf
         value[given.ternary()[: len(truth)] != 0] = -np.inf
         more = told(truth, np.argsort(-value, axis=None, kind="stable")[: -(-count // ROUNDS)], seed)
         parts = ([getattr(one, name) for one in (found, more)] for name in ("rows", "columns", "z"))
-        found = Given(*(np.concatenate(part) for part in parts))
+        found = AnswerSeries(*(np.concatenate(part) for part in parts))
     return found
 
 
@@ -84,18 +94,18 @@ class World:
         self.truth, self.unseen = data.labels, np.zeros(data.test.labels.shape, np.int8)
         self.learn = learner(np.concatenate([x, x_test]) @ axes)
         rows, columns = (part.ravel() for part in np.indices(self.unseen.shape))
-        self.exam = Given(rows + len(x), columns, data.test.labels.rows(slice(None)).ravel())
+        self.exam = AnswerSeries(rows + len(x), columns, data.test.labels.rows(slice(None)).ravel())
 
-    def judged(self, given: Labels, query: str, count: int, seed: int) -> tuple[Worth, Floats]:
+    def judged(self, given: Labels, query: str, count: int, seed: int) -> tuple[QueryGain, Floats]:
         """The verdict of one seed, and by how much lower the error on the test part is after chosen answers, [K]."""
         unknown = np.flatnonzero(given.ternary().ravel() == 0)
         random = told(self.truth, np.random.default_rng(seed).permutation(unknown)[:count], seed)
         wider = Labels.from_ternary(np.concatenate([given.ternary(), self.unseen]))
         chosen = asked(query, self.learn, wider, self.truth, 2 * count, seed, random)
-        by_random = _error(self.learn(random[: count // 2].told(wider)), self.exam)
-        firsts = [chosen[: round(size * (count // 2))] for size in SIZES]
-        ahead = by_random - np.array([_error(self.learn(some.told(wider)), self.exam) for some in firsts])
-        return worth(wider, random, chosen, self.learn, seed), ahead
+        by_random = brier_score(self.learn(random[: count // 2].add_to(wider)), self.exam)
+        firsts = [chosen[: round(size * (count // 2))] for size in SELECTED_SHARES]
+        ahead = by_random - np.array([brier_score(self.learn(some.add_to(wider)), self.exam) for some in firsts])
+        return measure_gain(wider, random, chosen, self.learn, seed), ahead
 
 
 def main() -> None:
@@ -117,7 +127,7 @@ def main() -> None:
             found = [world.judged(given, query, how.answers, 1000 * number + seed) for seed in range(how.seeds)]
             ahead = np.mean([one for _, one in found], axis=0)
             # Without an error its lower end is the truth: -inf where choosing loses, 0.75 where a quarter is enough.
-            truth = 0.0 if query == "random" else saved(ahead, np.zeros(len(SIZES)))[1]
+            truth = 0.0 if query == "random" else estimate_savings(ahead, np.zeros(len(SELECTED_SHARES)))[1]
             truths.append(f"{truth:.0%}")
             for said, _ in found:
                 print(json.dumps({"query": query, "truth": truths[-1]} | said.plain()), flush=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from partly.comparison import results
-from partly.comparison.results import Line
+from partly.comparison.results import Record
 from partly.report import figures, plots
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,7 +26,7 @@ SCORES = {"OF1": "micro F1 at a threshold of 0.5", "mAP": "mean average precisio
 COLOURS = (plots.NO, plots.YES, plots.UNKNOWN)
 
 
-def means(found: list[Line]) -> dict[str, dict[str, tuple[float, int]]]:
+def means(found: list[Record]) -> dict[str, dict[str, tuple[float, int]]]:
     """Score -> title -> mean over seeds, and their number."""
     made: dict[str, dict[str, tuple[float, int]]] = {name: {} for name in SCORES}
     for title, wanted in BARS.items():

@@ -18,8 +18,8 @@ from statistics import median
 from evidence import gap_map, method_picture
 from partly import methods
 from partly.co_training import TwoNetworks
-from partly.comparison import baselines, groups, results
-from partly.comparison.groups import Block, Row
+from partly.comparison import groups, results
+from partly.comparison.groups import Group, Row
 from partly.comparison.plan import read_experiment
 from partly.comparison.protocol import PROTOCOL
 from partly.engine import presets
@@ -58,7 +58,7 @@ brackets. **time**: relative to the naive method. A method without numbers has n
 """  # noqa: E501
 
 PROSE = ("When to use", "Reference", "Known negatives", "Differences from the paper", "Defaults")
-Race = tuple[str, Block, Row]  # the page of results, the race, and the row of the method in it
+Race = tuple[str, Group, Row]  # the page of results, the race, and the row of the method in it
 
 
 def pages(root: Path = ROOT) -> dict[str, bytes]:
@@ -93,17 +93,17 @@ def architecture(root: Path) -> str:
     return f"{before}{begin}```text\n{diagram}\n```\n{end}{rest.partition(end)[2]}"
 
 
-def _races(root: Path) -> list[tuple[str, Block]]:
+def _races(root: Path) -> list[tuple[str, Group]]:
     """The races of the result lines whose baseline is at its best, each with the name of its page."""
     found = []
     for path in sorted((root / "evidence/results").glob("*.jsonl")):
         ours, asks = results.read(path), read_experiment(root / f"evidence/experiments/{path.stem}.toml").queries
         if ours and ours[0]["protocol"] == PROTOCOL and not asks:
-            found += [(path.stem, block) for block in groups.gather(ours) if not baselines.withheld(block)]
+            found += [(path.stem, block) for block in groups.gather(ours) if not block.reason_withheld]
     return found
 
 
-def _of(name: str, races: list[tuple[str, Block]]) -> list[Race]:
+def _of(name: str, races: list[tuple[str, Group]]) -> list[Race]:
     """The races of a method, at its defaults; of tuned scikit-learn, the yardstick, for `per-label`."""
     wanted = {name, *(text for text in gap_map.REFERENCES if text.startswith(f"{name}["))}
     return [
@@ -114,7 +114,7 @@ def _of(name: str, races: list[tuple[str, Block]]) -> list[Race]:
     ]
 
 
-def _naive(block: Block) -> Row | None:
+def _naive(block: Group) -> Row | None:
     """Who takes unknown for no, else who ignores it."""
     return block.naive or next((row for row in block.rows if row.kind == "naive"), None)
 
@@ -156,7 +156,8 @@ def _cost(info: MethodInfo, races: list[Race]) -> str:
     kept, _ = info.kind.memory(Task(as_items([[0.0]]), 1), info.defaults())  # one item, one label
     memory = f"{kept} bytes for every entry of the training items." if kept else "Nothing is kept for single entries."
     time = f" {_time(races)[:-2]} times as long as the naive row of its races (median)." if _time(races) else ""
-    return f"{networks}{memory}{time}"
+    unknown = " It also learns from items without any known entry." if info.about.learns_from_unknown else ""
+    return f"{networks}{memory}{time}{unknown}"
 
 
 def _settings(info: MethodInfo) -> list[str]:
@@ -176,7 +177,7 @@ def _evidence(races: list[Race]) -> str:
     return "\n".join([*head, *(_line(*race) for race in races)])
 
 
-def _line(page: str, block: Block, row: Row) -> str:
+def _line(page: str, block: Group, row: Row) -> str:
     naive, gap = _naive(block), "" if row.gap is None else f"{100 * row.gap:.0f} %"
     plain = f"{_map(naive)} (`{naive.name}`)" if naive else ""
     race = f"[{block.title}, {block.scenario}](../results/{page}.md)"

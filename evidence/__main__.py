@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
             return pages.main(check=options.check)
         decided = claims.decide(options.results, options.paper)
         plain = [wording.plain(one) for one in decided]
-        print(json.dumps(plain) if options.json else wording.terminal(decided))
+        print(json.dumps(plain) if options.json else wording.render_terminal(decided))
         return 0
     except PartlyError as error:
         print(error, file=sys.stderr)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence.regimes import INSIDE, Floats, regime
+from evidence.regimes import INNER_LOSSES, Floats, compute_gradient
 from partly import methods
 from partly.clock import Clock
 from partly.items import as_items
@@ -60,12 +60,14 @@ def picture(name: str, own: dict[str, Any], naive: dict[str, Any]) -> bytes:
 @cache  # words and picture ask
 def slopes(name: str) -> dict[str, Floats]:
     """Of yes, no and unknown entries; nothing for what is no loss of single entries, nor of pairs of them."""
-    if name not in INSIDE and not hasattr(methods.find(name).module, "loss"):
+    if name not in INNER_LOSSES and not hasattr(methods.find(name).module, "loss"):
         return {}
-    found = {kind: regime(name, POINTS, z, LABELS) for kind, (z, *_) in KINDS.items()}
+    found = {kind: compute_gradient(name, POINTS, z, LABELS) for kind, (z, *_) in KINDS.items()}
     if any(np.abs(slope).max() > 0 for slope in found.values()):
         return found
-    return {kind: regime(name, POINTS, KINDS[kind][0], LABELS, others=-KINDS[kind][0]) for kind in ("yes", "no")}
+    return {
+        kind: compute_gradient(name, POINTS, KINDS[kind][0], LABELS, others=-KINDS[kind][0]) for kind in ("yes", "no")
+    }
 
 
 @cache

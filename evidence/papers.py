@@ -14,7 +14,7 @@ from pathlib import Path
 from partly import methods
 from partly.active import strategies
 from partly.comparison.groups import Row
-from partly.comparison.results import Line
+from partly.comparison.results import Record
 
 CITATIONS = {
     "Durand et al. 2019": "T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with "
@@ -93,7 +93,7 @@ def find(
     return [one for one in figures() if all(getattr(one, name) == value for name, value in wanted.items())]
 
 
-def beside(data: str, scenario: str, method: str) -> Iterator[Figure]:
+def find_comparable(data: str, scenario: str, method: str) -> Iterator[Figure]:
     """mAP or P@k that papers report for this method on the same pictures (or some of them: 'coco:3000') with labels
     hidden in the same way.
 
@@ -107,19 +107,19 @@ def beside(data: str, scenario: str, method: str) -> Iterator[Figure]:
             yield one
 
 
-def column(row: Row) -> str:
+def format_column(row: Row) -> str:
     """Return what papers report for the method of a row, by table; a value without a metric is a mAP."""
-    first = row.lines[0]
+    first = row.records[0]
     if (row.kind != "full" and row.name != first["method"]) or first["validation"] != "complete":
         return ""
     tables: dict[tuple[str, str], list[str]] = {}
-    for figure in beside(first["data"], first["scenario"], first["method"]):
+    for figure in find_comparable(first["data"], first["scenario"], first["method"]):
         metric = "" if figure.metric in ("mAP", "MAP") else f"{figure.metric} "
         tables.setdefault((figure.paper, figure.table), []).append(f"{metric}{figure.share:.3f}")
     return "; ".join(f"{', '.join(values)} ({paper}, {table})" for (paper, table), values in tables.items())
 
 
-def areas(line: Line, score: str) -> dict[str, str]:
+def find_areas(line: Record, score: str) -> dict[str, str]:
     """Return the area that a paper reports for a query, on the same images and with the same method."""
     names = strategies.find(line["asks"]["query"]).about.in_papers
     for figure in find(metric=f"AUC-{score}") if line["method"] == LEARNER else []:
@@ -128,7 +128,7 @@ def areas(line: Line, score: str) -> dict[str, str]:
     return {}
 
 
-def citations(page: str) -> str:
+def format_citations(page: str) -> str:
     """Return a paragraph that cites the papers whose values stand on a page; nothing where there are none."""
     named = {name for name in CITATIONS if f"({name}, " in page or f", {name}, " in page}
     cited = [f"{name}: {CITATIONS[name]}" for name in sorted(named)]

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from evidence import tags
-from partly.comparison import Experiment, baselines, protocol, read_experiment, results, runner, score_tables
-from partly.comparison.groups import Block, gather
+from partly.comparison import Experiment, markdown, protocol, read_experiment, results, runner
+from partly.comparison.groups import Group, gather
 
 HERE = Path(__file__).resolve().parent
 TEXTS, PREPARED = HERE.parent.parent / "shared" / "data" / "debtags-text.jsonl.gz", HERE / "prepared"
@@ -75,15 +75,15 @@ def told(out: Path, names: list[str]) -> int:
     status = 0
     for name in names:
         for block in races(results.read(out / f"{name}.jsonl")):
-            behind = baselines.behind(block)
+            behind = block.baseline_deficit
             words = "no yardstick" if behind is None else f"{-100 * behind:+.1f} points"
-            bad = bool(baselines.withheld(block))
+            bad = bool(block.reason_withheld)
             status |= bad
             print(f"{name}: {block.title}, {block.scenario}: {words}{' NOT SHOWN' * bad}")
     return status
 
 
-def races(found: list[results.Line]) -> list[Block]:
+def races(found: list[results.Record]) -> list[Group]:
     return gather([line for line in found if not line.get("asks")])
 
 
@@ -98,7 +98,7 @@ def smoke(names: list[str]) -> None:
             cells = {results.key_of(cell.key() | {"data_digest": ""}): cell for part in parts for cell in part.cells()}
             opened = protocol.open_data(data)
             found = [protocol.run_cell(cell, opened) for cell in cells.values()]
-            assert whole.queries or score_tables.markdown(found)
+            assert whole.queries or markdown.render(found)
             print(f"{whole.name}: {len(found)} cells", flush=True)
 
 

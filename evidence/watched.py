@@ -16,14 +16,14 @@ from pathlib import Path
 
 import torch
 
+from evidence.hidden_entries import measure_epochs
 from partly import engine, methods, scenarios
-from partly.comparison import hidden_entries
 from partly.data.formats.digits import digits
 
 HERE = Path(__file__).resolve().parent
 OUT = HERE / "results" / "watched.json"
 EPOCHS, ITEMS = 15, 600
-OWN = ("auto", "per-label")  # who have neither a head nor epochs that somebody could choose
+OWN = ("auto", "per-label")  # methods without a head or epochs to choose
 STEPS = {"head": "mlp", "head_settings": {"solve": False, "hidden": 128}, "epochs": EPOCHS}
 
 
@@ -51,7 +51,7 @@ def watched(name: str) -> dict[str, list[float]]:
     for scenario, labels in observed.items():
         asked = {"method": name, "seed": 0} | ({} if name in OWN else STEPS)
         plan = engine.resolve(engine.TrainConfig.from_params(asked), (data.items, labels))
-        epochs = hidden_entries.over_epochs(plan, data.labels)
+        epochs = measure_epochs(plan, data.labels)
         lines[scenario] = [round(one["found"], 4) for one in epochs]
     return lines
 

@@ -101,7 +101,7 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, killing.Job]:
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells run in this process."""
 
-    def finished(todo: list[Any], experiment: Any, execute: Any) -> Iterator[results.Line]:
+    def finished(todo: list[Any], experiment: Any, execute: Any) -> Iterator[results.Record]:
         return (runner._work(cell, runner._how(experiment)) for cell in todo)
 
     monkeypatch.setattr(runner, "_finished", finished)

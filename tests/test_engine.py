@@ -512,7 +512,9 @@ def test_features_are_matched_by_name() -> None:
     turned, order = array[:, [2, 0, 1, 3]], ("c", "a", "b", "d")
     for other in (features(turned, names=order), sparse_features(sp.csr_array(turned), names=order)):
         assert (fitted.predict(other[4:9]) == fitted.predict(named)[4:9]).all()
-    with pytest.raises(DataError, match=r"missing, 1:\n  'b'\nnot in training, 2:\n  'x'\n  'y'\nGive all of them"):
+    with pytest.raises(
+        DataError, match=r"missing, 1:\n  'b'\nnot in training, 2:\n  'x'\n  'y'\nGive exactly the same"
+    ):
         fitted.predict(features(array[:, [0, 0, 1, 2, 3]], names=("a", "x", "c", "d", "y")))
     assert (fitted.predict(x) == fitted.predict(named)).all()  # where nobody says names, position counts
 

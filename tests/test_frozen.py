@@ -22,7 +22,7 @@ from partly.comparison.plan import Cell
 from partly.data import Dataset, read
 from partly.engine import TrainConfig, feature_cache, make_features, resolve_config
 from partly.errors import CheckpointError, DataError, SettingError
-from partly.items import MadeFeatures, as_items, features, origin_of, texts
+from partly.items import PrecomputedFeatures, as_items, features, texts
 from partly.networks import backbones, lazy_features
 from partly.networks.backbones.small_conv import SmallConv
 from partly.networks.lazy_features import LazyFeatures
@@ -86,14 +86,14 @@ def test_what_may_change_is_not_made_once(data: Dataset) -> None:
         {"backbone": SmallConv(3, (4, 6)), "backbone_settings": {"freeze": "all"}},
     ):
         model = Classifier("bce", epochs=1, progress=False, **more).fit(data.items, data.labels)
-        assert origin_of(model.fitted_.method.task.items) is None
+        assert model.fitted_.method.task.items.origin is None
         assert model.fitted_.config.backbone is not None
 
 
 def test_a_model_of_a_feature_folder_takes_pictures(data: Dataset, tmp_path: Path) -> None:
     make_features(data.items, data.labels.ids, tmp_path / "features", "small-conv", {"widths": [4, 6]})
     from_folder = read(tmp_path / "features").items
-    assert isinstance(from_folder, MadeFeatures)
+    assert isinstance(from_folder, PrecomputedFeatures)
     model = Classifier("bce", epochs=1, progress=False, run_dir=tmp_path / "run").fit(from_folder, data.labels)
     model = Classifier.load(tmp_path / "run")
     np.testing.assert_allclose(model.predict_proba(data.items), model.predict_proba(from_folder), rtol=1e-5)
@@ -150,7 +150,7 @@ def test_some_of_them(data: Dataset) -> None:
     parts = [slice(0, 3), torch.tensor([7, 7]), slice(5, 5), slice(3, None)]
     for part, found in zip(parts, live.stream(parts), strict=True):
         np.testing.assert_allclose(found, by_hand(data)[part], rtol=1e-4, atol=1e-6)
-    assert origin_of(features(np.eye(2))) is None
+    assert features(np.eye(2)).origin is None
 
 
 def test_from_the_command_line(data: Dataset, tmp_path: Path) -> None:

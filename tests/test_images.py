@@ -16,7 +16,7 @@ from partly.data import Dataset, read
 from partly.engine import build_method, feature_cache, make_config
 from partly.errors import DataError, SettingError
 from partly.images.augmentation import NO_AUGMENTATION, Augmentation
-from partly.items import PictureFiles, features, texts
+from partly.items import ImageFiles, features, texts
 from partly.networks import backbones
 from plans import fit_config
 
@@ -91,7 +91,7 @@ def test_pictures_are_augmented_unless_somebody_says_no(data: Dataset) -> None:
         plan = Classifier("bce", backbone="small-conv", augment=asked).resolve(data.items, data.labels)
         x, recipe = plan.items, plan.config
         assert recipe.augment == expected
-        assert isinstance(x, PictureFiles)
+        assert isinstance(x, ImageFiles)
         assert x.augmentation == Augmentation(**expected)
     recipe = Classifier("bce").resolve(np.eye(COUNT), data.labels).config
     assert recipe.augment is None
@@ -106,7 +106,7 @@ def test_a_saved_model_takes_pictures_of_any_size(data: Dataset, tmp_path: Path)
     model = Classifier("bce", "linear", epochs=1, progress=False, backbone="small-conv").fit(data.items, data.labels)
     model.save(tmp_path / "model")
     loaded = Classifier.load(tmp_path / "model")
-    other = PictureFiles(data.items.source)  # type: ignore[attr-defined]
+    other = ImageFiles(data.items.source)  # type: ignore[attr-defined]
     assert other.shape == (3, 128, 128)
     np.testing.assert_array_equal(loaded.predict_proba(other), model.predict_proba(data.items))
     np.testing.assert_array_equal(loaded.fitted_.predict(other), model.predict_proba(data.items))
@@ -129,12 +129,12 @@ class Wanting(torch.nn.Module):
 def test_pictures_come_at_the_size_that_a_backbone_wants(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     found = backbones.find("small-conv")
     monkeypatch.setattr(backbones, "find", lambda name: _with(found, lambda shape, **_: Wanting()))
-    other = PictureFiles(data.items.source)  # type: ignore[attr-defined]
+    other = ImageFiles(data.items.source)  # type: ignore[attr-defined]
     model = Classifier("bce", "linear", epochs=1, progress=False, backbone="small-conv").fit(other, data.labels)
     assert model.fitted_.method.task.items.shape == (3, 24, 24)
     assert model.predict_proba(other).shape == (COUNT, 3)
-    expected = other.sized(24).take(slice(None)).float().mean(dim=(2, 3))
-    np.testing.assert_allclose(model.fitted_.method.network.features[:2](other.sized(24).take(slice(None))), expected)
+    expected = other.resize(24).take(slice(None)).float().mean(dim=(2, 3))
+    np.testing.assert_allclose(model.fitted_.method.network.features[:2](other.resize(24).take(slice(None))), expected)
 
 
 def _with(info: Any, make: Any) -> Any:
@@ -145,7 +145,7 @@ def _with(info: Any, make: Any) -> Any:
 
 def test_every_query_asks_about_pictures(data: Dataset) -> None:
     model = Classifier("bce", "linear", epochs=1, progress=False).fit(data.items, data.labels)
-    seen = model.fitted_.prepare_items(PictureFiles(data.items.source))  # type: ignore[attr-defined]
+    seen = model.fitted_.prepare_items(ImageFiles(data.items.source))  # type: ignore[attr-defined]
     other = feature_cache.load_or_compute(seen)
     for query in partly.queries():
         from partly.active.selection import select_questions

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,16 @@ from partly import losses, methods
 from partly.clock import Clock
 from partly.engine import prediction, training
 from partly.errors import SettingError
-from partly.items import Absent, absent, as_items
+from partly.items import Absent, as_items, to_absent
 from partly.labels import Labels
 from partly.method import EntryState, LossMethod, Method, Task
 from partly.pool import Batch, Pool
+from partly.registry import sections
 from plans import change_task, task_of
 
 X = torch.randn(9, 3, generator=torch.Generator().manual_seed(0))
 Z = torch.tensor([[1, -1], [0, 1], [-1, 0]] * 3, dtype=torch.int8)
 BATCH = Batch(X, Z, torch.arange(9))
-LABELS = Path(__file__).parents[1] / "docs" / "labels.md"
 TASK = task_of(as_items(X), labels=2, head="linear", observed=Labels.from_ternary(Z.numpy()))
 
 
@@ -375,7 +374,7 @@ def test_what_is_not_given_stays_as_it_is() -> None:
 def test_who_only_predicts_keeps_nothing() -> None:
     method = Keeping(TASK)
     step_by_hand(method)
-    loaded = Keeping(change_task(TASK, items=absent(TASK.items), observed=None))
+    loaded = Keeping(change_task(TASK, items=to_absent(TASK.items), observed=None))
     assert (loaded.believed.shape, loaded.visits.shape) == ((0, 2), (0,))
     loaded.load_state(method.weights())
     assert torch.equal(loaded(X), method(X))
@@ -435,8 +434,33 @@ def test_who_takes_unknown_for_no_does_not_learn_from_items_of_which_nothing_is_
     every = methods.discover()
     learn = {name for name, info in every.items() if info.about.learns_from_unknown}
     assert {"em", "role", "curriculum", "refine"} <= learn
-    for_no = {name for name, info in every.items() if "taken for" in info.words()["summary"]}
+    formulas = {name: sections(info.text)["Formula"] for name, info in every.items()}
+    for_no = {name for name, formula in formulas.items() if re.search(r"unknown +(as no|-(weight )?log)", formula)}
     assert {"assume-negative", "large-loss", "one-class"} <= for_no
     assert not learn & for_no
-    documented = re.search(r"learns from what is unknown as such \((.*?)\)", LABELS.read_text(), re.S)
-    assert set(re.findall(r"`([a-z-]+)`", documented[1])) == learn
+
+
+# -------------------------------------------------------------------- names of 0.2
+
+
+def test_the_contract_of_0_2_works_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Old\.\w+ is now \w+; the old name goes in 0\.4") as warned:
+
+        class Old(Method):
+            own_epochs = 3
+            spreads = False
+
+            def settled(self, clock: Clock) -> bool:
+                return clock.epoch > 0
+
+    assert len(warned) == 3
+    assert (Old.default_epochs, Old.supports_distributed) == (3, False)
+    assert [Old(TASK).may_be_best(Clock(0, epochs=2, epoch=epoch)) for epoch in (0, 1)] == [False, True]
+    pool = Pool(as_items(X), Labels.from_ternary(Z.numpy()), batch_size=4)
+    batch = pool.take(torch.arange(2))
+    pairs = [(Old(TASK), "coherent", "enforce_hierarchy"), (TASK, "rate", "learning_rate")]
+    pairs += [(TASK, "above", "parent_index"), (batch, "weighed", "apply_weights")]
+    pairs += [(pool, "learned", "augmented_batches"), (pool, "whole", "fully_labelled")]
+    for thing, old, new in pairs:
+        with pytest.warns(DeprecationWarning, match=f"{type(thing).__name__}.{old} is now {new}"):
+            assert repr(getattr(thing, old)) == repr(getattr(thing, new))

@@ -133,7 +133,7 @@ def test_settings_that_fit(settings: dict[str, Any]) -> None:
         ({"name": 3}, r"setting name = 3 should be of type str \| None"),
         ({"kind": "firm"}, r"setting kind = 'firm' should be one of 'hard', 'soft'"),
         ({"rat": 1.0}, r"The method some-method has no setting 'rat'\. Did you mean 'rate'\?"),
-        ({"logits": 1.0}, r"some-method has no setting 'logits'\. There is: rate, count, fast, name, kind"),
+        ({"logits": 1.0}, r"some-method has no setting 'logits'\. Available: rate, count, fast, name, kind"),
     ],
 )
 def test_settings_that_do_not_fit(settings: dict[str, Any], said: str) -> None:

@@ -390,7 +390,7 @@ def test_a_scenario_by_its_name(text: str, expected: Callable[[Labels], Labels])
     [
         ("unifrom:0.1", ["no scenario 'unifrom'", "Did you mean 'uniform'?"]),
         ("Uniform:0.1", ["Did you mean 'uniform'?"]),
-        ("", ["no scenario ''", "There is: uniform, positives"]),
+        ("", ["no scenario ''", "Available: uniform, positives"]),
         ("uniform", ["no share given", "write 'uniform:0.1'"]),
         ("noisy-plus:0.1", ["takes no share", "write 'noisy-plus'"]),
         ("uniform:", ["number from 0 to 1"]),

@@ -14,8 +14,8 @@ from typing import Any
 
 import killing
 from partly import data
-from partly.annotate.project import Plan
-from partly.annotate.server import Served, link, make_site
+from partly.annotate.project import ProjectConfig
+from partly.annotate.server import ServerConfig, make_context, sign_in_link
 from partly.atomic_io import sha256_of
 from partly.cli import ledger as ledgers
 from partly.cli import vocabulary
@@ -33,7 +33,7 @@ from partly.comparison.study import study
 from partly.config import TrainConfig
 from partly.engine import make_config
 from partly.ledger import Ledger
-from partly.ledger.store import NothingThere
+from partly.ledger.store import LedgerNotFound
 from plans import fit_config
 
 OLD = "what was there before"
@@ -183,7 +183,7 @@ def told(folder: Path) -> str:
     """What a ledger says, without times; nothing where there is none, nor anything else."""
     try:
         ledger = Ledger(folder / BOOK)
-    except NothingThere:
+    except LedgerNotFound:
         return ""
     labels = ledger.labels(models=True)
     entries = [[one.tolist() for one in labels.entries()], list(labels.ids), list(labels.names)]
@@ -206,8 +206,10 @@ def _ledgers(where: Path) -> list[killing.Job]:
         complete(str(where / "x.csv"), outputs=outputs, reading=DataOptions(where / "known.csv"), **given)
 
     def asked(folder: Path) -> None:
-        site = make_site(Plan(str(where / "x.csv"), book(folder), str(where / "known.csv")), Served())
-        link(site, Served())
+        context = make_context(
+            ProjectConfig(str(where / "x.csv"), book(folder), str(where / "known.csv")), ServerConfig()
+        )
+        sign_in_link(context, ServerConfig())
 
     def taken_back(folder: Path) -> None:
         ledgers.undo(book(folder), 2)

@@ -11,16 +11,17 @@ from typing import Any
 from evidence.claims.specs import Where
 from partly import methods
 from partly.comparison import results as result_lines
-from partly.comparison.plan import NAIVE, method_and_settings
+from partly.comparison.groups import spell_method
+from partly.comparison.plan import NAIVE, SCIKIT, method_and_settings
 from partly.comparison.protocol import PROTOCOL, ProtocolError
-from partly.comparison.results import Line
+from partly.comparison.results import Record
 from partly.comparison.statistics import Scores
 from partly.errors import DataError
 
 Key = tuple[str, ...]
 
 
-def read(folder: Path) -> dict[str, list[Line]]:
+def read(folder: Path) -> dict[str, list[Record]]:
     """Experiment -> its lines, of this protocol alone: the same cell of another one would give other numbers today."""
     paths = sorted(folder.glob("*.jsonl"))
     if not paths:
@@ -35,9 +36,9 @@ def read(folder: Path) -> dict[str, list[Line]]:
 class Cells:
     """The lines of some experiments, found by what a claim says of a cell."""
 
-    def __init__(self, experiments: Mapping[str, Sequence[Line]]) -> None:
-        self.lines = [line for lines in experiments.values() for line in lines]
-        self._found: dict[Key, list[Line]] = {}
+    def __init__(self, experiments: Mapping[str, Sequence[Record]]) -> None:
+        self.records = [record for records in experiments.values() for record in records]
+        self._found: dict[Key, list[Record]] = {}
         for name, lines in experiments.items():
             for line in lines:
                 where = (
@@ -62,13 +63,26 @@ class Cells:
         known = [score for score in scores if score is not None]
         return sum(known) / len(known) if known else -1.0
 
+    def reference(self, data: str, scenario: str, validation: str = "complete") -> Scores:
+        """Test mAP by seed of tuned scikit-learn on the same known entries, in any experiment."""
+        name = SCIKIT.partition("[")[0]
+        defaults = {name: methods.find(name).defaults()}
+        return {
+            record["seed"]: record["test"]["mAP"]
+            for record in self.records
+            if (record["data"], record["scenario"], record["validation"]) == (data, scenario, validation)
+            and record["method"] == name
+            and spell_method(record, defaults) == SCIKIT
+            and record["test"]["mAP"] is not None
+        }
+
     def naive(self, where: Where) -> list[Scores]:
         """Test mAP of the naive rows of the same race, tuned or not."""
         race = _race(where)
         rows = [lines for key, lines in self._found.items() if key[:-1] == race and lines[0]["method"] in NAIVE]
         return [{line["seed"]: line["test"]["mAP"] for line in lines} for lines in rows]
 
-    def _of(self, where: Where) -> list[Line]:
+    def _of(self, where: Where) -> list[Record]:
         lines = self._found.get((*_race(where), _row(where.row)), [])
         if len({line["seed"] for line in lines}) < len(lines):
             raise ProtocolError(f"{where}: several result lines of the same seed; they are not to be told apart.")
@@ -89,7 +103,7 @@ def _row(text: str) -> str:
     return _text(method, methods.find(method).complete(settings), *tune or [0], *query or [""])
 
 
-def _row_of(line: Line) -> str:
+def _row_of(line: Record) -> str:
     return _text(line["method"], line["settings"], line["tune"], line.get("asks", {}).get("query", ""))
 
 

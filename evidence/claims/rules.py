@@ -23,8 +23,8 @@ from scipy.stats import false_discovery_control
 
 from evidence.claims.cells import Cells
 from evidence.claims.specs import Claim, Comparison, Steps
-from partly.comparison.baselines import ALLOWED, yardstick
-from partly.comparison.statistics import LEVEL, Mean, Scores, holm, mean, paired_t
+from partly.comparison.groups import MAX_BASELINE_DEFICIT
+from partly.comparison.statistics import CONFIDENCE, Mean, Scores, holm, mean, paired_t
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "undecided"
 SEEDS, MANY_SEEDS, NEAR = 3, 5, 0.01  # at least so many; so many where two rows are this near each other
@@ -48,7 +48,7 @@ class Setting:
     @property
     def weak(self) -> bool:
         """Whether the baseline is known not to be at its best."""
-        return self.baseline is not None and self.baseline < -ALLOWED
+        return self.baseline is not None and self.baseline < -MAX_BASELINE_DEFICIT
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Decision:
     @property
     def fits(self) -> bool:
         """Whether the claim's contrary is excluded, by itself."""
-        return self.best.fits <= 1 - LEVEL
+        return self.best.fits <= 1 - CONFIDENCE
 
     @property
     def unchecked(self) -> str:
@@ -117,7 +117,7 @@ def _by_itself(claim: Claim, measured: Sequence[Decision]) -> Decided:
         return Decided(claim, OPEN, claim.open)
     tests = [one for one in measured if not (one.hindered or one.unchecked)]
     fails = dict(zip(map(id, tests), holm([one.fails for one in tests]), strict=True))
-    decisions = tuple(_decide(claim, one, fails.get(id(one), 1.0) <= 1 - LEVEL) for one in measured)
+    decisions = tuple(_decide(claim, one, fails.get(id(one), 1.0) <= 1 - CONFIDENCE) for one in measured)
     each = {one.verdict for one in decisions}
     verdict = FAILS if FAILS in each else HOLDS if each == {HOLDS} else OPEN
     why = dict.fromkeys(
@@ -133,7 +133,7 @@ def _by_itself(claim: Claim, measured: Sequence[Decision]) -> Decided:
 
 def _corrected(one: Decided, q: float) -> Decided:
     """One claim among all."""
-    if one.verdict == OPEN or q <= 1 - LEVEL:
+    if one.verdict == OPEN or q <= 1 - CONFIDENCE:
         return replace(one, q=q)
     return replace(one, verdict=OPEN, why="clear only by itself, not after the correction for all claims", q=q)
 
@@ -167,7 +167,7 @@ def _hindered(one: Decision, cells: Cells) -> str:
     if best.found.count < needed:
         near = " where two rows are within a point" if needed == MANY_SEEDS else ""
         return f"too few seeds: {best.found.count}, and {needed} are needed{near}"
-    gains = [s for s in one.settings if s.weak and s.fits <= 1 - LEVEL]
+    gains = [s for s in one.settings if s.weak and s.fits <= 1 - CONFIDENCE]
     if best.weak or (gains and not one.fits):
         weak = best if best.weak else gains[0]
         below = -100 * (weak.baseline or 0.0)
@@ -220,8 +220,8 @@ def _baseline(cells_of: Steps, cells: Cells) -> float | None:
     """How far the best naive row of a race is above tuned scikit-learn on the same entries; the worst of the races."""
     found = []
     for where in {(one.data, one.scenario): one for one in cells_of}.values():
-        least = yardstick(cells.lines, where.data, where.scenario)
-        rows = [[row[seed] - least[seed] for seed in row.keys() & least.keys()] for row in cells.naive(where)]
+        reference = cells.reference(where.data, where.scenario)
+        rows = [[row[seed] - reference[seed] for seed in row.keys() & reference.keys()] for row in cells.naive(where)]
         found += [max(sum(row) / len(row) for row in rows if row)] if any(rows) else []
     return min(found, default=None)
 
@@ -234,9 +234,9 @@ def _decide(claim: Claim, one: Decision, fails: bool) -> Decision:
         return replace(one, verdict=HOLDS)
     if fails:
         return replace(one, verdict=FAILS, why=_against(claim.kind, one))
-    if one.fails <= 1 - LEVEL and one.unchecked:
+    if one.fails <= 1 - CONFIDENCE and one.unchecked:
         return replace(one, why=one.unchecked)
-    alone = one.fails <= 1 - LEVEL
+    alone = one.fails <= 1 - CONFIDENCE
     return replace(one, why="clear only by itself, not among its comparisons" if alone else "the interval spans 0")
 
 

@@ -46,7 +46,7 @@ is yes is tested at the paper's own thresholds alone, not at ours too; and seeds
 point. All after lines of the earlier cells had been seen; those stay in `evidence/results/`."""
 
 
-def terminal(found: Iterable[Decided]) -> str:
+def render_terminal(found: Iterable[Decided]) -> str:
     """Paper by paper: the verdict of each claim, the comparisons behind it, and what is not as in the paper."""
     text = []
     for paper, group in groupby(found, key=lambda one: one.claim.paper):
@@ -167,15 +167,15 @@ def points(found: Mean | None) -> str:
 # ---------------------------------------------------------------- the page
 
 
-def markdown(found: Sequence[Decided]) -> str:
+def render_page(found: Sequence[Decided]) -> str:
     """Counts first, then a table a paper, then the comparisons behind the verdicts of those that were run."""
-    parts = [counts(found), "", RULES, ""]
+    parts = [render_counts(found), "", RULES, ""]
     for paper, group in groupby(found, key=lambda one: one.claim.paper):
         parts += [f"## {paper}", "", papers.CITATIONS[paper], "", *_table(list(group)), ""]
     return "\n".join(parts)
 
 
-def counts(found: Sequence[Decided]) -> str:
+def render_counts(found: Sequence[Decided]) -> str:
     """A table: how many claims of each paper hold, do not, and are undecided."""
     titles = ("paper", "claims", "hold", "do not hold", "undecided", "of these, without cells here")
     lines = [f"| {' | '.join(titles)} |", "|---" + "|---:" * 5 + "|"]
@@ -199,7 +199,7 @@ def _table(found: Sequence[Decided]) -> list[str]:
     return lines
 
 
-def list_of(found: Sequence[Decided]) -> str:
+def render_list(found: Sequence[Decided]) -> str:
     """Some claims as a table: what is said, and what came out."""
     lines = ["| claim | here | effect in points |", "|---|---|---|"]
     for one in found:

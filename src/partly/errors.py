@@ -1,4 +1,4 @@
-"""What can go wrong, as types. Every message names the place, the value and the way out."""
+"""Error types. Every message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import math
 import signal
 from collections.abc import Iterable, Sequence
 
+MAX_NAMES_SHOWN = 40
+
 
 class PartlyError(ValueError):
-    """Something the caller can put right. The base of all errors of this package.
+    """Base class of the errors of this package, which the caller can fix.
 
     Examples
     --------
@@ -23,31 +25,31 @@ class PartlyError(ValueError):
 
 
 class LabelError(PartlyError):
-    """Labels that cannot be read without guessing."""
+    """Raised when labels cannot be read without guessing."""
 
 
 class DataError(PartlyError):
-    """A file or an array that is not what it should be."""
+    """Raised when a file or an array is not valid input."""
 
 
 class SettingError(PartlyError):
-    """A setting that does not exist or has an impossible value."""
+    """Raised when a setting does not exist or has an invalid value."""
 
 
 class Diverged(PartlyError):
-    """Training whose loss or weights are not finite any more."""
+    """Raised when the loss or the weights of a training run become non-finite."""
 
 
 class CheckpointError(PartlyError):
-    """A run folder that cannot be read, written or resumed."""
+    """Raised when a run folder cannot be read, written or resumed."""
 
 
 class LearnedNothingWarning(UserWarning):
-    """A trained model that ranks its own training entries no better than chance."""
+    """Issued when a trained model ranks its own training entries no better than chance."""
 
 
 class Stopped(Exception):
-    """Work was asked to stop (Ctrl-C, SIGTERM) and has saved its state; `code` is what the process ends with."""
+    """Raised when work was stopped (Ctrl-C, SIGTERM) after saving its state; `code` is the exit code."""
 
     def __init__(self, message: str, number: int = signal.SIGINT) -> None:
         super().__init__(message)
@@ -55,18 +57,18 @@ class Stopped(Exception):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """' Did you mean 'x'?' where something is near, else what there is."""
+    """Return " Did you mean 'x'?" for the closest known word, or the list of known words."""
     known = list(known)
     folded = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold(), folded, n=1)
     if near:
         return f" Did you mean {folded[near[0]]!r}?"
-    rest = f", ... ({len(known)} in all)" if len(known) > 40 else ""
-    return f" There is: {', '.join(known[:40]) or 'nothing'}{rest}."
+    rest = f", ... ({len(known)} in total)" if len(known) > MAX_NAMES_SHOWN else ""
+    return f" Available: {', '.join(known[:MAX_NAMES_SHOWN]) or 'none'}{rest}."
 
 
 def listing(places: Iterable[str], total: int, most: int = 5) -> str:
-    """The first places, one a line, and how many more there are."""
+    """Return the first places, one per line, and the number of the others."""
     shown = [f"\n  {place}" for _, place in zip(range(most), places, strict=False)]
     rest = total - len(shown)
     return "".join(shown) + (f"\n  ... and {rest} more" if rest > 0 else "")
@@ -78,7 +80,7 @@ def list_names(names: Sequence[str], limit: int = 5) -> str:
 
 
 def within(low: float, high: float, **settings: float) -> None:
-    """Refuse settings outside of [low, high], by name."""
+    """Raise an error that names the settings outside of [low, high]."""
     wrong = [f"{name} = {value}" for name, value in settings.items() if not low <= value <= high]
     if wrong:
         ends = f"{low:g} or more" if high == math.inf else f"from {low:g} to {high:g}"

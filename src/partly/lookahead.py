@@ -109,10 +109,10 @@ def _gradient(network: nn.Module, weights: Weights, x: Items, loss: Loss) -> Wei
     weights = {name: weight.detach().requires_grad_() for name, weight in weights.items()}
     with torch.enable_grad():
         value = loss(functional_call(network, weights, (x,)))
-    found = grad(value, list(weights.values()), materialize_grads=True)
+    gradients = grad(value, list(weights.values()), materialize_grads=True)
     if isinstance(x, BatchShard):
-        x.group.average(found)
-    return dict(zip(weights, found, strict=True))
+        x.group.average(gradients)
+    return dict(zip(weights, gradients, strict=True))
 
 
 @cache

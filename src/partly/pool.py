@@ -13,7 +13,7 @@ from torch import Tensor
 from partly.clock import Clock, Draw
 from partly.distributed.group import ALONE, Group
 from partly.distributed.share import BatchShard
-from partly.items import Items, streamed
+from partly.items import Items, stream_batches
 from partly.labels import Labels
 from partly.labels.weights import Weights
 from partly.moved import RenamedAttribute
@@ -101,7 +101,7 @@ class Pool:
             yield from z.split([len(part) for part in some])
 
     def _batches(self, parts: Sequence[Tensor], draw: Draw | None = None) -> Iterator[Batch]:
-        x = streamed(self.items, list(map(self._own, parts)), draw)
+        x = stream_batches(self.items, list(map(self._own, parts)), draw)
         yield from map(self._batch, x, self._labels(parts), parts)
 
     def augmented_batches(self, parts: Sequence[Tensor], clock: Clock) -> Iterator[Batch]:
@@ -122,7 +122,7 @@ class Pool:
 
     def items_in_order(self) -> Iterator[Tensor]:
         """x [B, ...] of every item once, batch by batch: for who reads labels in its own way."""
-        return streamed(self.items, list(torch.arange(len(self)).split(self.batch_size)))
+        return stream_batches(self.items, list(torch.arange(len(self)).split(self.batch_size)))
 
     def in_order(self) -> Iterator[Batch]:
         """Every item once, as they lie: for relabelling and for scoring."""

@@ -1,7 +1,7 @@
-"""Plug-ins with a description and settings: a file of a folder (a method, a head, a query, ...), found by `folder`, or
-a decorated function (a schedule, a criterion, a check), kept in a `Registry`.
+"""Discovery of plug-ins: files in a folder (methods, heads, query strategies, ...), found by `folder`, and decorated
+functions (schedules, criteria, checks), kept in a `Registry`.
 
-Nothing is listed by hand: a file dropped into a folder is available in every process that starts after that.
+There is no list to edit: a file dropped into a folder is available to every process that starts after that.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def about(module: types.ModuleType, name: str = "") -> About:
 
 @dataclass(frozen=True)
 class Info:
-    """What a file says of itself: its name, words, settings with types and defaults, and what it makes."""
+    """Description of a plug-in: its name, summary, settings with types and defaults, and its constructor."""
 
     what: str  # method, head, query, ...
     name: str
@@ -131,20 +131,20 @@ class Info:
         return {name: parameter.default for name, parameter in self.settings.items()}
 
     def words(self) -> dict[str, Any]:
-        """What a list says of it."""
+        """Return the summary, citation and settings for listings."""
         also = f" Also called {', '.join(self.about.aliases)}." if self.about.aliases else ""
         return {"summary": self.summary + also, "citation": self.citation, "settings": self.defaults()}
 
     def complete(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """All settings, the defaults included; refuses one that does not exist or has the wrong type."""
+        """Return the settings with defaults filled in; refuse unknown names and wrong types."""
         for name, value in settings.items():
             if name not in self.settings:
                 raise SettingError(
                     f"The {self.what} {self.name} has no setting {name!r}.{did_you_mean(name, self.settings)}"
                 )
             wanted = self.settings[name].annotation
-            if not _fits(value, wanted):
-                raise SettingError(f"{self.name}: setting {name} = {value!r} should be {_spelled(wanted)}.")
+            if not fits(value, wanted):
+                raise SettingError(f"{self.name}: setting {name} = {value!r} should be {spell_type(wanted)}.")
         return self.defaults() | settings
 
 
@@ -156,7 +156,7 @@ Maker = Callable[[types.ModuleType], Callable[..., Any] | Mapping[str, Callable[
 
 
 def folder(package: str, what: str, maker: Maker, kind: type[Of]) -> dict[str, Of]:
-    """Every file of a package that makes something, by name (file name, `_` written `-`).
+    """Return the plug-ins of a package by name (file name, `_` written `-`).
 
     A file from outside of the package that cannot be used is left out, with a warning; `find` says why.
     """
@@ -178,7 +178,7 @@ _BROKEN: dict[tuple[str, str], str] = {}  # (what, name) -> what is wrong with t
 
 
 def _reason_for_leaving_out(module: str, what: str, error: BaseException) -> str:
-    """Name the file, the line and the error; raise it again where the file is one of the package."""
+    """Name the file, the line and the error; raise it again if the file belongs to the package."""
     spec = importlib.util.find_spec(module)
     path = "" if spec is None or spec.origin is None else spec.origin
     if is_installed(path):
@@ -196,7 +196,7 @@ def _reason_for_leaving_out(module: str, what: str, error: BaseException) -> str
 
 @cache  # a single fit asks for methods, heads and schedules some twenty times
 def _stems(path: tuple[str, ...]) -> list[str]:
-    """Names of the files; those that begin with _ are for other files to import."""
+    """Return the names of the plug-in files; files whose names begin with _ hold shared code."""
     return sorted({module.name for module in pkgutil.iter_modules(path) if not module.name.startswith("_")})
 
 
@@ -297,8 +297,10 @@ class Registry(Generic[Of]):
 
 
 def source_digest(module: types.ModuleType) -> str:
-    """SHA-256 of a file that is not installed, and of all that it imports and that is not installed either; empty where
-    the file is installed. Only the contents count, not where the files are."""
+    """Return the SHA-256 of a file of the user and of all files of the user that it imports; "" for an installed file.
+
+    Only the contents count, not the paths.
+    """
     digests = sorted(hashlib.sha256(content).hexdigest() for content in _own_files(module))
     return hashlib.sha256("\n".join(digests).encode()).hexdigest() if digests else ""
 
@@ -320,7 +322,7 @@ def _own_files(module: types.ModuleType) -> Iterator[bytes]:
 
 
 def is_installed(path: str) -> bool:
-    """Tell files of this package, of the standard library and of installed packages from those of the caller."""
+    """Return True for files of this package, of the standard library and of installed packages."""
     installed = [str(Path(__file__).parent), *(sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib"))]
     return any(Path(path).is_relative_to(folder) for folder in installed) or bool(
         {"site-packages", "dist-packages"} & set(Path(path).parts)
@@ -328,7 +330,7 @@ def is_installed(path: str) -> bool:
 
 
 def find(name: str, there: dict[str, Of], what: str) -> Of:
-    """The one of this name, or of an alias that its file gives."""
+    """Return the plug-in of this name or alias."""
     named = {other: info for info in there.values() for other in info.about.aliases} | there
     if name not in named:
         if (what, name) in _BROKEN:
@@ -338,7 +340,7 @@ def find(name: str, there: dict[str, Of], what: str) -> Of:
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """name=value each; values as JSON where they are (numbers, true, null), else as text."""
+    """Parse pairs name=value; values are read as JSON (numbers, true, null) where possible, else as text."""
     settings: dict[str, Any] = {}
     for pair in pairs:
         name, sign, text = pair.partition("=")
@@ -360,13 +362,19 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _fits(value: Any, wanted: Any) -> bool:
+def fits(value: Any, wanted: Any) -> bool:
+    """Return whether a value, as it may come from a file, is of a type; see `spell_type` for its description."""
+    if wanted is Any:
+        return True
+    if typing.get_origin(wanted) is dict:
+        keys, values = typing.get_args(wanted)
+        return isinstance(value, dict) and all(fits(key, keys) and fits(part, values) for key, part in value.items())
     if isinstance(wanted, types.UnionType) or typing.get_origin(wanted) is typing.Union:
-        return any(_fits(value, part) for part in typing.get_args(wanted))
+        return any(fits(value, part) for part in typing.get_args(wanted))
     if typing.get_origin(wanted) is typing.Literal:
         return value in typing.get_args(wanted)
     if typing.get_origin(wanted) is tuple:  # of any length; a list, where it comes from a file
-        return isinstance(value, list | tuple) and all(_fits(part, typing.get_args(wanted)[0]) for part in value)
+        return isinstance(value, list | tuple) and all(fits(part, typing.get_args(wanted)[0]) for part in value)
     if wanted is float:
         return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
     if wanted is int:
@@ -374,7 +382,8 @@ def _fits(value: Any, wanted: Any) -> bool:
     return value is None if wanted is type(None) or wanted is None else isinstance(value, wanted)
 
 
-def _spelled(wanted: Any) -> str:
+def spell_type(wanted: Any) -> str:
+    """Return the description of a type for an error message."""
     if typing.get_origin(wanted) is typing.Literal:
         return "one of " + ", ".join(map(repr, typing.get_args(wanted)))
     return f"of type {getattr(wanted, '__name__', wanted)}"

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partly import Classifier, Dataset, Hierarchy, Labels, active, engine
-from partly.active import Loop, Plan
-from partly.active.simulation import against, from_truth
+from partly.active import Loop, LoopConfig
+from partly.active.simulation import answers_from_truth, make_measure
 from partly.comparison import Experiment
 from partly.errors import CheckpointError, DataError, LabelError, SettingError
 from partly.items import as_items
@@ -40,14 +40,14 @@ def world(seed: int = 0, items: int = 16) -> tuple[np.ndarray, Labels, Labels]:
     return x, *(Labels.from_ternary(z, names=NAMES, ids=ids) for z in (truth, known))
 
 
-def loop(folder: Path, plan: Plan | None = None, seed: int = 0, items: int = 16, **more: Any) -> Loop:
+def loop(folder: Path, plan: LoopConfig | None = None, seed: int = 0, items: int = 16, **more: Any) -> Loop:
     x, truth, known = world(seed, items)
     model = Classifier("bce", head="linear", epochs=1, batch_size=8, lr=0.1, device="cpu", progress=False)
     more = {
         "hierarchy": HIERARCHY,
-        "measure": against(Dataset(as_items(x), known, truth, Dataset(as_items(x), truth))),
+        "measure": make_measure(Dataset(as_items(x), known, truth, Dataset(as_items(x), truth))),
     } | more
-    return Loop(model, x, known, folder, plan or Plan("uncertainty", 4, restart=2), **more)
+    return Loop(model, x, known, folder, plan or LoopConfig("uncertainty", 4, restart=2), **more)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -67,7 +67,7 @@ def story(folder: Path) -> list[Any]:
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("unbroken")
-    loop(folder).run(from_truth(world()[1]), ROUNDS)
+    loop(folder).run(answers_from_truth(world()[1]), ROUNDS)
     return folder
 
 
@@ -86,7 +86,7 @@ def test_never_what_follows_never_twice(
 ) -> None:
     """To the end, with an annotator who sometimes does not know."""
     _, truth, known = world(seed, 8)
-    asking = loop(tmp_path_factory.mktemp("loop"), Plan(query, 9, last_child=last), seed, 8, measure=None)
+    asking = loop(tmp_path_factory.mktemp("loop"), LoopConfig(query, 9, last_child=last), seed, 8, measure=None)
     seen: set[tuple[int, int]] = set()
     z = known.rows(slice(None)).copy()
     rng = np.random.default_rng(seed)
@@ -98,7 +98,7 @@ def test_never_what_follows_never_twice(
         assert not seen & set(entries)
         assert all(z[entry] == 0 for entry in entries)
         seen |= set(entries)
-        said = [None if rng.integers(4) < silent else one for one in from_truth(truth)(questions)]
+        said = [None if rng.integers(4) < silent else one for one in answers_from_truth(truth)(questions)]
         for entry, one in zip(entries, said, strict=True):
             z[entry] = 0 if one is None else 1 if one else -1
         asking.answer(said)
@@ -137,7 +137,7 @@ def test_implied_answers_cost_nothing(unbroken: Path) -> None:
 
 
 def test_rounds_train_on_and_start_anew(tmp_path: Path) -> None:
-    asking = loop(tmp_path, Plan("random", 2, epochs=3, restart=2))
+    asking = loop(tmp_path, LoopConfig("random", 2, epochs=3, restart=2))
     began, epochs, seeds = [], [], set()
     before: dict[str, Any] = {}
     for _ in range(4):
@@ -160,7 +160,7 @@ def test_rounds_train_on_and_start_anew(tmp_path: Path) -> None:
 
 
 def test_it_learns_from_answers(tmp_path: Path) -> None:
-    rounds = loop(tmp_path, Plan("uncertainty", 8, epochs=20)).run(from_truth(world()[1]), 4)
+    rounds = loop(tmp_path, LoopConfig("uncertainty", 8, epochs=20)).run(answers_from_truth(world()[1]), 4)
     assert rounds[-1]["scores"]["mAP"] > rounds[0]["scores"]["mAP"]
 
 
@@ -200,7 +200,7 @@ def test_a_kill_before_any_write_changes_nothing(unbroken: Path, tmp_path: Path)
     ]
     with pytest.MonkeyPatch.context() as patch:
         writes = killed_at(patch, 0)
-        loop(tmp_path / "count").run(from_truth(truth), ROUNDS)
+        loop(tmp_path / "count").run(answers_from_truth(truth), ROUNDS)
         total = writes()
     assert total > 20
     for call in range(1, total + 1):
@@ -208,21 +208,21 @@ def test_a_kill_before_any_write_changes_nothing(unbroken: Path, tmp_path: Path)
         with pytest.MonkeyPatch.context() as patch:
             killed_at(patch, call)
             with pytest.raises(Killed):
-                loop(folder).run(from_truth(truth), ROUNDS)
-        loop(folder).run(from_truth(truth), ROUNDS)
+                loop(folder).run(answers_from_truth(truth), ROUNDS)
+        loop(folder).run(answers_from_truth(truth), ROUNDS)
         assert story(folder) == expected, call
         assert [path.name for path in folder.glob("model-*")] == [f"model-{ROUNDS:03d}"], call
 
 
 def test_more_rounds_go_on_from_fewer(unbroken: Path, tmp_path: Path) -> None:
     for rounds in (0, 1, 1, ROUNDS):
-        loop(tmp_path).run(from_truth(world()[1]), rounds)
+        loop(tmp_path).run(answers_from_truth(world()[1]), rounds)
     assert story(tmp_path) == story(unbroken)
 
 
 def test_another_loop_in_the_folder_is_refused(unbroken: Path) -> None:
     with pytest.raises(CheckpointError, match=r"asks.query: 'uncertainty' there, 'random' now"):
-        loop(unbroken, Plan("random", 4, restart=2))
+        loop(unbroken, LoopConfig("random", 4, restart=2))
     with pytest.raises(CheckpointError, match=r"asks.hierarchy: "):
         loop(unbroken, hierarchy=None)
     with pytest.raises(CheckpointError, match=r"data.labels_sha256"):
@@ -296,12 +296,12 @@ def test_answers_that_do_not_fit(tmp_path: Path) -> None:
 def test_plans_that_cannot_be() -> None:
     for wrong in ({"query": "randm"}, {"questions": 0}, {"epochs": True}, {"restart": -1}, {"settings": {"rate": 1}}):
         with pytest.raises(SettingError, match=r"random|questions|epochs|restart|rate"):
-            Plan(**{"query": "random"} | wrong)
+            LoopConfig(**{"query": "random"} | wrong)
 
 
 def test_a_plan_spells_out_its_settings() -> None:
     """A changed default of a query must not pass for the same plan."""
-    assert Plan("look-ahead", settings={"rate": 2.0}).settings == {"rate": 2.0, "fine_items": 256}
+    assert LoopConfig("look-ahead", settings={"rate": 2.0}).settings == {"rate": 2.0, "fine_items": 256}
     (cell,) = Experiment(
         ("d.npz",), ("bce",), ("full",), seeds=1, queries=("look-ahead",), asks={"settings": {"rate": 2.0}}
     ).cells()
@@ -311,7 +311,7 @@ def test_a_plan_spells_out_its_settings() -> None:
 def test_the_loop_has_no_truth(tmp_path: Path) -> None:
     """Without a measure nothing is noted but what is known."""
     assert loop(tmp_path, measure=None).run(lambda q: [None] * len(q), 1)[0]["scores"] == {}
-    assert active.Plan().query == "look-ahead"
+    assert active.LoopConfig().query == "look-ahead"
 
 
 def test_opening_does_not_replay_the_rounds(unbroken: Path, tmp_path: Path) -> None:
@@ -337,17 +337,17 @@ def test_a_refused_loop_claims_no_folder(tmp_path: Path) -> None:
 def test_a_query_that_the_method_cannot_be_asked_by_claims_no_folder(tmp_path: Path) -> None:
     model = Classifier("per-label", progress=False)
     where = (np.eye(4), np.array([[1, np.nan], [0, 1], [np.nan, 0], [1, np.nan]]), tmp_path / "run")
-    with pytest.raises(SettingError, match="look-ahead needs a method that learns by gradients"):
-        Loop(model, *where, Plan("look-ahead"))
+    with pytest.raises(SettingError, match="look-ahead needs a method that is trained by gradients"):
+        Loop(model, *where, LoopConfig("look-ahead"))
     assert not (tmp_path / "run").exists()
-    assert len(Loop(model, *where, Plan("uncertainty")).ask())  # the same folder, another way
+    assert len(Loop(model, *where, LoopConfig("uncertainty")).ask())  # the same folder, another way
 
 
 def test_the_folder_has_the_beliefs_of_the_last_round_under_their_ids(tmp_path: Path) -> None:
     x, truth, known = world()
     model = Classifier("role", head="linear", epochs=1, batch_size=8, device="cpu", progress=False)
-    asking = Loop(model, x, known, tmp_path, Plan("uncertainty", 4), hierarchy=HIERARCHY)
-    asking.run(from_truth(truth), 1)
+    asking = Loop(model, x, known, tmp_path, LoopConfig("uncertainty", 4), hierarchy=HIERARCHY)
+    asking.run(answers_from_truth(truth), 1)
     assert engine.read_ids(tmp_path) == known.ids
     beliefs = Classifier.load(tmp_path).beliefs_
     np.testing.assert_array_equal(beliefs, model.beliefs_)

@@ -46,7 +46,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, table: np.ndarray) -> None:
 
     module = types.ModuleType("partly.queries.planted", "Planted.")
     module.__file__ = "planted.py"
-    monkeypatch.setattr(strategies, "discover", lambda: {"planted": read(module, "query", lambda _: scores, Info)})
+    monkeypatch.setattr(strategies, "discover", lambda: read(module, "query", lambda _: scores, Info))
 
 
 @st.composite
@@ -115,7 +115,7 @@ def test_against_a_slow_choice(case: tuple) -> None:
     labels = hierarchy.deduce(labels)
     with pytest.MonkeyPatch.context() as patch:
         planted(patch, scores)
-        patch.setattr(selection, "BLOCK", block)
+        patch.setattr(selection, "BLOCK_ITEMS", block)
         found = select_questions("planted", SILENT, x, labels, count, Clock(0), hierarchy=hierarchy, asked=before)
     expected = [(i, j) for _, i, j in sorted(wanted)[:count]]
     assert list(zip(found.rows.tolist(), found.columns.tolist(), strict=True)) == expected
@@ -141,7 +141,7 @@ def test_no_query_asks_what_follows_or_twice(case: tuple, name: str) -> None:
     method, seen, z = model(x, labels), set(), closure(hierarchy, labels)
     labels = hierarchy.deduce(labels)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selection, "BLOCK", block)
+        patch.setattr(selection, "BLOCK_ITEMS", block)
         while len(
             found := select_questions(name, method, x, labels, 2, Clock(0), hierarchy=hierarchy, asked=tuple(asked))
         ):
@@ -173,7 +173,7 @@ def everything(name: str, x: Items, labels: Labels, clock: Clock, **settings: ob
 def test_random_is_a_function_of_seed_and_round(small: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     first = everything("random", *small, Clock(0, epoch=1))
     for block in (1, 5):
-        monkeypatch.setattr(selection, "BLOCK", block)
+        monkeypatch.setattr(selection, "BLOCK_ITEMS", block)
         np.testing.assert_array_equal(first, everything("random", *small, Clock(0, epoch=1)))
     for other in (Clock(1, epoch=1), Clock(0, epoch=2)):
         assert not np.array_equal(first, everything("random", *small, other), equal_nan=True)
@@ -271,7 +271,7 @@ def test_asking_leaves_the_model_as_it_was(small: tuple, name: str, mode: bool) 
 def test_look_ahead_needs_something_known(small: tuple) -> None:
     x, labels = small
     nothing = Labels.from_ternary(np.zeros(labels.shape, int))
-    with pytest.raises(SettingError, match=r"none is known\. Ask by the query uncertainty"):
+    with pytest.raises(SettingError, match=r"these items have none\. Use the query uncertainty"):
         select_questions("look-ahead", model(x, labels), x, nothing, 4, Clock(0))
 
 
@@ -306,30 +306,30 @@ def test_images_are_decoded_once_or_not_at_all(
 ) -> None:
     from PIL import Image
 
-    from partly.items import PictureFiles
+    from partly.items import ImageFiles
 
     rng = np.random.default_rng(0)
     for number in range(6):
         Image.fromarray(rng.integers(0, 255, (8, 8, 3), np.uint8)).save(tmp_path / f"{number}.png")
-    items = partly.read(str(tmp_path)).items.sized(16)
-    assert isinstance(items, PictureFiles)
+    items = partly.read(str(tmp_path)).items.resize(16)
+    assert isinstance(items, ImageFiles)
     labels = Labels.from_ternary(np.zeros((6, 2), int))
     method, taken = build_method(make_config("bce", "linear", backbone="small-conv"), items, 2, labels), []
-    stream, take = PictureFiles.stream, PictureFiles.take
+    stream, take = ImageFiles.stream, ImageFiles.take
 
-    def counting_stream(self: PictureFiles, parts: object, *rest: object) -> Iterator[torch.Tensor]:
+    def counting_stream(self: ImageFiles, parts: object, *rest: object) -> Iterator[torch.Tensor]:
         for block in stream(self, parts, *rest):
             taken.append(len(block))
             yield block
 
-    def counting_take(self: PictureFiles, index: object) -> torch.Tensor:
+    def counting_take(self: ImageFiles, index: object) -> torch.Tensor:
         block = take(self, index)
         taken.append(len(block))
         return block
 
-    monkeypatch.setattr(PictureFiles, "stream", counting_stream)
-    monkeypatch.setattr(PictureFiles, "take", counting_take)
-    monkeypatch.setattr(selection, "BLOCK", 4)
+    monkeypatch.setattr(ImageFiles, "stream", counting_stream)
+    monkeypatch.setattr(ImageFiles, "take", counting_take)
+    monkeypatch.setattr(selection, "BLOCK_ITEMS", 4)
     assert len(select_questions(name, method, items, labels, 5, Clock(0))) == 5
     assert sum(taken) == reads * len(items)
 

@@ -24,12 +24,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from annotate.making import Project, pose, project
-from partly.annotate.accounts import page_token
+from partly.annotate.accounts import csrf_token
 from partly.annotate.app import make_app
-from partly.annotate.app_context import Site, cookie_of
-from partly.annotate.security_middleware import App, here
+from partly.annotate.app_context import AppContext
+from partly.annotate.security_middleware import local_address
 
 VALUES = ("yes", "no", "cannot tell")
 
@@ -46,29 +47,29 @@ def forked(job: Any, *given: Any) -> int:
     return number
 
 
-def serve(app: App, listening: socket.socket) -> None:
+def serve(app: ASGIApp, listening: socket.socket) -> None:
     uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none")).run(sockets=[listening])
 
 
-def answer(site: Site, session: str, path: Path, seed: int) -> None:
+def answer(context: AppContext, session: str, path: Path, seed: int) -> None:
     """Everything that is asked, until nothing is; what was acknowledged goes to a file."""
     chance = random.Random(seed)
     with path.open("w") as acknowledged:
-        while held := _called(site, session, "/api/questions", {"view": "label", "count": 5})["questions"]:
+        while held := _called(context, session, "/api/questions", {"view": "label", "count": 5})["questions"]:
             for question in held:
                 value = chance.choice(VALUES)
                 said = {"question": question["id"], "value": value, "seconds": 1.0, "view": "label"}
-                _called(site, session, "/api/answer", said)
+                _called(context, session, "/api/answer", said)
                 print(json.dumps([question["name"], question["label"], value]), file=acknowledged, flush=True)
 
 
-def _called(site: Site, session: str, path: str, given: Any) -> Any:
+def _called(context: AppContext, session: str, path: str, given: Any) -> Any:
     """Again and again, until there is an answer."""
-    origin = next(iter(sorted(site.address.origins)))
-    headers = {"origin": origin, "content-type": "application/json", "cookie": f"{cookie_of(site)}={session}"}
-    headers |= {"host": origin.removeprefix("http://"), "x-partly-page": page_token(session)}
+    origin = next(iter(sorted(context.address.origins)))
+    headers = {"origin": origin, "content-type": "application/json", "cookie": f"{context.cookie_name}={session}"}
+    headers |= {"host": origin.removeprefix("http://"), "x-partly-page": csrf_token(session)}
     while True:
-        connection = http.client.HTTPConnection("127.0.0.1", site.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", context.port, timeout=30)
         try:
             connection.request("POST", path, json.dumps(given), headers)
             found = connection.getresponse()
@@ -89,13 +90,13 @@ def run(answers: int, seed: int, folder: Path) -> dict[str, int]:
     pose(made, [(i, i % 4) for i in range(answers)])
     made.time.__class__.__call__ = lambda self: time.time()  # type: ignore[method-assign]
     listening = socket.create_server(("127.0.0.1", 0))
-    site = made.site()
-    site.port = listening.getsockname()[1]
-    site.address = here(site.port)
-    session = made.people.start(made.people.starting(made.person().id))
-    app, acknowledged = make_app(site), folder / "acknowledged"
+    context = made.context()
+    context.port = listening.getsockname()[1]
+    context.address = local_address(context.port)
+    session = made.people.sign_in_by_link(made.people.create_start_token(made.person().id))
+    app, acknowledged = make_app(context), folder / "acknowledged"
     acknowledged.touch()
-    somebody, kills, over = forked(answer, site, session, acknowledged, seed), 0, False
+    somebody, kills, over = forked(answer, context, session, acknowledged, seed), 0, False
     while not over:
         server, enough = forked(serve, app, listening), _lines(acknowledged) + chance.randint(1, 9)
         while _lines(acknowledged) < enough and not over:
@@ -113,7 +114,7 @@ def _lines(path: Path) -> int:
 
 
 def looked(made: Project, path: Path) -> dict[str, int]:
-    """Of what was acknowledged: what the ledger does not hold, or holds twice; and what it holds beside."""
+    """Of what was acknowledged: what the ledger does not hold, or holds twice; and what it holds align."""
     said = [tuple(json.loads(line)) for line in path.read_text().splitlines()]
     there = [
         (one.item, one.label, one.value)

@@ -1,4 +1,4 @@
-"""A small project to ask about: a ledger, a desk, questions, people, and a browser that is none."""
+"""A small project to ask about: a ledger, a queue, questions, people, and a browser that is none."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from starlette.testclient import TestClient
 
 from partly.annotate import tables
-from partly.annotate.accounts import People, Person, page_token
+from partly.annotate.accounts import Accounts, Person, csrf_token
 from partly.annotate.app import make_app
-from partly.annotate.app_context import Site, cookie_of
-from partly.annotate.item_renderer import Seen
-from partly.annotate.limits import Attempts
-from partly.annotate.question_queue import Desk
-from partly.annotate.question_selection import Wanted
-from partly.annotate.security_middleware import here
+from partly.annotate.app_context import AppContext
+from partly.annotate.item_renderer import ItemRenderer
+from partly.annotate.limits import AttemptLimiter
+from partly.annotate.question_queue import QuestionQueue
+from partly.annotate.question_selection import QuestionDraft
+from partly.annotate.security_middleware import local_address
 from partly.items import Items, features
 from partly.labels import Hierarchy, Labels
 from partly.ledger import Ledger
@@ -43,15 +43,15 @@ class Time:
 @dataclass
 class Project:
     ledger: Ledger
-    desk: Desk
-    people: People
+    queue: QuestionQueue
+    people: Accounts
     time: Time
     items: Items
     persons: dict[str, Person] = field(default_factory=dict)
 
     def person(self, name: str = "anna") -> Person:
         if name not in self.persons:
-            self.persons[name] = Person(self.people.local(name), name, "admin")
+            self.persons[name] = Person(self.people.local_admin(name), name, "admin")
         return self.persons[name]
 
     def known(self) -> dict[tuple[str, str], int]:
@@ -61,8 +61,8 @@ class Project:
         pairs = zip(row.tolist(), column.tolist(), value.tolist(), strict=True)
         return {(labels.ids[i], labels.names[j]): 1 if v == 1 else -1 for i, j, v in pairs}
 
-    def site(self, **how: Any) -> Site:
-        return Site("tests", self.desk, self.people, Seen(self.items), here(PORT), **how)
+    def context(self, **how: Any) -> AppContext:
+        return AppContext("tests", self.queue, self.people, ItemRenderer(self.items), local_address(PORT), **how)
 
 
 def project(
@@ -84,27 +84,27 @@ def project(
     ledger.append_labels(labels, author="tests")
     tables.prepare(ledger.store)
     time = Time()
-    desk = Desk(ledger, labels, hierarchy, now=time)
-    people = People(ledger.store, now=time, attempts=Attempts(now=time))
+    queue = QuestionQueue(ledger, labels, hierarchy, now=time)
+    people = Accounts(ledger.store, now=time, attempts=AttemptLimiter(now=time))
     if items is None:
         items = features(np.random.default_rng(0).normal(size=(len(ids), 3)).astype(np.float32))
-    return Project(ledger, desk, people, time, items)
+    return Project(ledger, queue, people, time, items)
 
 
 def pose(made: Project, entries: list[tuple[int, int]], **how: Any) -> None:
     """A round that asks about these entries."""
-    made.desk.pose(FOUND, [Wanted(row, column, how.get("random", False), 0.5, 0.7) for row, column in entries])
+    made.queue.pose(FOUND, [QuestionDraft(row, column, how.get("random", False), 0.5, 0.7) for row, column in entries])
 
 
 class Browser(TestClient):
     """Sends what a page of ours would."""
 
-    def __init__(self, site: Site, session: str | None = None) -> None:
-        super().__init__(make_app(site), base_url=ORIGIN, follow_redirects=False)
+    def __init__(self, context: AppContext, session: str | None = None) -> None:
+        super().__init__(make_app(context), base_url=ORIGIN, follow_redirects=False)
         self.page = ""
         if session is not None:
-            self.cookies.set(cookie_of(site), session)
-            self.page = page_token(session)
+            self.cookies.set(context.cookie_name, session)
+            self.page = csrf_token(session)
 
     def call(self, path: str, given: Any, **headers: str) -> Any:
         sent = {"origin": ORIGIN, "content-type": "application/json", "x-partly-page": self.page}
@@ -114,7 +114,7 @@ class Browser(TestClient):
 
 def browser(made: Project, name: str = "anna", role: str = "admin", **how: Any) -> Browser:
     """Of somebody who is in."""
-    site = made.site(**how)
+    context = made.context(**how)
     if role == "admin":
-        return Browser(site, made.people.start(made.people.starting(made.person(name).id)))
-    return Browser(site, made.people.join(made.people.invite("annotator"), name, "a long password"))
+        return Browser(context, made.people.sign_in_by_link(made.people.create_start_token(made.person(name).id)))
+    return Browser(context, made.people.join(made.people.invite("annotator"), name, "a long password"))

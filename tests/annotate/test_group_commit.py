@@ -35,14 +35,14 @@ def together(made: Project, names: list[str], write) -> dict[str, object]:
     begun, enough = threading.Event(), threading.Event()
 
     def holds() -> None:
-        with group_commit.writing(made.ledger.store) as connection:
+        with group_commit.transaction(made.ledger.store) as connection:
             connection.execute(insert(table).values(row("holder")))
             begun.set()
             assert enough.wait(60)
 
     def one(name: str) -> object:
         try:
-            with group_commit.writing(made.ledger.store) as connection:
+            with group_commit.transaction(made.ledger.store) as connection:
                 write(connection, name)
         except Exception as fault:
             return fault
@@ -52,8 +52,8 @@ def together(made: Project, names: list[str], write) -> dict[str, object]:
         first = people.submit(holds)
         assert begun.wait(60)
         found = {name: people.submit(one, name) for name in names}
-        waiting = group_commit._turns[made.ledger.store]
-        while waiting.waiting < len(names):
+        waiting = group_commit._queues[made.ledger.store]
+        while waiting._waiting < len(names):
             threading.Event().wait(0.001)
         enough.set()
         told = {name: future.result(60) for name, future in found.items()}
@@ -100,7 +100,7 @@ def test_where_the_database_fails_nobody_is_told_that_it_is_written(tmp_path: Pa
     assert [type(told[name]) for name in ("b", "holder")] == [DataError, DataError]
     assert there(made) == set()
     assert "in vain" not in made.ledger.store.known_items
-    with group_commit.writing(made.ledger.store) as connection:  # and it goes on
+    with group_commit.transaction(made.ledger.store) as connection:  # and it goes on
         connection.execute(insert(table).values(row("later")))
     assert there(made) == {"later"}
 
@@ -110,9 +110,9 @@ def test_a_store_that_cannot_be_opened_lets_the_next_one_try(tmp_path: Path):
     place = tmp_path / "labels.db"
     place.rename(tmp_path / "away.db")
     for _ in range(2):
-        with pytest.raises(DataError), group_commit.writing(made.ledger.store):
+        with pytest.raises(DataError), group_commit.transaction(made.ledger.store):
             pass
     (tmp_path / "away.db").rename(place)
-    with group_commit.writing(made.ledger.store) as connection:
+    with group_commit.transaction(made.ledger.store) as connection:
         connection.execute(insert(table).values(row("later")))
     assert there(made) == {"later"}

@@ -37,7 +37,8 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes) -
 
 def replaced(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """Another program in the place of the one that reads."""
-    monkeypatch.setattr(importing, "program", lambda _, *arguments: ([sys.executable, "-c", code, *arguments], None))
+    command = lambda _, *arguments: ([sys.executable, "-c", code, *arguments], None)  # noqa: E731
+    monkeypatch.setattr(importing, "module_command", command)
 
 
 @pytest.mark.parametrize("code", ["import os; os.kill(os.getpid(), 11)", "raise MemoryError"])
@@ -53,7 +54,7 @@ def test_a_process_that_dies_is_no_fault_of_the_server(
 
 def test_a_file_that_takes_too_long_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replaced(monkeypatch, "import time; time.sleep(600)")
-    monkeypatch.setattr(importing, "SECONDS", 0.5)
+    monkeypatch.setattr(importing, "READ_SECONDS", 0.5)
     answer = sent(browser(project(tmp_path)), b"[]")
     assert (answer.status_code, "takes more than" in answer.json()["error"]) == (422, True)
 
@@ -63,7 +64,7 @@ def test_the_process_has_limits(tmp_path: Path) -> None:
     source = (
         "import resource, sys\n"
         "from partly.annotate import upload\n"
-        "upload.limit()\n"
+        "upload.limit_resources()\n"
         "soft = {name: resource.getrlimit(getattr(resource, f'RLIMIT_{name}'))[0] for name in ('AS', 'CPU', 'FSIZE')}\n"
         "assert soft['CPU'] == upload.CPU_SECONDS and soft['FSIZE'] == upload.OUTPUT_BYTES\n"
         "try:\n"
@@ -82,10 +83,10 @@ def test_what_a_file_says(tmp_path: Path) -> None:
     ]
     tasks = [{"data": {"item": "a"}, "annotations": [{"result": chosen}]}, {"data": {"item": "b"}, "annotations": []}]
     path.write_text(json.dumps(tasks))
-    told = upload.statements(path)
+    told = upload.read_statements(path)
     assert (told["items"], sorted(told["labels"])) == (["a", "b"], ["cat", "dog"])
     said = {told["labels"][column]: value for column, value in zip(told["column"], told["value"], strict=True)}
     assert (said, told["row"]) == ({"cat": 1, "dog": 0}, [0, 0])
     path.write_text("[]")
-    with pytest.raises(DataError, match="no list of tasks"):
-        upload.statements(path)
+    with pytest.raises(DataError, match="not a list of Label Studio tasks"):
+        upload.read_statements(path)

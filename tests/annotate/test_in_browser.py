@@ -15,9 +15,9 @@ import uvicorn
 
 from annotate.making import ABOVE, Project, pose, project
 from partly.annotate.app import make_app
-from partly.annotate.security_middleware import here
+from partly.annotate.security_middleware import local_address
 from partly.errors import DataError
-from partly.items import pictures, texts
+from partly.items import image_array, texts
 from partly.labels.guidelines import Guideline
 from partly.ledger import Ledger
 
@@ -32,14 +32,14 @@ PATIENCE = 60_000  # milliseconds; the machine may be busy
 def served(made: Project, **how: Any) -> Iterator[str]:
     """The pages on a free port; their address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        site = made.site(**how)
-        site.port = listening.getsockname()[1]
-        site.address = here(site.port)
-        server = uvicorn.Server(uvicorn.Config(make_app(site), log_level="error", lifespan="off", ws="none"))
+        context = made.context(**how)
+        context.port = listening.getsockname()[1]
+        context.address = local_address(context.port)
+        server = uvicorn.Server(uvicorn.Config(make_app(context), log_level="error", lifespan="off", ws="none"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{site.port}"
+            yield f"http://127.0.0.1:{context.port}"
         finally:
             server.should_exit = True
             thread.join(30)
@@ -53,7 +53,7 @@ def opened(chromium: Any, made: Project, address: str, name: str = "anna", **how
     page.wrong = []
     page.on("pageerror", lambda error: page.wrong.append(str(error)))
     page.on("console", lambda said: page.wrong.append(said.text) if said.type == "error" else None)
-    token = made.people.starting(made.person(name).id)
+    token = made.people.create_start_token(made.person(name).id)
     page.goto(f"{address}/start?token={token}")
     page.wait_for_url("**/label")
     return page
@@ -81,7 +81,7 @@ def current(page: Any) -> str:
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_the_whole_loop_by_keyboard(tmp_path: Path, chromium: Any, width: int, scheme: str) -> None:
     rng = np.random.default_rng(0)
-    items = pictures(rng.integers(0, 255, (12, 20, 20, 3)).astype(np.uint8))
+    items = image_array(rng.integers(0, 255, (12, 20, 20, 3)).astype(np.uint8))
     made = project(tmp_path, hierarchy=ABOVE, items=items)
     pose(made, [(i, BOAT) for i in range(5)])
     how = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
@@ -184,7 +184,7 @@ def test_yes_to_all_is_confirmed_and_no_to_all_is_not(tmp_path: Path, chromium: 
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_guidelines_and_zoom(tmp_path: Path, chromium: Any, width: int, scheme: str) -> None:
     rng = np.random.default_rng(0)
-    made = project(tmp_path, items=pictures(rng.integers(0, 255, (12, 80, 80, 3)).astype(np.uint8)))
+    made = project(tmp_path, items=image_array(rng.integers(0, 255, (12, 80, 80, 3)).astype(np.uint8)))
     pose(made, [(0, BOAT), (1, BOAT), (0, CAT)])
     guidelines = {"boat": Guideline(f"Floats. {NASTY}", ("a canoe",), ("a car",))}
     with served(made, guidelines=guidelines) as address:
@@ -220,12 +220,12 @@ def test_guidelines_and_zoom(tmp_path: Path, chromium: Any, width: int, scheme: 
 
 def test_an_admin_assigns_labels_and_decides(tmp_path: Path, chromium: Any) -> None:
     made = project(tmp_path, items=texts([f"text {i}" for i in range(12)]))
-    made.desk.votes = 2
+    made.queue.votes = 2
     pose(made, [(0, BOAT), (1, BOAT), (0, CAT)])
     for name, value in (("bela", "yes"), ("carl", "no")):
-        for one in made.desk.lease(made.person(name), "label", 2):
-            made.desk.answer(made.person(name), one.id, value, 1.0, "label")
-    with served(made, accounts=True, guidelines={"boat": Guideline("Floats.")}) as address:
+        for one in made.queue.lease(made.person(name), "label", 2):
+            made.queue.answer(made.person(name), one.id, value, 1.0, "label")
+    with served(made, has_accounts=True, guidelines={"boat": Guideline("Floats.")}) as address:
         page = opened(chromium, made, address)
         page.get_by_role("link", name="Disagreements").click()
         told(page, "Disagreements left: 2", "#left")
@@ -252,8 +252,8 @@ def test_an_admin_assigns_labels_and_decides(tmp_path: Path, chromium: Any) -> N
         section.get_by_label("Labels: bela").fill("boat\n\n dog ")
         section.get_by_role("button", name="Assign").click()
         section.get_by_text("bela: 2 of 4 labels").wait_for()
-        assert made.desk.lease(made.person("bela"), "label", 5) == []  # cat is left
-        assert [one.label for one in made.desk.lease(made.person("anna"), "label", 5)] == ["cat"]
+        assert made.queue.lease(made.person("bela"), "label", 5) == []  # cat is left
+        assert [one.label for one in made.queue.lease(made.person("anna"), "label", 5)] == ["cat"]
         assert [one for one in page.wrong if "422" not in one] == []
         page.context.close()
 
@@ -302,7 +302,7 @@ def test_axe_finds_nothing_serious(tmp_path: Path, chromium: Any, scheme: str) -
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-core is not installed").Axe()
     made = project(tmp_path)
     pose(made, [(0, BOAT), (1, BOAT), (2, BOAT)])
-    with served(made, accounts=True) as address:
+    with served(made, has_accounts=True) as address:
         page = opened(chromium, made, address, color_scheme=scheme)
         ready(page, 3)
         for key in "yn?":
@@ -349,7 +349,7 @@ def test_passwords_and_who_is_kept_out(tmp_path: Path, chromium: Any) -> None:
     made = project(tmp_path)
     made.people.join(made.people.invite("admin"), "Anna", "a long password")
     made.people.join(made.people.invite("annotator"), "Bela", "a long password")
-    with served(made, accounts=True) as address:
+    with served(made, has_accounts=True) as address:
 
         def logs_in(name: str, password: str) -> Any:
             page = chromium.new_context(viewport={"width": 400, "height": 800}).new_page()
@@ -396,7 +396,7 @@ def test_passwords_and_who_is_kept_out(tmp_path: Path, chromium: Any) -> None:
 
 def test_addresses_are_listed_and_revoked(tmp_path: Path, chromium: Any) -> None:
     made = project(tmp_path)
-    with served(made, accounts=True) as address:
+    with served(made, has_accounts=True) as address:
         page = opened(chromium, made, address)
         page.goto(f"{address}/people")
         page.get_by_role("button", name="Make an address").click()

@@ -11,12 +11,16 @@ from urllib.parse import quote
 from annotate.making import FOUND, Browser, Project, project
 from annotate.test_app import concrete, routes
 from partly.annotate import dashboard
-from partly.annotate.question_selection import Wanted
+from partly.annotate.question_selection import QuestionDraft
 from partly.annotate.trainer_supervisor import TrainerStatus
 from partly.items import texts
 from report.test_injection import HARMLESS, PAYLOADS, Words, elements, skeleton
 
 TEMPLATES = Path(__file__).parents[2] / "src" / "partly" / "annotate" / "templates"
+
+
+GAIN = {"random": 40, "chosen": 80, "saved": 0.5, "low": 0.3, "high": 0.6}
+NAMES = {"/log-in": "sign_in", "/renew": "reset_password"}  # path -> template
 
 
 def asked_about(folder: Path, words: Words) -> Project:
@@ -30,26 +34,29 @@ def asked_about(folder: Path, words: Words) -> Project:
         made.ledger.append(ids[:2], [word] * 2, [1, 0], kind="model", author=word, run=word, note=f"{word} {number}")
         made.person(word)
     doubts = [{"item": word, "label": word, "given": word, "chance": 0.1} for word in words]
-    found = {"doubts": doubts, "worth": {"saved": 0.5, "words": words[5]}}
+    found = {
+        "doubts": doubts,
+        "worth": GAIN | {"words": words[5]},
+    }
     for word in words:
-        made.desk.pose(FOUND | {"query": word, "found": json.dumps(found)}, [Wanted(3, 4, True, 0.5, 0.7)])
+        made.queue.pose(FOUND | {"query": word, "found": json.dumps(found)}, [QuestionDraft(3, 4, True, 0.5, 0.7)])
     return made
 
 
 def pages(made: Project, words: Words) -> Iterator[tuple[str, str]]:
     """Every page there is, and those that refuse: path and HTML. A new one is asked for without anybody thinking of
     it."""
-    site = made.site(accounts=True, training=lambda: TrainerStatus(words[2], words[2]))
-    site.title = words[0]
+    context = made.context(has_accounts=True, trainer_status=lambda: TrainerStatus(words[2], words[2]))
+    context.title = words[0]
     person = made.person(words[1]).id
-    inside = Browser(site, made.people.start(made.people.starting(person)))
-    yield "/start", inside.get("/start", params={"token": made.people.starting(person)}).text
-    paths = [concrete(path) for method, path in routes(site) if method == "GET"]
+    inside = Browser(context, made.people.sign_in_by_link(made.people.create_start_token(person)))
+    yield "/start", inside.get("/start", params={"token": made.people.create_start_token(person)}).text
+    paths = [concrete(path) for method, path in routes(context) if method == "GET"]
     none = [f"/{kind}/{quote(word, safe='')}" for word in words for kind in ("export", "static", "no such page")]
     for path in [*paths, *none]:
         answer = inside.get(path, params={"token": words[0]})
         if answer.headers.get("content-type", "").startswith("text/html"):
-            yield path if answer.status_code == 200 else "told", answer.text
+            yield path if answer.status_code == 200 else "message", answer.text
 
 
 def test_pages(tmp_path: Path) -> None:
@@ -57,7 +64,7 @@ def test_pages(tmp_path: Path) -> None:
     for path, html in pages(asked_about(tmp_path / "good", HARMLESS), HARMLESS):
         usual.setdefault(path, []).append(skeleton(html))
     templates = {path.stem for path in TEMPLATES.glob("*.html")} - {"base", "questions"} | {"label", "item"}
-    assert {path.strip("/").replace("-", "_") for path in usual} == templates
+    assert {NAMES.get(path, path.strip("/")) for path in usual} == templates
     for path, html in pages(asked_about(tmp_path / "bad", PAYLOADS), PAYLOADS):
         assert skeleton(html) in usual[path], path
         for one in elements(html):
@@ -69,7 +76,7 @@ def test_pages(tmp_path: Path) -> None:
 def test_all_of_the_overview_is_there(tmp_path: Path) -> None:
     """The test above says something only of what is shown."""
     made = asked_about(tmp_path / "one", PAYLOADS)
-    found = dashboard.gathered(made.site(), made.person(PAYLOADS[1]))
-    for part in ("labels", "doubts", "disagreements", "audits", "rounds"):
+    found = dashboard.overview_data(made.context(), made.person(PAYLOADS[1]))
+    for part in ("labels", "suspects", "disagreements", "audits", "rounds"):
         assert len(found[part]) >= len(PAYLOADS), part
-    assert found["worth"] == PAYLOADS[5]
+    assert found["gain"].startswith("Selection saves 50 %")  # from numbers; stored text is not shown

@@ -13,12 +13,12 @@ import pytest
 import partly
 from annotate.kinds import KINDS, Kind, write_kind
 from annotate.running import running
-from partly.annotate import stats
-from partly.annotate.project import Plan, open_project
+from partly.annotate.project import ProjectConfig, open_project
+from partly.annotate.stats import read_snapshot
 from partly.annotate.trainer import Trainer
 from partly.cli.options import DataOptions
 from partly.cli.query import query
-from partly.items import MadeFeatures
+from partly.items import PrecomputedFeatures
 
 PATIENCE = 300  # seconds; the machine may be busy, and the trainer stands back
 
@@ -65,16 +65,20 @@ def test_the_page_reaches_round_three(tmp_path: Path, chromium: Any, kind: Kind)
 @pytest.mark.parametrize("kind", ["pictures", "texts"])
 def test_features_are_computed_once_and_used_for_all(tmp_path: Path, kind: Kind, place: Callable[[], str]) -> None:
     data, labels = write_kind(tmp_path, kind)
-    plan = Plan(str(data), place(), str(labels), count=12, every=4)
+    plan = ProjectConfig(str(data), place(), str(labels), count=12, every=4)
     said: list[str] = []
     trainer = Trainer(plan, *open_project(plan), said.append)
-    trainer.begin()
+    trainer.pose_first_questions()
     assert said == []  # the first questions wait for nothing
     for _ in range(2):
-        assert trainer.round() == 12
-    assert isinstance(trainer.items, MadeFeatures)
+        assert trainer.run_round() == 12
+    assert isinstance(trainer.items, PrecomputedFeatures)
     assert [one for one in said if "features" in one] == ["Computing features of 30 items. This happens once."]
-    assert [one["query"] for one in stats.rounds(trainer.desk)] == ["before any model", "uncertainty", "uncertainty"]
+    assert [one["query"] for one in read_snapshot(trainer.queue).rounds] == [
+        "before any model",
+        "uncertainty",
+        "uncertainty",
+    ]
 
 
 @pytest.mark.parametrize("kind", ["pictures", "texts"])

@@ -11,15 +11,15 @@ import pytest
 
 from annotate.making import ORIGIN, PORT, Browser, browser, pose, project
 from annotate.test_app import SAID, concrete, routes
-from partly.annotate import accounts
+from partly.annotate import passwords
 from partly.annotate.app import make_app
-from partly.annotate.app_context import Site, cookie_of
-from partly.annotate.limits import Pool
-from partly.annotate.passwords import Refused
+from partly.annotate.app_context import AppContext
+from partly.annotate.errors import ApiError
+from partly.annotate.limits import WorkerPool
 from partly.errors import DataError
 
 
-def answered_without_body(site: Site, path: str, cookie: str = "") -> tuple[int, dict[str, str]]:
+def answered_without_body(context: AppContext, path: str, cookie: str = "") -> tuple[int, dict[str, str]]:
     """Status and headers of the answer to a POST of which only the headers were sent."""
     sent: list[Any] = []
 
@@ -34,21 +34,21 @@ def answered_without_body(site: Site, path: str, cookie: str = "") -> tuple[int,
     scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
     scope |= {"headers": [(key.encode(), value.encode()) for key, value in headers.items()], "root_path": ""}
     scope |= {"scheme": "http", "server": ("127.0.0.1", PORT), "client": ("127.0.0.1", 5), "http_version": "1.1"}
-    asyncio.run(make_app(site)(scope, receive, send))
+    asyncio.run(make_app(context)(scope, receive, send))
     return sent[0]["status"], {key.decode(): value.decode() for key, value in sent[0]["headers"]}
 
 
 def test_nothing_of_a_body_is_read_without_a_session_and_a_role(tmp_path: Path) -> None:
     """By any route but those of the door. The connection is closed, so that the rest does not come."""
     made = project(tmp_path)
-    site = made.site(accounts=True)
+    context = made.context(has_accounts=True)
     annotator = made.people.join(made.people.invite("annotator"), "Bela", "a long password")
-    taking = [path for method, path in routes(site) if method == "POST"]
+    taking = [path for method, path in routes(context) if method == "POST"]
     doors = {"/api/log-in", "/api/join", "/api/renew"}
     assert {"/api/import", "/api/answer", "/api/block"} <= set(taking) - doors
     for path in set(taking) - doors:
         for cookie, status in (("", 401), ("guess", 401), (annotator, 403)):  # without the token of a page
-            told, headers = answered_without_body(site, concrete(path), f"{cookie_of(site)}={cookie}")
+            told, headers = answered_without_body(context, concrete(path), f"{context.cookie_name}={cookie}")
             assert (path, told, headers.get("connection")) == (path, status, "close")
 
 
@@ -61,18 +61,18 @@ def test_hashing_passwords_holds_up_nobody_who_is_signed_in(tmp_path: Path, monk
         busy.wait(30)
         return not go_on.wait(30)
 
-    monkeypatch.setattr(accounts, "matches", slow)
-    site = made.site(accounts=True)
+    monkeypatch.setattr(passwords, "verify_password", slow)
+    context = made.context(has_accounts=True)
     one = browser(made)
-    one.app.app.state.site = site  # type: ignore[attr-defined]
+    one.app.app.app.state.context = context  # type: ignore[attr-defined]
     guesses = [
-        threading.Thread(target=Browser(site).call, args=("/api/log-in", {"name": f"n{i}", "password": "guess"}))
+        threading.Thread(target=Browser(context).call, args=("/api/log-in", {"name": f"n{i}", "password": "guess"}))
         for i in range(60)
     ]
     for thread in guesses:
         thread.start()
     busy.wait(30)  # both threads of the pool are at it
-    monkeypatch.setattr(accounts, "matches", lambda *_: False)
+    monkeypatch.setattr(passwords, "verify_password", lambda *_: False)
     assert one.call("/api/questions", {"view": "label", "count": 1}).status_code == 200
     assert one.get("/static/page.js").status_code == 200
     go_on.set()
@@ -85,34 +85,34 @@ def test_a_pool_has_an_end() -> None:
     go_on = threading.Event()
 
     async def asked() -> list[Any]:
-        pool = Pool("test", threads=1, max_waiting=1, seconds=0.2)
+        pool = WorkerPool("test", threads=1, max_waiting=1, seconds=0.2)
         found = await asyncio.gather(*(pool.run(go_on.wait, 30) for _ in range(4)), return_exceptions=True)
         go_on.set()
         return found
 
     found = asyncio.run(asked())
-    assert [(type(one), one.status) for one in found] == [(Refused, 503)] * 4
+    assert [(type(one), one.status) for one in found] == [(ApiError, 503)] * 4
 
 
 def test_static_files_need_no_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While another process holds the database, made-up cookies wait for it; files, and pages of the door, do not."""
     made = project(tmp_path)
-    site = made.site(accounts=True)
-    site.sessions = Pool("test", threads=2, max_waiting=100, seconds=2)
+    context = made.context(has_accounts=True)
+    context.sessions = WorkerPool("test", threads=2, max_waiting=100, seconds=2)
     held, go_on = threading.Event(), threading.Event()
 
     def locked(token: str) -> None:
         held.set()
         go_on.wait(30)
 
-    monkeypatch.setattr(made.people, "person", locked)
+    monkeypatch.setattr(made.people, "find_session", locked)
     found: list[int] = []
-    cookies = [Browser(site, f"made up {i}") for i in range(50)]
+    cookies = [Browser(context, f"made up {i}") for i in range(50)]
     waiting = [threading.Thread(target=lambda one=one: found.append(one.get("/label").status_code)) for one in cookies]
     for thread in waiting:
         thread.start()
     assert held.wait(30)
-    nobody = Browser(site, "made up")
+    nobody = Browser(context, "made up")
     for path in ("/static/page.js", "/static/page.css", "/log-in", "/join?token=x", "/renew?token=x"):
         assert nobody.get(path).status_code == 200
     for thread in waiting:

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from partly import Classifier
 from partly.annotate.question_selection import (
-    NONE,
+    NO_CANDIDATES,
     Candidates,
-    Wanted,
-    bundles,
-    candidates,
-    drawn,
-    joined,
-    mixed,
-    unlike,
-    value,
+    QuestionDraft,
+    bundle_by_item,
+    concatenate,
+    diversify,
+    expected_value,
+    interleave,
+    sample_unknown,
+    select_candidates,
 )
 from partly.clock import Clock
 from partly.labels import Hierarchy, Labels
@@ -32,7 +32,7 @@ def test_the_value_of_a_parent_counts_what_its_no_settles() -> None:
     score = np.array([[0.2, 0.5, 0.4, 0.3]])
     chance = np.array([[0.25, 0.5, 0.1, 0.5]])
     unknown = np.array([[True, True, False, True]])  # dog is known
-    found = value(score, chance, unknown, ABOVE)
+    found = expected_value(score, chance, unknown, ABOVE)
     animal = 0.2 + 0.75 * 0.5  # its own, and cat where it is no
     cat = 0.5 + 0.5 * 0.2  # its own, and animal where it is yes
     dog = 0.4 + 0.1 * 0.2
@@ -68,7 +68,7 @@ def test_unlike_ones_by_a_slow_loop() -> None:
     rng = np.random.default_rng(1)
     rows, columns = list(range(40)), rng.integers(0, 3, 40).tolist()
     values, vectors = rng.random(40).tolist(), rng.normal(size=(40, 2))
-    found = unlike(made(rows, columns, values), vectors, 12, [])
+    found = diversify(made(rows, columns, values), vectors, 12, [])
     assert found.rows.tolist() == by_hand(12, columns, rows, values, vectors)
 
 
@@ -78,9 +78,9 @@ def test_near_twins_are_asked_once() -> None:
         [np.full((20, 2), 1.0) + np.arange(20)[:, None] * 1e-4, [[5.0, 5.0]], np.arange(40).reshape(20, 2)]
     )
     values = [1.0] * 20 + [0.5] + [0.01] * 20
-    found = unlike(made(list(range(41)), [0] * 41, values), vectors, 2, [])
+    found = diversify(made(list(range(41)), [0] * 41, values), vectors, 2, [])
     assert found.rows.tolist()[1] == 20
-    other = unlike(
+    other = diversify(
         made(list(range(41)), list(range(41)), values), vectors, 2, []
     )  # for another label it is worth asking
     assert other.rows.tolist() == [0, 1]
@@ -88,9 +88,9 @@ def test_near_twins_are_asked_once() -> None:
 
 def test_a_label_and_one_above_it_are_not_asked_at_once() -> None:
     vectors = np.array([[0.0], [0.0], [9.0], [9.0]])
-    found = unlike(made([0, 0, 1, 1], [0, 1, 1, 2], [0.9, 1.0, 0.5, 0.4]), vectors, 4, ABOVE)
+    found = diversify(made([0, 0, 1, 1], [0, 1, 1, 2], [0.9, 1.0, 0.5, 0.4]), vectors, 4, ABOVE)
     assert list(zip(found.rows.tolist(), found.columns.tolist(), strict=True)) == [(0, 1), (1, 1), (1, 2)]
-    assert len(unlike(NONE, np.empty((0, 1)), 3, [])) == 0
+    assert len(diversify(NO_CANDIDATES, np.empty((0, 1)), 3, [])) == 0
 
 
 def test_random_ones_are_drawn_alike_from_all_unknown_entries() -> None:
@@ -99,29 +99,30 @@ def test_random_ones_are_drawn_alike_from_all_unknown_entries() -> None:
     z[1, 0] = -1
     labels, asked = Labels.from_ternary(z), {(2, 2)}
     able = {(1, 1), (1, 2), (2, 0), (2, 1)}
-    counts = Counter(drawn(labels, 1, np.random.default_rng(seed), asked)[0] for seed in range(800))
+    counts = Counter(sample_unknown(labels, 1, np.random.default_rng(seed), asked)[0] for seed in range(800))
     assert set(counts) == able
     expected = 800 / 4
     assert sum((count - expected) ** 2 / expected for count in counts.values()) < 16.3  # chi squared, 3 degrees, 0.001
-    assert set(drawn(labels, 10, np.random.default_rng(0), asked)) == able
-    assert drawn(Labels.from_ternary(np.ones((2, 2), np.int8)), 3, np.random.default_rng(0)) == []
+    assert set(sample_unknown(labels, 10, np.random.default_rng(0), asked)) == able
+    assert sample_unknown(Labels.from_ternary(np.ones((2, 2), np.int8)), 3, np.random.default_rng(0)) == []
 
 
 @given(best=st.integers(0, 40), random=st.integers(0, 12), again=st.integers(0, 6), seed=st.integers(0, 99))
 def test_a_queue_holds_all_once_and_chosen_ones_in_order(best: int, random: int, again: int, seed: int) -> None:
-    one = [Wanted(i, 0, False) for i in range(best)]
-    two = [Wanted(i, 1, True) for i in range(random)]
-    three = [Wanted(i, 2, False, repeats=i) for i in range(again)]
-    found = mixed(one, two, three, np.random.default_rng(seed))
+    one = [QuestionDraft(i, 0, False) for i in range(best)]
+    two = [QuestionDraft(i, 1, True) for i in range(random)]
+    three = [QuestionDraft(i, 2, False, repeats=i) for i in range(again)]
+    found = interleave(one, two, three, np.random.default_rng(seed))
     assert sorted((w.column, w.row) for w in found) == sorted((w.column, w.row) for w in (*one, *two, *three))
     assert [w.row for w in found if w.column == 0] == list(range(best))
 
 
 def test_random_ones_are_spread_over_the_queue() -> None:
     """One in every ten places, and not always at the same."""
-    chosen, random = [Wanted(i, 0, False) for i in range(90)], [Wanted(i, 1, True) for i in range(10)]
+    chosen, random = [QuestionDraft(i, 0, False) for i in range(90)], [QuestionDraft(i, 1, True) for i in range(10)]
     places = [
-        [p for p, w in enumerate(mixed(chosen, random, [], np.random.default_rng(s))) if w.random] for s in range(30)
+        [p for p, w in enumerate(interleave(chosen, random, [], np.random.default_rng(s))) if w.random]
+        for s in range(30)
     ]
     assert all([place // 10 for place in one] == list(range(10)) for one in places)
     assert len({place % 10 for one in places for place in one}) == 10
@@ -142,14 +143,14 @@ def test_candidates_by_hand(trained: tuple[Classifier, np.ndarray, Labels]) -> N
     model, x, labels = trained
     hierarchy = Hierarchy({"cat": "animal"})
     seconds, asked = np.array([1.0, 2.0, 8.0]), {(0, 0), (5, 2)}
-    found = candidates(
+    found = select_candidates(
         "uncertainty",
         model.fitted_.method,
         model.fitted_.prepare_items(model._items(x, reset=False)),
         labels,
         25,
         Clock(0),
-        lines=hierarchy.lines(labels.names),
+        ancestors=hierarchy.lines(labels.names),
         seconds=seconds,
         asked=asked,
     )
@@ -169,7 +170,7 @@ def test_candidates_by_hand(trained: tuple[Classifier, np.ndarray, Labels]) -> N
 
 def test_bundles_are_items_of_which_several_labels_are_worth_asking() -> None:
     found = made([0, 1, 1, 2, 2, 2, 3], [0, 0, 1, 1, 2, 3, 0], [9.0, 2.0, 3.0, 1.0, 2.0, 1.5, 1.0])
-    picked = bundles(found, 10, [])
+    picked = bundle_by_item(found, 10, [])
     assert list(zip(picked.rows.tolist(), picked.columns.tolist(), strict=True)) == [
         (1, 1),
         (1, 0),
@@ -177,13 +178,15 @@ def test_bundles_are_items_of_which_several_labels_are_worth_asking() -> None:
         (2, 3),
         (2, 1),
     ]
-    below = bundles(found, 10, ABOVE)  # of item 1 only the better of a label and one above it, which is no bundle
+    below = bundle_by_item(
+        found, 10, ABOVE
+    )  # of item 1 only the better of a label and one above it, which is no bundle
     assert below.rows.tolist() == [2, 2, 2]
-    assert bundles(found, 3, []).rows.tolist() == [1, 1, 2]
-    assert bundles(found, 10, [], most=2).rows.tolist() == [1, 1, 2, 2]
+    assert bundle_by_item(found, 3, []).rows.tolist() == [1, 1, 2]
+    assert bundle_by_item(found, 10, [], size=2).rows.tolist() == [1, 1, 2, 2]
 
 
 def test_joined_ones_are_there_once() -> None:
-    found = joined(made([0, 1], [0, 0], [1.0, 2.0]), made([1, 2], [0, 0], [5.0, 6.0]))
+    found = concatenate(made([0, 1], [0, 0], [1.0, 2.0]), made([1, 2], [0, 0], [5.0, 6.0]))
     assert found.rows.tolist() == [0, 1, 2]
     assert found.value.tolist() == [1.0, 2.0, 6.0]

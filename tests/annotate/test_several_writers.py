@@ -9,7 +9,7 @@ import pytest
 
 from annotate.conftest import ledger_places
 from annotate.making import ABOVE, pose, project
-from partly.annotate.passwords import Refused
+from partly.annotate.errors import ApiError
 
 NAMES = ("anna", "bela", "carl")
 
@@ -23,9 +23,9 @@ def test_three_people_at_once(tmp_path: Path, request: pytest.FixtureRequest, ki
 
     def answer(name: str) -> list[int]:
         given = []
-        while held := made.desk.lease(people[name], "label", 3):
+        while held := made.queue.lease(people[name], "label", 3):
             for question in held:
-                made.desk.answer(people[name], question.id, "yes", 1.0, "label")
+                made.queue.answer(people[name], question.id, "yes", 1.0, "label")
                 given.append(question.id)
         return given
 
@@ -35,11 +35,11 @@ def test_three_people_at_once(tmp_path: Path, request: pytest.FixtureRequest, ki
     said = [one for i in range(30) for one in made.ledger.show(f"item {i}") if one.batch.kind == "person"]
     assert len(said) == 30
     name = next(name for name, one in zip(NAMES, given, strict=True) if one)
-    made.desk.take_back(people[name], made.desk.standing(people[name])["last"])
+    made.queue.undo(people[name], made.queue.standing(people[name])["last"])
     assert len(made.known()) == 29
     token = made.people.invite("annotator")
     made.people.join(token, "Dora", "a long password")
-    with pytest.raises(Refused, match="used already"):
+    with pytest.raises(ApiError, match="used already"):
         made.people.join(token, "Emil", "a long password")
-    with pytest.raises(Refused, match="taken"):
+    with pytest.raises(ApiError, match="taken"):
         made.people.join(made.people.invite("annotator"), "DORA", "a long password")

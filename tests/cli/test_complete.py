@@ -46,7 +46,7 @@ def test_labels_go_to_a_file_and_to_a_ledger_and_back(truth: Labels) -> None:
     ledger = Ledger.create("labels.db", NAMES)
     before = read_labels("labels.csv")
     ledger.append_labels(before, author="somebody")
-    words = ["--labels", "labels.csv", "--precision", "0.9", "--hierarchy", "parents.csv"]
+    words = ["--labels", "labels.csv", "--precision", "0.9", "--hierarchy", "parents.csv", "--mechanism", "at-random"]
     told = partly(*words, "--out", "done.csv", "--ledger", "labels.db", "--run", "run")
     assert told["certified"]
     assert told["questions"] is None
@@ -76,13 +76,18 @@ def test_questions_are_written_and_answers_certify(truth: Labels) -> None:
     lines = list(csv.DictReader(path.read_text().splitlines()))
     assert list(lines[0]) == ["item", "label", "score", "answer"]
     assert len(lines) <= 200
-    z = truth.rows(slice(None))
-    rows = (f"{o['item']},{o['label']},{z[int(o['item'][1:]), NAMES.index(o['label'])] == 1:d}" for o in lines)
-    Path("answers.csv").write_text("\n".join(["item,label,answer", *rows]))
-    second = partly(*words, "--answers", "answers.csv")
+    z, asked, answered, second = truth.rows(slice(None)), 0, [], first
+    while second["questions"]:
+        lines = list(csv.DictReader(Path(second["questions"]).read_text().splitlines()))
+        rows = (f"{o['item']},{o['label']},{z[int(o['item'][1:]), NAMES.index(o['label'])] == 1:d}" for o in lines)
+        path = Path(f"answers-{len(answered)}.csv")
+        path.write_text("\n".join(["item,label,answer", *rows]))
+        answered += ["--answers", str(path)]
+        asked += len(lines)
+        second = partly(*words, *answered)
     assert second["certified"]
     assert Path("done.csv").exists()
-    assert sum(side["asked"] for side in second["sides"].values()) == len(lines)
+    assert sum(side["asked"] for side in second["sides"].values()) == asked <= 200
 
 
 def test_force_writes_and_says_so(truth: Labels) -> None:
@@ -102,6 +107,17 @@ def test_what_cannot_be_done_is_refused_before_the_work(truth: Labels) -> None:
 
 def test_by_folds_that_are_asked_for(truth: Labels) -> None:
     """Models of their own for held-out scores, of items from a file."""
-    told = partly("--labels", "labels.csv", "--precision", "0.9", "--folds", "3", "--out", "done.csv")
+    words = ["--labels", "labels.csv", "--precision", "0.9", "--mechanism", "at-random"]
+    told = partly(*words, "--folds", "3", "--out", "done.csv")
     assert told["certified"]
     assert told["filled"] > 0
+
+
+def test_a_dry_run_writes_nothing(truth: Labels) -> None:
+    before = set(Path().iterdir())
+    expected = partly("--labels", "labels.csv", "--dry-run", "--out", "done.csv")
+    assert expected["yes"][0]["filled"] > 0
+    assert 0.5 <= expected["proposal"] < 1
+    assert set(Path().iterdir()) == before
+    done = CliRunner().invoke(app, ["complete", "features.csv", *MODEL, "--labels", "labels.csv", "--dry-run"])
+    assert "Proposal: --precision" in done.output

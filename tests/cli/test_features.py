@@ -76,8 +76,8 @@ def test_a_bad_file_ends_every_command_unless_it_is_left_out(
     assert left.value.code == 2
     told = capsys.readouterr().err
     assert "bad files: 2 of 20" in told
-    assert "03.png: no picture" in told
-    assert "05.png: no picture" in told
+    assert "03.png: not an image" in told
+    assert "05.png: not an image" in told
     assert not out.exists()
     with warnings.catch_warnings():
         warnings.simplefilter("default")

@@ -87,7 +87,7 @@ def test_what_is_typed_wrong_is_said(place: str) -> None:
         (["ledger", "import", place, "theirs.csv", "--person", "a", "--model", "b"], "one source"),
         (["vocabulary", "merge", place, "Cat,Dog", "into", "Pet"], "after 'as'"),
         (["ledger", "export", place, "all.csv", "--statements"], "to a .parquet"),
-        (["ledger", "undo", place], "Say what to take back"),
+        (["ledger", "undo", place], "Say what to undo"),
         (["ledger", "log", "postgresql://anna:s3cret@host/labels"], "PGPASSWORD"),
         (["complete", "digits", "--ledger", "postgresql://anna:s3cret@host/labels"], "PGPASSWORD"),
     ):

@@ -103,9 +103,9 @@ def test_a_file_is_a_command(tmp_path: Path) -> None:
 
 
 def test_words_are_completed_from_the_folders() -> None:
-    assert options.files_in("methods")("partial") == ["partial-bce"]
-    assert set(options.files_in("methods")("")) == set(partly.methods())
-    assert set(options.files_in("active/strategies")("")) == set(partly.queries())
+    assert options.plugins_in("methods")("partial") == ["partial-bce"]
+    assert set(options.plugins_in("methods")("")) == set(partly.methods())
+    assert set(options.plugins_in("active/strategies")("")) == set(partly.queries())
 
 
 def test_json_has_no_nan_and_quiet_says_nothing(tables: Path) -> None:

@@ -78,7 +78,7 @@ def test_people_answer_round_after_round(here: Path) -> None:
     page = (here / "run" / "report.html").read_text("utf-8")
     assert "Nothing is left to ask." in page
     assert f'<td class="number">{number - 1}</td><td class="number">{asked}</td>' in page
-    followed = int(re.search(r"(\d+) more followed", said).group(1))
+    followed = int(re.search(r"(\d+) implied", said).group(1))
     first = read_hierarchy("parents.csv").deduce(read_labels("labels.csv")).summary()["unknown"]
     assert followed > 0
     assert asked + followed == first < read_labels("labels.csv").summary()["unknown"]
@@ -90,12 +90,12 @@ def test_a_simulation_beside_random_questions(here: Path) -> None:
     said = partly(*command)
     for arm in ("uncertainty", "random"):
         assert [f"{arm}, round {n}: {4 * n} answers" in said for n in range(2)] == [True] * 2
-        assert f"{arm}: area under the curve of P@1" in said
+        assert f"{arm}: area under the P@1 curve" in said
     assert "Random questions were best after" in said
     picture = (here / "run" / "progress.svg").read_bytes()
     assert all(word in picture for word in (b"<svg", b"uncertainty", b"random", b"all yes", b"coin"))
     page = (here / "run" / "report.html").read_text("utf-8")
-    assert all(words in page for words in ("uncertainty: area under the curve of P@1", "recovered", "random", "coin"))
+    assert all(words in page for words in ("uncertainty: area under the P@1 curve", "recovered", "random", "coin"))
     assert partly(*command).splitlines()[-4:] == said.splitlines()[-4:]  # all there already
     out = here / "q.csv"
     partly("simulate", "data.npz", "--scenario", "coarse-only:0.1", "--out", "observed.csv")

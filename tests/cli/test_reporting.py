@@ -10,7 +10,7 @@ from PIL import Image
 
 from partly import Classifier, Dataset, Labels, engine
 from partly.cli.options import DataOptions
-from partly.cli.reporting import report, scores
+from partly.cli.reporting import build_report, list_scores
 from partly.cli.train import train
 from partly.config import TrainConfig
 from partly.data import write_labels
@@ -42,19 +42,19 @@ def test_items_are_predicted_and_scored_once(
         return original(self, items)
 
     monkeypatch.setattr(engine.FittedModel, "prepare_items", seen)
-    made = report("title", {"mine": model}, data(test), np.arange(18), np.arange(18, 30))
+    made = build_report("title", {"mine": model}, data(test), np.arange(18), np.arange(18, 30))
     assert predicted == ([10, 12] if test else [12])  # the test part and the examples, or both at once
     assert made.scored is made.scored
     assert made.examples is not None
     assert made.examples.given is not None
     assert made.examples.given.ids == tuple(map(str, range(18, 30)))  # where they stand among all
-    assert scores(made)["mine"] is made.scored[0].scores
+    assert list_scores(made)["mine"] is made.scored[0].scores
 
 
 def test_who_saw_more_is_named(model: engine.FittedModel) -> None:
     for truth, upper, privilege in ((False, "", ""), (True, "", "the truth"), (False, "mine", "all labels")):
         model.method.needs_truth = truth
-        made = report("title", {"mine": model}, data(test=True), np.arange(18), np.arange(18, 30), upper)
+        made = build_report("title", {"mine": model}, data(test=True), np.arange(18), np.arange(18, 30), upper)
         assert made.runs[0].privilege == privilege
 
 

@@ -11,12 +11,12 @@ import numpy as np
 import partly
 from partly.comparison.protocol import PROTOCOL
 
-Line = dict[str, Any]
+Record = dict[str, Any]
 
 
-def line(method: str = "bce", seed: int = 0, score: float | None = 0.5, **changes: Any) -> Line:
+def line(method: str = "bce", seed: int = 0, score: float | None = 0.5, **changes: Any) -> Record:
     """One result line; the mask follows from data, scenario and seed, as it should."""
-    made: Line = {
+    made: Record = {
         "data": "tiny",
         "scenario": "uniform:0.5",
         "method": method,
@@ -47,7 +47,7 @@ def line(method: str = "bce", seed: int = 0, score: float | None = 0.5, **change
     return made
 
 
-def lines(scores: Mapping[str, Iterable[float | None]], **changes: Any) -> list[Line]:
+def lines(scores: Mapping[str, Iterable[float | None]], **changes: Any) -> list[Record]:
     """Lines of some methods on one block: method -> scores over seeds 0, 1, ...; 'full' is bce with all labels."""
     made = []
     for name, values in scores.items():

@@ -11,7 +11,7 @@ import pytest
 from comparison.making import line
 from partly.cli.compare import run_comparison
 from partly.comparison import Experiment, read_experiment
-from partly.comparison.active_curves import groups, markdown
+from partly.comparison.active_curves import gather, render
 from partly.comparison.plan import Cell
 from partly.comparison.protocol import open_data, run_cell
 from partly.comparison.results import key_of, read
@@ -91,36 +91,36 @@ def rows(text: str, start: str) -> list[list[str]]:
 
 def test_the_table_has_the_means() -> None:
     lines = asked("d", "bce")
-    assert list(groups(lines)) == ["d, uniform:0.5, bce, mlp, 5 rounds of 10"]
-    ((_, random, uncertainty),) = rows(markdown(lines), "P@1")
+    assert list(gather(lines)) == ["d, uniform:0.5, bce, mlp, 5 rounds of 10"]
+    ((_, random, uncertainty),) = rows(render(lines), "P@1")
     assert random.startswith("0.250")
     assert uncertainty.startswith("**0.450")
-    assert rows(markdown(lines), "P@3") == [["P@3", "undefined", "undefined"]]
+    assert rows(render(lines), "P@3") == [["P@3", "undefined", "undefined"]]
 
 
 def test_what_answering_cost_and_where_it_ended() -> None:
     """Where lines say so."""
-    assert rows(markdown(asked("d", "bce")), "minutes") == []
+    assert rows(render(asked("d", "bce")), "minutes") == []
     ends = [{**ROUNDS[-1], "scores": {**ROUNDS[-1]["scores"], "mAP": 0.25}, "seconds": 90.0 * k} for k in range(1, 5)]
     lines = [one | {"rounds": [*ROUNDS[:-1], end]} for one, end in zip(asked("d", "bce"), ends, strict=True)]
-    assert rows(markdown(lines), "minutes") == [["minutes of answering", "2", "5"]]
-    assert rows(markdown(lines), "mAP at the end") == [["mAP at the end", "0.250 ± 0.000", "0.250 ± 0.000"]]
+    assert rows(render(lines), "minutes") == [["minutes of answering", "2", "5"]]
+    assert rows(render(lines), "final mAP") == [["final mAP", "0.250 ± 0.000", "0.250 ± 0.000"]]
 
 
 def test_published_areas_stand_below_ours() -> None:
     def published(line: dict[str, Any], score: str) -> dict[str, str]:
         return {"a paper": f"{score} 0.7"} if line["asks"]["query"] == "random" else {}
 
-    text = markdown(asked("coco", "refine"), published=published)
+    text = render(asked("coco", "refine"), published=published)
     assert [row[0] for row in rows(text, "P@")] == [name for k in (1, 3, 5) for name in (f"P@{k}", f"P@{k}, a paper")]
     assert rows(text, "P@1,")[0][1:] == ["P@1 0.7", ""]
-    assert "a paper" not in markdown(asked("coco", "refine"))
+    assert "a paper" not in render(asked("coco", "refine"))
 
 
 def test_other_ways_to_ask_never_meet_in_a_row() -> None:
     lines = asked("d", "bce", restart=10) + asked("d", "bce", restart=3)
     lines += [one | {"asks": one["asks"] | {"query": "look-ahead", "settings": {"rate": 2.0}}} for one in lines[:2]]
-    usual, other = groups(lines).items()
+    usual, other = gather(lines).items()
     assert other[0] == usual[0] + "[restart=3]"
     assert [list(group) for group in (usual[1], other[1])] == [
         ["random", "uncertainty", "look-ahead[rate=2.0]"],
@@ -130,10 +130,10 @@ def test_other_ways_to_ask_never_meet_in_a_row() -> None:
 
 def test_pictures_are_drawn_where_asked_for() -> None:
     drawn: dict[str, bytes] = {}
-    text = markdown(asked("d", "bce"), 4, lambda name, svg: drawn.setdefault(name, svg) and "at/1.svg")
+    text = render(asked("d", "bce"), 4, lambda name, svg: drawn.setdefault(name, svg) and "at/1.svg")
     ((title, svg),) = drawn.items()
     assert svg.startswith(b"<svg")
-    assert f"#### {title}\n\n![P@k over the answers, by query](at/1.svg)\n" in text
+    assert f"#### {title}\n\n![P@k by number of answers and query](at/1.svg)\n" in text
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from comparison.making import line, lines
 from partly import methods
+from partly.comparison import markdown, page
 from partly.comparison.groups import gather
 from partly.comparison.protocol import ProtocolError
 
@@ -24,7 +25,7 @@ def test_a_block_has_the_full_row_then_the_best():
     assert [row.best for row in block.rows] == [False, True, False, False]
     assert block.title == "tiny, linear"
     assert (block.full, block.naive) == (block.rows[0], block.rows[3])
-    assert set(block.race) == {"partial-bce", "bce", "assume-negative"}
+    assert set(block.contestants) == {"partial-bce", "bce", "assume-negative"}
 
 
 def test_numbers_of_a_row():
@@ -84,11 +85,13 @@ def test_lines_of_one_name_but_another_origin_are_refused():
     made = lines({"bce": [0.1, 0.2]})
     changed = copy.deepcopy(made)
     changed[1]["ran"]["epochs"] = 99
-    with pytest.raises(ProtocolError, match=r"(?s)uniform:0.5, linear, bce: lines of different origin.*\"epochs\": 99"):
+    with pytest.raises(
+        ProtocolError, match=r"(?s)uniform:0.5, linear, bce: records of different origin.*\"epochs\": 99"
+    ):
         gather(changed)
     usual = methods.find("partial-bce").defaults()
     made = [line("partial-bce", 0, settings=usual), line("partial-bce", 1, settings={})]
-    with pytest.raises(ProtocolError, match="never averaged"):
+    with pytest.raises(ProtocolError, match="cannot be averaged"):
         gather(made)
 
 
@@ -107,14 +110,14 @@ def test_an_oracle_is_marked_and_cannot_win():
     found = rows(made)
     assert (found["seer"].kind, found["seer"].best, found["bce"].best) == ("oracle", False, True)
     (block,) = gather(made)
-    assert "seer" not in block.race
+    assert "seer" not in block.contestants
 
 
 def test_rows_that_are_not_shown_to_be_worse_are_marked():
     found = rows(
         lines({"bce": [0.80, 0.81, 0.82], "assume-negative": [0.81, 0.80, 0.81], "partial-bce": [0.2, 0.2, 0.2]})
     )
-    assert [found[name].level for name in ("bce", "assume-negative", "partial-bce")] == [False, True, False]
+    assert [found[name].tied for name in ("bce", "assume-negative", "partial-bce")] == [False, True, False]
 
 
 def test_an_undefined_score_is_no_zero():
@@ -143,9 +146,9 @@ def test_who_is_told_no_head_runs_in_every_race_on_the_same_known_entries():
     races = [*lines(RACE), *lines(RACE, head="mlp", optimizer="sgd", recipe={"epochs": 9})]
     elsewhere = lines({"bce": [0.5, 0.5]}, scenario="uniform:0.1")
     blocks = gather([*alone, *races, *elsewhere])
-    assert sorted((block.title, block.scenario, "auto" in block.race) for block in blocks) == [
-        ("tiny, linear, adamw, usual recipe", "uniform:0.1", False),
-        ("tiny, linear, adamw, usual recipe", "uniform:0.5", True),
+    assert sorted((block.title, block.scenario, "auto" in block.contestants) for block in blocks) == [
+        ("tiny, linear, adamw, default recipe", "uniform:0.1", False),
+        ("tiny, linear, adamw, default recipe", "uniform:0.5", True),
         ("tiny, mlp, sgd, epochs 9", "uniform:0.5", True),
     ]
     (block,) = gather(alone)  # a race of its own, where there is no other
@@ -164,7 +167,7 @@ def test_of_pictures_they_run_along_with_the_features_of_the_backbone_as_it_come
 
 def test_versions_of_one_protocol_are_one_race():
     (block,) = gather([line("bce", 0, partly="0.1.0"), line("bce", 1, partly="0.2.0")])
-    assert [len(row.lines) for row in block.rows] == [2]
+    assert [len(row.records) for row in block.rows] == [2]
 
 
 def test_races_that_leave_out_items_without_labels_are_their_own():
@@ -178,7 +181,52 @@ def test_races_that_leave_out_items_without_labels_are_their_own():
 def test_lines_of_before_a_recipe_could_say_a_thing_stand_beside_those_that_do_not_say_it():
     older, newer = line(seed=0), line(seed=1)
     newer["ran"] |= {"seed": 1, "hierarchy": None}
-    assert len(rows([older, newer])["bce"].lines) == 2
+    assert len(rows([older, newer])["bce"].records) == 2
     newer["ran"] |= {"hierarchy": "a file"}
     with pytest.raises(ProtocolError, match="different origin"):
         gather([older, newer])
+
+
+TUNED = {"estimator": "tuned-logistic-regression"}
+BASELINES = {"assume-negative": [0.4, 0.5], "bce": [0.50, 0.60], "partial-bce": [0.6, 0.7]}
+
+
+def references(*scores: float, **changes):
+    how = {"head": "auto", "settings": TUNED} | changes
+    return [line("per-label", seed, score, **how) for seed, score in enumerate(scores)]
+
+
+def behind(*more):
+    (block,) = gather([*lines(BASELINES), *more])
+    return block.baseline_deficit
+
+
+def test_the_best_naive_row_is_measured_by_tuned_scikit_learn_seed_by_seed():
+    assert behind(*references(0.52, 0.61)) == pytest.approx(0.015)
+    assert behind(*references(0.45, 0.55)) == pytest.approx(-0.05)
+    assert behind(*references(0.52)) == pytest.approx(0.02)  # the seed that both have
+
+
+def test_a_tuned_naive_row_counts_as_well():
+    assert behind(*references(0.52, 0.61), *(line("bce", s, 0.7, tune=3) for s in (0, 1))) == pytest.approx(-0.135)
+
+
+def test_what_is_no_reference_does_not_count():
+    assert behind() is None
+    assert behind(*references(0.9, 0.9, settings={})) is None  # not tuned
+    (block,) = gather(references(0.9, 0.9))  # nobody to be measured
+    assert block.baseline_deficit is None
+
+
+@pytest.mark.parametrize(("ahead", "shown"), [(0.004, True), (0.006, False)])
+def test_a_table_whose_baseline_is_not_at_its_best_is_not_shown(ahead, shown):
+    found = [*lines(BASELINES), *references(0.5 + ahead, 0.6 + ahead)]
+    text, html = markdown.render(found), page.render(found)
+    assert ("| **partial-bce**" in text) == shown
+    assert ("wins at uniform:0.5" in text) == shown  # nor does it have a say in who wins
+    assert ("Not shown: the best naive baseline is 0.6 points of mAP below" in text) == (not shown)
+    assert ('<th scope="row"><bdi>partial-bce</bdi>' in html) == shown
+    assert html.count("Not shown: the best naive baseline is 0.6 points of mAP below") == 2 * (
+        not shown
+    )  # picture and table
+    assert ("every baseline is far below tuned scikit-learn" in html) == (not shown)

@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 
 from comparison.making import write_split
-from partly import engine, scenarios
-from partly.comparison.hidden_entries import distinguished, found, left_out, over_epochs, pseudo_labels
+from partly.comparison.hidden_entries import measure_distance, measure_left_out, measure_pseudo_labels
 from partly.comparison.plan import Cell
 from partly.comparison.protocol import open_data, run_cell
-from plans import fit_config, plan_of
 
 
 def test_pseudo_labels_by_hand():
     z = np.array([[1, 0, 0], [0, 0, -1]], np.int8)
     hidden = np.array([[0, 1, -1], [1, -1, 0]], np.int8)  # what is under the unknown entries
     beliefs = np.array([[1.0, 0.9, 0.6], [0.5, 0.1, 0.0]])  # one right yes, one wrong yes, none, one right no
-    found = pseudo_labels(beliefs, z, hidden)
+    found = measure_pseudo_labels(beliefs, z, hidden)
     assert found == pytest.approx(
         {
             "labelled": 5 / 6,
@@ -32,7 +30,7 @@ def test_pseudo_labels_by_hand():
 
 def test_without_a_yes_there_is_no_rate_of_them():
     nothing = np.zeros((1, 2), np.int8)
-    found = pseudo_labels(np.full((1, 2), 0.2), nothing, nothing - 1)
+    found = measure_pseudo_labels(np.full((1, 2), 0.2), nothing, nothing - 1)
     assert math.isnan(found["TP"])
     assert math.isnan(found["F1"])
     assert found["TN"] == 1
@@ -41,8 +39,8 @@ def test_without_a_yes_there_is_no_rate_of_them():
 def test_the_distance_between_scores_by_hand():
     scores = np.array([[0.9, 0.1, 0.7], [0.5, 0.3, 0.0]], np.float32)
     hidden = np.array([[1, -1, 1], [0, -1, 0]], np.int8)
-    assert distinguished(scores, hidden) == pytest.approx((0.9 + 0.7) / 2 - (0.1 + 0.3) / 2)
-    assert math.isnan(distinguished(scores, np.abs(hidden)))
+    assert measure_distance(scores, hidden) == pytest.approx((0.9 + 0.7) / 2 - (0.1 + 0.3) / 2)
+    assert math.isnan(measure_distance(scores, np.abs(hidden)))
 
 
 def test_a_line_says_how_good_the_pseudo_labels_are_and_nothing_where_all_is_known(tmp_path):
@@ -59,35 +57,17 @@ def test_a_line_says_how_good_the_pseudo_labels_are_and_nothing_where_all_is_kno
     assert "beside" not in run_cell(Cell("tiny.npz", "full", "bce", "linear", "adamw", 0, {}, recipe), data)
 
 
-def test_found_by_hand():
-    scores = np.array([[0.9, 0.8, 0.7], [0.6, 0.99, 0.1]], np.float32)
-    hidden = np.array([[1, -1, 1], [1, 0, -1]], np.int8)  # of the three highest that are unknown, two are yes
-    assert found(scores, hidden) == pytest.approx(2 / 3)
-    assert math.isnan(found(scores, -np.abs(hidden)))
-
-
 def test_what_is_left_out_by_hand():
     scores = np.array([[0.9, 0.8, 0.7], [0.6, 0.99, 0.1]], np.float32)
     hidden = np.array([[1, -1, 1], [1, 0, -1]], np.int8)
-    assert left_out(scores, hidden, 0.5) == pytest.approx({"yes left out": 2 / 3, "no left out": 1 / 3})  # 2.5: three
-    assert left_out(scores, hidden, 0.1) == {"yes left out": 1.0, "no left out": 0.0}
-    assert left_out(scores, hidden, 0.0) == {}
+    assert measure_left_out(scores, hidden, 0.5) == pytest.approx(
+        {"yes left out": 2 / 3, "no left out": 1 / 3}
+    )  # 2.5: three
+    assert measure_left_out(scores, hidden, 0.1) == {"yes left out": 1.0, "no left out": 0.0}
+    assert measure_left_out(scores, hidden, 0.0) == {}
 
 
 def test_a_line_of_cls_says_what_it_leaves_out(tmp_path):
     data = open_data(str(write_split(tmp_path / "tiny.npz")))
     cell = Cell("tiny.npz", "positives:0.5", "cls", "linear", "adamw", 0, {}, {"epochs": 4, "batch_size": 32})
     assert run_cell(cell, data)["beside"].keys() == {"wasserstein", "yes left out", "no left out"}
-
-
-def test_a_run_that_is_looked_at_after_every_epoch_ends_as_one_that_is_not(tmp_path):
-    data = open_data(str(write_split(tmp_path / "tiny.npz")))
-    observed = scenarios.uniform(data.labels, 0.5, 0)
-    recipe = engine.make_config("curriculum", "linear", epochs=4, batch_size=32, settings={"strategy": "two-steps"})
-    lines = over_epochs(plan_of(recipe, data.items, observed), data.labels)
-    assert [line["labelled"] for line in lines] == [0.5, 0.5, 1.0, 1.0]  # everything at once, half-way
-    fitted = fit_config(recipe, data.items, observed)
-    hidden = np.where(observed.known, 0, data.labels.ternary())
-    assert lines[-1]["wasserstein"] == distinguished(fitted.predict(data.items), hidden)
-    assert lines[-1]["found"] == found(fitted.predict(data.items), hidden)
-    assert lines[0]["found"] < lines[-1]["found"]

@@ -76,14 +76,14 @@ def test_a_damaged_line_is_refused_with_its_place(tmp_path, bad):
     path = tmp_path / "a.jsonl"
     good = json.dumps(line()).encode()
     path.write_bytes(good + b"\n" + bad + b"\n" + good + b"\n")
-    with pytest.raises(DataError, match=r"a\.jsonl:2: not a result line"):
+    with pytest.raises(DataError, match=r"a\.jsonl:2: not a result record"):
         results.read(path)
 
 
 def test_the_settled_file_does_not_depend_on_the_order(tmp_path):
     made = [line(method, seed) for method in ("bce", "partial-bce") for seed in range(3)]
     for name, order in (("a", made), ("b", made[::-1])):
-        results.settle(tmp_path / name, order)
+        results.write_sorted(tmp_path / name, order)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert sorted(results.read(tmp_path / "a"), key=results.key_of) == sorted(made, key=results.key_of)
 
@@ -100,10 +100,10 @@ def test_time_and_memory_are_not_part_of_the_key():
 
 def test_lines_that_belong_together():
     made = [line(method, seed) for method in ("bce", "partial-bce") for seed in range(2)]
-    results.check(
+    results.check_consistency(
         [*made, line("bce", 0, scenario="uniform:0.1"), line("bce", 0, data="other"), line(validation="partial")]
     )
-    results.check([])
+    results.check_consistency([])
 
 
 @pytest.mark.parametrize(
@@ -117,16 +117,16 @@ def test_lines_that_belong_together():
 )
 def test_lines_that_do_not_belong_together_are_refused(change, words):
     method = "partial-bce" if change else "bce"
-    with pytest.raises(ProtocolError, match=f"(?s)do not belong together.*{words}.*different folders"):
-        results.check([line("bce"), line(method, **change)])
+    with pytest.raises(ProtocolError, match=f"(?s)cannot be compared.*{words}.*different folders"):
+        results.check_consistency([line("bce"), line(method, **change)])
 
 
 def test_lines_of_an_older_protocol_alone_are_read_and_not_gone_on_from():
     old = [line(protocol=0), line(seed=1, protocol=0)]
-    results.check(old)
-    with pytest.raises(ProtocolError, match="are of protocol 0"):
-        results.check_present(old)
-    results.check_present([line()])
+    results.check_consistency(old)
+    with pytest.raises(ProtocolError, match="have protocol 0"):
+        results.check_protocol(old)
+    results.check_protocol([line()])
 
 
 def test_a_new_line_is_checked_without_reading_the_earlier_ones():

@@ -14,9 +14,9 @@ import partly
 from comparison.making import write_split
 from partly import atomic_io
 from partly.comparison import compare, protocol, results, runner
+from partly.comparison.live_view import LiveView
 from partly.comparison.plan import Experiment, read_experiment
 from partly.comparison.protocol import ProtocolError
-from partly.comparison.view import Live
 from partly.errors import CheckpointError, DataError
 
 RECIPE = {"epochs": 2, "batch_size": 32}
@@ -163,7 +163,7 @@ def test_an_error_in_a_cell_leaves_the_finished_ones(experiment, here, tmp_path,
         runner.run(experiment, tmp_path / "out", progress=False)
     assert "3 of 6 cells failed" in str(caught.value)
     assert "tiny, uniform:0.5, bce, linear, seed 1: no such luck" in str(caught.value)
-    assert len(caught.value.lines) == 3
+    assert len(caught.value.records) == 3
     path = tmp_path / "out" / "small.jsonl"
     assert len(results.read(path)) == len(results.read_failed(path)) == 3
     assert {line["failed"] for line in results.read_failed(path)} == {"no such luck"}
@@ -222,16 +222,16 @@ def test_both_kinds_of_validation_and_the_search_are_lines_of_their_own(experime
 
 def test_what_is_shown_while_it_runs(capsys):
     line = {"data": "d", "scenario": "s", "head": "h", "method": "m", "test": {"mAP": 0.5}}
-    with Live(3, [line], wanted=True) as live:
+    with LiveView(3, [line], enabled=True) as live:
         live.add(line | {"test": {"mAP": 0.6}})
         live.add(line | {"test": {"mAP": None}})
     assert "3 of 3 cells, about 0 min left" in capsys.readouterr().err
-    (shown,) = live.table().columns[3].cells
+    (shown,) = live.build_table().columns[3].cells
     assert shown == "0.550 (2)"
 
 
 def test_nothing_is_shown_where_nobody_wants_to_see_it(capsys):
-    with Live(1, [], wanted=False) as live:
+    with LiveView(1, [], enabled=False) as live:
         live.add({"data": "d", "scenario": "s", "head": "h", "method": "m", "test": {"mAP": 0.5}})
     assert capsys.readouterr().err == ""
 

@@ -155,7 +155,7 @@ def test_ranks_of_the_worked_example():
     found = rank(races(DEMSAR))
     assert found.names == ("m3", "m1", "m2", "m0")
     assert found.ranks == pytest.approx((1.964, 2.000, 2.893, 3.143), abs=5e-4)
-    assert found.blocks == 14
+    assert found.groups == 14
     assert found.friedman == friedman(DEMSAR)
 
 
@@ -177,12 +177,12 @@ def test_ties_share_ranks_and_wins():
 @pytest.mark.parametrize("methods", [2, 3, 5, 22])
 def test_blocks_are_asked_where_they_can_answer(methods):
     """As many blocks as are enough, in each of which the order is the same: told apart; with one less, over seeds."""
-    blocks = statistics.enough(methods)
+    blocks = statistics.min_groups(methods)
     same = np.arange(methods) / 100 + np.random.default_rng(6).random((blocks, 1)) / 10
     same += np.random.default_rng(7).random(same.shape) / 1000
     found = rank(races(same))
-    assert found.over == "blocks"
-    assert found.level == ()
+    assert found.over == "groups"
+    assert found.tied == ()
     assert rank(races(same[1:])).over == "seeds"
     assert min(stats.wilcoxon(np.arange(1, blocks)).pvalue * (methods - 1), 1) > 0.05
 
@@ -194,13 +194,13 @@ def test_few_blocks_are_tested_over_seeds():
     assert found.names == ("a", "b")
     assert found.p["b"] == pytest.approx(stats.ttest_rel(a.mean(axis=0), b.mean(axis=0)).pvalue)
     assert found.friedman is None
-    assert (found.blocks, found.seeds) == (3, 4)
+    assert (found.groups, found.seeds) == (3, 4)
 
 
 def test_one_seed_and_few_blocks_say_nothing():
     found = rank(races(np.array([[0.9, 0.1], [0.8, 0.2]])))
     assert found.names == ("m0", "m1")
-    assert found.level == ("m1",)
+    assert found.tied == ("m1",)
 
 
 def test_a_method_that_most_blocks_lack_is_not_ranked():
@@ -209,13 +209,13 @@ def test_a_method_that_most_blocks_lack_is_not_ranked():
         del race["m2"]
     found = rank(some)
     assert set(found.names) == {"m0", "m1"}
-    assert found.blocks == 8
+    assert found.groups == 8
 
 
 def test_a_block_that_lacks_a_ranked_method_is_left_out():
     some = races(np.random.default_rng(3).random((8, 3)))
     del some[0]["m2"]
-    assert rank(some).blocks == 7
+    assert rank(some).groups == 7
 
 
 def test_methods_that_never_met_are_not_compared():
@@ -235,7 +235,7 @@ def test_means_are_those_that_tables_show_and_tests_are_over_common_seeds():
 def test_a_method_with_few_seeds_cannot_lead():
     race = {"few": {0: 0.9}, "a": {0: 0.8, 1: 0.8, 2: 0.8}, "b": {0: 0.5, 1: 0.5, 2: 0.5}}
     found = rank([race])
-    assert (found.names, found.level) == (("a", "b"), ())
+    assert (found.names, found.tied) == (("a", "b"), ())
 
 
 def test_more_wins_against_larger_losses_is_no_win():
@@ -243,31 +243,31 @@ def test_more_wins_against_larger_losses_is_no_win():
     d = np.r_[np.linspace(0.001, 0.002, 16), -np.linspace(0.3, 0.4, 8)]
     found = rank([{"a": {0: 0.5 + x}, "b": {0: 0.5}} for x in d])
     assert found.names == ("a", "b")
-    assert found.level == ("b",)
+    assert found.tied == ("b",)
     assert found.lead[1] < 0
 
 
 def ranking(p: dict[str, float], friedman: float | None = 0.001) -> Ranking:
     names = tuple("abcd")
-    return Ranking(names, (1.0, 2.0, 3.0, 4.0), (9, 0, 0, 0), (0.0, 0.1, 0.2, 0.3), p, "blocks", friedman, 9, 3)
+    return Ranking(names, (1.0, 2.0, 3.0, 4.0), (9, 0, 0, 0), (0.0, 0.1, 0.2, 0.3), p, "groups", friedman, 9, 3)
 
 
 def test_level_are_those_that_are_not_shown_to_be_worse():
     p = dict.fromkeys("bcd", 0.01)
-    assert ranking(p).level == ()
-    assert ranking(p | {"b": 0.2}).level == ("b",)
-    assert ranking(p | {"c": 0.2}).level == ("c",)  # ranked behind one that is worse
+    assert ranking(p).tied == ()
+    assert ranking(p | {"b": 0.2}).tied == ("b",)
+    assert ranking(p | {"c": 0.2}).tied == ("c",)  # ranked behind one that is worse
 
 
 def test_without_a_difference_overall_no_two_differ():
     p = dict.fromkeys("bcd", 0.01)
-    assert ranking(p, 0.2).level == ("b", "c", "d")
-    assert ranking(p, None).level == ()
+    assert ranking(p, 0.2).tied == ("b", "c", "d")
+    assert ranking(p, None).tied == ()
 
 
 def test_equal_methods_are_seldom_told_apart():
     rng = np.random.default_rng(4)
-    told = sum(len(rank(races(rng.random((12, 3)))).level) < 2 for _ in range(300))
+    told = sum(len(rank(races(rng.random((12, 3)))).tied) < 2 for _ in range(300))
     # 5 % of 300 and 3 standard errors.
     assert told <= 26
 
@@ -276,13 +276,13 @@ def test_a_method_that_is_better_by_far_is_told_apart():
     rng = np.random.default_rng(5)
     found = rank(races(rng.random((12, 3)) * 0.1 + np.array([0.5, 0.4, 0.2])))
     assert found.names[0] == "m0"
-    assert found.level == ()
+    assert found.tied == ()
 
 
 def test_one_block_is_ranked_by_its_means():
     race = {"best": {0: 0.9, 1: 0.91, 2: 0.92}, "near": {0: 0.91, 1: 0.9, 2: 0.91}, "far": {0: 0.5, 1: 0.5, 2: 0.52}}
     found = rank([race])
-    assert (found.leader, found.level) == ("best", ("near",))
+    assert (found.leader, found.tied) == ("best", ("near",))
     found = rank([{"a": {0: 0.9}, "b": {0: 0.1}}])
-    assert (found.leader, found.level) == ("a", ("b",))  # of one seed nothing can be said
-    assert rank([{"alone": {0: 0.1}}]).level == ()
+    assert (found.leader, found.tied) == ("a", ("b",))  # of one seed nothing can be said
+    assert rank([{"alone": {0: 0.1}}]).tied == ()

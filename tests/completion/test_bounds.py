@@ -9,16 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binom
+from scipy.stats import binom, hypergeom
 
-from partly.completion.bounds import SequentialTest, leading, log_evidence, wrong_p
+from partly.completion.bounds import SequentialTest, fewest_yes, leading, log_evidence, missed_p, wrong_p
 
 
 def slow_wrong_p(errors: int, sample: int, zone: int, wrong: int) -> float:
-    """Every sample of the zone, one by one."""
-    entries = [True] * wrong + [False] * (zone - wrong)
+    """Every sample of a zone with `errors` + `wrong` wrong entries, one by one."""
+    total = min(errors + wrong, zone)
+    entries = [True] * total + [False] * (zone - total)
     drawn = [sum(entries[i] for i in chosen) for chosen in itertools.combinations(range(zone), sample)]
-    return sum(found <= errors for found in drawn) / len(drawn)
+    return sum(count <= errors for count in drawn) / len(drawn)
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,57 @@ def slow_wrong_p(errors: int, sample: int, zone: int, wrong: int) -> float:
 )
 def test_wrong_p_counts_samples(errors: int, sample: int, zone: int, wrong: int) -> None:
     assert wrong_p(errors, sample, zone, wrong) == pytest.approx(slow_wrong_p(errors, sample, zone, wrong))
+
+
+@pytest.mark.parametrize("risk", [0.1, 0.3])
+@pytest.mark.parametrize("allowed", [0, 1, 2])
+def test_precision_is_seldom_certified_wrongly(risk: float, allowed: int) -> None:
+    """For every zone and sample: passing although more than `allowed` unsampled entries are wrong is rare."""
+    for zone, sample in itertools.product((6, 9), (2, 4, 5)):
+        for wrong in range(zone + 1):
+            broken = sum(
+                hypergeom.pmf(errors, zone, wrong, sample)
+                for errors in range(sample + 1)
+                if wrong - errors > allowed and wrong_p(errors, sample, zone, allowed + 1) <= risk
+            )
+            assert broken <= risk + 1e-12
+
+
+@pytest.mark.parametrize("risk", [0.1, 0.3])
+@pytest.mark.parametrize("share", [0.25, 0.4])
+def test_too_many_missed_yes_are_seldom_certified(risk: float, share: float) -> None:
+    """For every number of yes, of yes in the zone and of known ones: every outcome, weighted by its probability."""
+    for (fewest, most), known in itertools.product(((0, 6), (3, 10)), (1, 4, 8)):
+        for hidden in range(fewest, most + 1):
+            for in_zone in range(known + hidden + 1):
+                broken = sum(
+                    hypergeom.pmf(missed, known + hidden, in_zone, known)
+                    for missed in range(known + 1)
+                    if in_zone - missed > share * hidden + 1e-12
+                    and missed_p(missed, known, share, (fewest, most)) <= risk
+                )
+                assert broken <= risk + 1e-12
+
+
+def test_missed_p_of_many_yes_is_binomial() -> None:
+    p = missed_p(3, 300, 0.05, (10**6, 2 * 10**6))
+    assert p == pytest.approx(binom.cdf(3, 300, 0.05), rel=0.02)
+    assert missed_p(0, 300, 0.05, (10**6, 2 * 10**6)) < p < missed_p(9, 300, 0.05, (10**6, 2 * 10**6))
+    assert missed_p(0, 300, 0.05, (0, 0)) == 0.0  # nothing is hidden
+
+
+@pytest.mark.parametrize("risk", [0.05, 0.3])
+def test_the_number_of_yes_is_seldom_overestimated(risk: float) -> None:
+    entries, known = 12, 5
+    for yes in range(entries + 1):
+        too_high = sum(
+            hypergeom.pmf(k, entries, yes, known)
+            for k in range(known + 1)
+            if hypergeom.pmf(k, entries, yes, known) and fewest_yes(k, known, entries, risk) > yes
+        )
+        assert too_high <= risk + 1e-12
+    assert fewest_yes(0, known, entries, risk) == 0
+    assert fewest_yes(5, 5, 5, risk) == 5
 
 
 def test_wrong_p_of_a_zone_without_end_is_binomial() -> None:

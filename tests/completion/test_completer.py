@@ -14,6 +14,7 @@ from partly.completion import Terms
 from partly.completion.certificate import ZoneDecision
 from partly.completion.downstream import Benefit, compare_scores, measure_benefit
 from partly.completion.entry_scores import EntryScores
+from partly.completion.preview import preview
 from partly.completion.result import compute_filling
 from partly.errors import LabelError, SettingError
 
@@ -36,7 +37,7 @@ MODEL = partly.Classifier("bce", head="linear", progress=False)
 
 @pytest.fixture(scope="module")
 def found() -> partly.completion.Completion:
-    return partly.complete(MODEL, X, OBSERVED, 0.9, hierarchy=HIERARCHY)
+    return partly.complete(MODEL, X, OBSERVED, 0.9, hierarchy=HIERARCHY, missing="at-random")
 
 
 def test_known_entries_are_never_touched(found: partly.completion.Completion) -> None:
@@ -50,9 +51,10 @@ def test_what_is_filled_in_is_counted_and_right_enough(found: partly.completion.
     assert found.filled == len(rows) == sum(side.filled for side in found.sides) > 500
     assert (found.known.rows(slice(None))[rows, columns] == 0).all()
     assert (found.labels.rows(slice(None))[rows, columns] == z).all()
-    wrong = Z[rows, columns] != z
-    for value in (1, -1):
-        assert wrong[z == value].mean() <= 0.1
+    assert (Z[rows, columns][z == 1] == 1).mean() >= 0.9
+    hidden_yes = ((found.known.rows(slice(None)) == 0) & (Z == 1)).sum()
+    assert (z == -1).sum() > 0
+    assert (Z[rows, columns][z == -1] == 1).sum() <= 0.05 * hidden_yes
     assert 0 <= found.expected_errors <= 0.1 * found.filled
     assert ((chance >= 0.5) & (chance <= 1)).all()
 
@@ -96,22 +98,53 @@ def test_an_entry_can_be_explained(found: partly.completion.Completion) -> None:
 def test_only_yes_is_certified_by_answers_alone() -> None:
     observed = partly.scenarios.single_positive(TRUTH, 0)
     model = partly.Classifier("assume-negative", head="linear", progress=False)
-    first = partly.complete(model, X, observed, 0.8, budget=120)
+    first = partly.complete(model, X, observed, 0.8, budget=120, max_missed=0.2)
     rows, columns = first.questions
     assert "only yes is known" in first.words[0]
     assert not first.certified
     assert first.filled == 0
     assert first.labels == observed
     assert len(rows)
-    answers = Labels.from_ternary(np.zeros(Z.shape, int), names=NAMES).with_entries(rows, columns, Z[rows, columns])
-    second = partly.complete(model, X, observed, 0.8, budget=120, answers=answers)
+    answers, second = Labels.from_ternary(np.zeros(Z.shape, int), names=NAMES), first
+    while len(second.questions[0]):
+        rows, columns = second.questions
+        answers = answers.with_entries(rows, columns, Z[rows, columns])
+        second = partly.complete(model, X, observed, 0.8, budget=120, max_missed=0.2, answers=answers)
     assert second.certified
     assert (second.labels.rows(slice(None))[rows, columns] == Z[rows, columns]).all()
     assert second.filled > 0
+    assert sum(side.asked for side in second.sides) <= 120
     forced = partly.complete(model, X, observed, 0.8, budget=120, force=True)
     assert forced.filled > 0
     assert not forced.certified
     assert "NOT certified" in " ".join(forced.words)
+
+
+def test_missing_at_random_is_never_assumed_silently() -> None:
+    """No test rejects it, and still only answers or the caller's word certify."""
+    asked = partly.complete(MODEL, X, OBSERVED, 0.9, budget=100)
+    assert asked.filled == 0
+    assert len(asked.questions[0])
+    assert "none can show that they are" in asked.words[0]
+    assumed = partly.complete(MODEL, X, OBSERVED, 0.9, missing="at-random")
+    assert "rest on the assumption that entries are missing at random" in assumed.words[0]
+
+
+def test_no_no_is_filled_in_where_none_is_wanted() -> None:
+    done = partly.complete(MODEL, X, OBSERVED, 0.9, max_missed=None, missing="at-random")
+    assert (done.entries()[2] == 1).all()
+    assert done.terms.yes_risk == pytest.approx(0.05)
+    assert "no: nothing is filled in, as requested." in done.words
+
+
+def test_a_preview_shows_the_trade_off() -> None:
+    done = partly.complete(MODEL, X, OBSERVED, 0.9, missing="at-random")
+    expected = preview(done.entry_scores, done.terms)
+    filled = [target.filled for target in expected.yes]
+    assert filled == sorted(filled, reverse=True)
+    assert all(target.wrong <= (1 - target.precision) * target.filled + 1e-9 for target in expected.yes)
+    assert all(target.lost_yes <= target.max_missed * expected.hidden_yes + 1e-9 for target in expected.no)
+    assert expected.proposal in {target.precision for target in expected.yes}
 
 
 def test_labels_that_are_missing_by_features_are_not_taken_for_granted() -> None:
@@ -169,6 +202,7 @@ def test_the_two_models_are_trained_and_judged(found: partly.completion.Completi
         ({"precision": 1.0}, "precision = 1.0"),
         ({"confidence": 0.2, "recall": 2.0}, "confidence = 0.2, recall = 2.0"),
         ({"budget": -1}, "budget = -1"),
+        ({"max_missed": 0.95}, "share of the hidden yes that may become no"),
     ],
 )
 def test_impossible_terms_are_refused_together(how: dict[str, float], words: str) -> None:
@@ -183,7 +217,7 @@ def test_other_bad_input_is_refused_with_the_way_out() -> None:
         partly.complete("bce", X, OBSERVED)
     with pytest.raises(LabelError, match="no entry is known"):
         partly.complete(MODEL, X, Labels.from_ternary(np.zeros(Z.shape, int)))
-    with pytest.raises(SettingError, match=r"recall = 0\.9: cannot be certified"):
+    with pytest.raises(SettingError, match=r"recall = 0\.9: answers about filled entries do not measure recall"):
         partly.complete(MODEL, X, partly.scenarios.single_positive(TRUTH, 0), recall=0.9)
     fewer = Labels.from_ternary(np.zeros((2, 4), int), names=NAMES)
     with pytest.raises(LabelError, match="answers are of 2 items"):

@@ -26,8 +26,8 @@ from partly import methods
 from partly.clock import Clock
 from partly.engine import training
 from partly.images.augmentation import Augmentation
-from partly.images.worker import Place
-from partly.items import Items, PictureFiles, Source, Statistics, as_items
+from partly.images.worker import ImageLocation
+from partly.items import ImageFiles, ImageSource, Items, Statistics, as_items
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
@@ -134,7 +134,7 @@ class OnDisk:
 
 
 @cache
-def picture_files() -> PictureFiles:
+def picture_files() -> ImageFiles:
     """Small pictures in files, augmented wherever there is a draw: they come from processes of their own."""
     folder = Path(tempfile.mkdtemp(prefix="conformance"))
     atexit.register(shutil.rmtree, folder)
@@ -142,8 +142,8 @@ def picture_files() -> PictureFiles:
     paths = [str(folder / f"{i}.png") for i in range(ITEMS)]
     for path in paths:
         Image.fromarray(rng.integers(0, 256, (20, 18, 3), dtype=np.uint8)).save(path)
-    items = PictureFiles(Source(list(map(Place, paths)), list(map(str, range(ITEMS))), str(folder)))
-    return items.sized(16).augmented(Augmentation())
+    items = ImageFiles(ImageSource(list(map(ImageLocation, paths)), list(map(str, range(ITEMS))), str(folder)))
+    return items.resize(16).augment(Augmentation())
 
 
 # -------------------------------------------------------------------- runs

@@ -57,7 +57,7 @@ from partly import networks, registry
 from partly.clock import Clock
 from partly.engine import prediction, training
 from partly.errors import SettingError, Stopped
-from partly.items import absent, as_items
+from partly.items import as_items, to_absent
 from partly.labels import Labels
 from partly.method import Method, Task
 from partly.methods import MethodInfo
@@ -392,7 +392,7 @@ def _grown(method: Method, name: str) -> bool:
 
 def _only_to_predict(pool: Pool) -> Task:
     """The task of a model that was trained on these items, and is loaded."""
-    return dataclasses.replace(make_task(pool), items=absent(pool.items), observed=None)
+    return dataclasses.replace(make_task(pool), items=to_absent(pool.items), observed=None)
 
 
 # -------------------------------------------------------------------- learning

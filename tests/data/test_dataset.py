@@ -140,11 +140,11 @@ def test_what_is_a_data_set_by_itself(tmp_path: Path) -> None:
 
 def test_what_has_a_test_part_goes_to_npz_alone(tmp_path: Path) -> None:
     for suffix in ("csv", "parquet", "npy"):
-        with pytest.raises(DataError, match=r"no format writes dataset to such a file\. There is: .*\.npz"):
+        with pytest.raises(DataError, match=r"no format writes dataset to such a file\. Available: .*\.npz"):
             write(whole(), tmp_path / f"a.{suffix}")
     with pytest.raises(DataError, match="no place for a test part"):
         write(whole(), tmp_path / "a.svm")
-    with pytest.raises(DataError, match=r"no format writes items to such a file\. There is: "):
+    with pytest.raises(DataError, match=r"no format writes items to such a file\. Available: "):
         write(Dataset(as_items(X), TRUTH), tmp_path / "a.pt")
     assert not list(tmp_path.iterdir())
 

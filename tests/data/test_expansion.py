@@ -188,9 +188,9 @@ def test_texts_that_repeat_are_read_as_they_are(tmp_path: Path, monkeypatch: pyt
     columns = {"id": [str(i) for i in range(302)], "text": words, "a.b": [None, *range(301)]}
     pq.write_table(pa.table(columns), tmp_path / "texts.parquet")
     data = read(tmp_path / "texts.parquet")
-    from partly.items.text_rows import texts_of
+    from partly.items.text_rows import decode_texts
 
-    assert list(texts_of(data.items.take(slice(None)))) == words
+    assert list(decode_texts(data.items.take(slice(None)))) == words
     assert data.labels.ids == tuple(columns["id"])
 
 

@@ -27,7 +27,7 @@ def test_write_then_read_is_the_identity(tmp_path, suffix):
 
 def test_other_suffixes_are_refused(tmp_path):
     for call in (read_scores, lambda path: write_scores(path, np.ones((1, 1)), ["x"], ["cat"])):
-        with pytest.raises(DataError, match=r"There is: \.csv, \.parquet"):
+        with pytest.raises(DataError, match=r"Available: \.csv, \.parquet"):
             call(tmp_path / "a.npz")
 
 

@@ -139,7 +139,7 @@ def test_other_pictures_backbones_and_sizes_are_refused(pictures: Path, tmp_path
     with pytest.raises(CheckpointError, match=r"settings: .*\[4, 6\].* there"):
         make_features(data.items, data.labels.ids, tmp_path / "out", "small-conv")
     with pytest.raises(CheckpointError, match=r"shape: \[3, 16, 16\] there, \[3, 20, 20\] now"):
-        make_features(data.items.sized(20), data.labels.ids, tmp_path / "out", "small-conv", SETTINGS)
+        make_features(data.items.resize(20), data.labels.ids, tmp_path / "out", "small-conv", SETTINGS)
     (pictures / "p0.png").write_bytes(encoded(noise(40, 50, 99)))
     os.utime(pictures / "p0.png", ns=(10**18, 10**18))
     with pytest.raises(CheckpointError, match=r"(?s)weights: .*data_sha256: "):

@@ -110,10 +110,10 @@ def test_the_same_run_begun_anew_in_its_place_is_another_one(tmp_path: Path) -> 
 def test_a_loop_writes_nothing_into_a_folder_that_was_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "loop"
     model = Classifier("bce", head="linear", epochs=1, progress=False)
-    loop = active.Loop(model, X, Y, folder, active.Plan("random", questions=2))
+    loop = active.Loop(model, X, Y, folder, active.LoopConfig("random", questions=2))
     loop.ask()
     shutil.rmtree(folder)
-    active.Loop(Classifier("bce", head="linear", epochs=2, progress=False), X, Y, folder, active.Plan("random"))
+    active.Loop(Classifier("bce", head="linear", epochs=2, progress=False), X, Y, folder, active.LoopConfig("random"))
     before = sorted(os.listdir(folder))
     with pytest.raises((CheckpointError, ValueError)):
         loop.answer([True, None])

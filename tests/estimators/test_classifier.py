@@ -247,7 +247,7 @@ def test_the_columns_of_a_table_are_matched_by_name(tmp_path: Path) -> None:
         assert (known.predict_proba(table) == fitted.predict_proba(table)).all()
         for other in (table[list("edcba")], pa.Table.from_pandas(table[list("edcba")])):
             assert (known.predict_proba(other) == fitted.predict_proba(table)).all()
-        with pytest.raises(DataError, match=r"missing, 1:\n  'b'\nnot in training, 1:\n  'B'\nGive all"):
+        with pytest.raises(DataError, match=r"missing, 1:\n  'b'\nnot in training, 1:\n  'B'\nGive exactly"):
             known.predict(table.rename(columns={"b": "B"}))
         with pytest.raises(DataError, match="missing, 1:\n  'c'\nGive all"):
             known.predict(table.drop(columns="c"))
@@ -547,15 +547,13 @@ def test_pictures_are_learned_saved_and_loaded(tmp_path: Path, channels: int) ->
     ],
 )
 def test_pictures_of_another_kind_are_refused(bad: npt.NDArray[Any]) -> None:
-    with pytest.raises(DataError, match=r"X: pictures must be uint8 \[N, H, W, 1 or 3\], at least 16 x 16; got"):
+    with pytest.raises(DataError, match=r"X: images must be uint8 \[N, H, W, 1 or 3\], at least 16 x 16; got"):
         model().fit(bad, Y[: len(bad)])
 
 
 def test_pictures_and_features_are_not_confused(tmp_path: Path) -> None:
     seen = picture_model()
-    with pytest.raises(
-        DataError, match=r"X holds pictures of \[3, 20, 20\]; the model was trained on pictures of \[3, 16, 16\]"
-    ):
+    with pytest.raises(DataError, match=r"trained on pictures of \[3, 16, 16\]; these are pictures of \[3, 20, 20\]"):
         seen.predict(pictures(side=20))
     with pytest.raises(DataError, match=r"X has 2 dimensions; the model was trained on items of \[3, 16, 16\]"):
         seen.predict(np.zeros((4, 3)))

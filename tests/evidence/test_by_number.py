@@ -23,7 +23,7 @@ LINES = [
 
 
 def test_scores_stand_over_the_number_of_items() -> None:
-    (one,) = by_number.series(LINES, "mAP")
+    (one,) = by_number.gather(LINES, "mAP")
     assert (one.data, one.method) == ("voc:2000", "refine")
     assert list(one.points) == [125, 500]
     assert [point.value for point in one.points.values()] == pytest.approx([0.5, 0.7])
@@ -32,8 +32,8 @@ def test_scores_stand_over_the_number_of_items() -> None:
 
 def test_a_panel_for_each_set() -> None:
     other = [line(share, 0.5, data="coco:3000") for share in ("coarse-only:0.25", "coarse-only:0.5")]
-    picture = by_number.draw(by_number.series([*LINES, *other], "mAP"), "mAP").decode()
-    assert picture.count("items of which all labels are known") == 2
+    picture = by_number.draw(by_number.gather([*LINES, *other], "mAP"), "mAP").decode()
+    assert picture.count("fully labeled items") == 2
     assert "coco:3000" in picture
     assert all(f">{number}<" in picture for number in (125, 500, 750, 1500))
     assert "mathdefault" not in picture

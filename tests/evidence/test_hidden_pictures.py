@@ -14,14 +14,14 @@ LINES = [made("em", 0), made("em", 1), made("refine", 0, F1=0.5)]
 
 
 def test_densities_have_a_panel_a_method_and_its_mean_distance() -> None:
-    picture = hidden_pictures.densities(LINES, ["em", "refine"]).decode()
-    assert picture == hidden_pictures.densities(LINES, ["em", "refine"]).decode()
-    assert "0.30 apart" in picture  # the mean of 0.25 and 0.35
-    assert "0.25 apart" in picture
+    picture = hidden_pictures.draw_densities(LINES, ["em", "refine"]).decode()
+    assert picture == hidden_pictures.draw_densities(LINES, ["em", "refine"]).decode()
+    assert "distance 0.30" in picture  # the mean of 0.25 and 0.35
+    assert "distance 0.25" in picture
     assert picture.count("hidden yes") == 1
 
 
 def test_only_methods_that_have_a_number_are_in_its_panel() -> None:
-    both = hidden_pictures.over_epochs(LINES, {"found": "found", "F1": "recovered"}).decode()
+    both = hidden_pictures.draw_epochs(LINES, {"found": "found", "F1": "recovered"}).decode()
     assert both.count(">em<") == 1
     assert both.count(">refine<") == 2

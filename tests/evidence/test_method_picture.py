@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from evidence import method_picture
-from evidence.regimes import INSIDE
+from evidence.regimes import INNER_LOSSES
 from partly import methods
 from partly.clock import Clock
 from partly.items import as_items
@@ -31,7 +31,7 @@ def test_a_plan_is_what_the_method_does_epoch_after_epoch() -> None:
     assert method_picture.plan("bce") == {}
 
 
-@pytest.mark.parametrize("name", INSIDE)
+@pytest.mark.parametrize("name", INNER_LOSSES)
 def test_the_loss_inside_is_what_the_method_learns_by(name: str) -> None:
     rng = np.random.default_rng(0)
     z = rng.choice(np.array([-1, 1], np.int8), (8, 5))
@@ -42,7 +42,7 @@ def test_the_loss_inside_is_what_the_method_learns_by(name: str) -> None:
     made = info.build(task_of(items, 5, head="mlp", observed=labels), info.complete(PLAIN.get(name, {}))).eval()
     (batch,) = Pool(items, labels, batch_size=8).batches(Clock(0))
     with torch.no_grad():
-        expected = INSIDE[name](made(batch.x), batch.z).mean().item()
+        expected = INNER_LOSSES[name](made(batch.x), batch.z).mean().item()
     assert expected > 0
     assert made.update(batch, Clock(0))["loss"] == pytest.approx(expected, rel=1e-5)
 

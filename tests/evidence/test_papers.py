@@ -6,7 +6,7 @@ from comparison.making import lines
 from evidence import papers
 from partly import methods
 from partly.active import strategies
-from partly.comparison import score_tables
+from partly.comparison import markdown
 
 
 def test_every_figure_has_a_known_paper_and_one_value():
@@ -45,7 +45,7 @@ def test_look_up_by_paper_table_method_metric():
     ],
 )
 def test_figures_of_the_same_kind_of_setting(data, scenario, method, values):
-    assert [one.value for one in papers.beside(data, scenario, method)] == values
+    assert [one.value for one in papers.find_comparable(data, scenario, method)] == values
 
 
 def test_names_in_papers_exist_in_the_tables():
@@ -61,21 +61,21 @@ def test_settings_and_data_that_are_like_ours_exist_in_the_tables():
 
 def test_the_column_of_a_table_quotes_papers():
     made = lines({"full": [0.8], "assume-negative": [0.7]}, data="voc2012", scenario="single-positive")
-    text = score_tables.markdown(made, published=papers.column)
+    text = markdown.render(made, published=papers.format_column)
     assert "| 0.894 (Zhou et al. 2022, BenchmarkResults) |" in text
     assert "| 0.859 (Zhou et al. 2022, BenchmarkResults) |" in text
-    assert "Acknowledging the Unknown" in papers.citations(text)
+    assert "Acknowledging the Unknown" in papers.format_citations(text)
     coarse = lines({"refine": [0.5]}, data="coco", scenario="coarse-only:0.0009765625")
     quoted = "P@1 0.663, P@3 0.402, P@5 0.308 (Hsieh et al. 2021, Table1)"
-    assert quoted in score_tables.markdown(coarse, published=papers.column)
+    assert quoted in markdown.render(coarse, published=papers.format_column)
     partial = lines({"assume-negative": [0.7]}, data="voc2012", scenario="single-positive", validation="partial")
-    assert "Zhou" not in score_tables.markdown(partial, published=papers.column)  # papers validate on complete labels
-    assert papers.citations("nothing") == ""
+    assert "Zhou" not in markdown.render(partial, published=papers.format_column)  # papers validate on complete labels
+    assert papers.format_citations("nothing") == ""
 
 
 def test_areas_of_questions_quote_the_paper():
     """Table 3 of Hsieh et al., who ask with their own method, on COCO."""
     asked = {"method": "refine", "data": "coco:500", "asks": {"query": "look-ahead"}}
-    assert papers.areas(asked, "P@1") == {"Hsieh et al. 2021, Table3": "0.778"}
-    assert papers.areas(asked | {"method": "bce"}, "P@1") == {}
-    assert papers.areas(asked | {"data": "voc2012"}, "P@1") == {}
+    assert papers.find_areas(asked, "P@1") == {"Hsieh et al. 2021, Table3": "0.778"}
+    assert papers.find_areas(asked | {"method": "bce"}, "P@1") == {}
+    assert papers.find_areas(asked | {"data": "voc2012"}, "P@1") == {}

@@ -47,7 +47,7 @@ def test_a_death_costs_one_job_and_is_named() -> None:
     jobs = [1, "SIGKILL", 2, 3, "SIGTERM", 4]
     found = dict(local.results(jobs, work, 2))
     assert found.keys() == set(jobs)
-    assert found["SIGKILL"] == local.Died("its process ended (SIGKILL, as the system does where memory is short)")
+    assert found["SIGKILL"] == local.Died("its process ended (SIGKILL, as the system does when memory runs out)")
     assert found["SIGTERM"] == local.Died("its process ended (SIGTERM)")
     assert [found[job][1] for job in (1, 2, 3, 4)] == [1, 2, 3, 4]
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 import partly
-from partly.images.reading import rendered
+from partly.images.reading import render_image
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "export.md").read_text("utf-8")
 SIZE = 24
@@ -50,7 +50,7 @@ def write_pictures(folder: Path) -> list[Path]:
 def test_the_snippet_of_the_page_is_what_the_model_is_shown(prepared: Any, tmp_path: Path) -> None:
     for path in write_pictures(tmp_path):
         for size in (SIZE, 61, 224):
-            shown = rendered(path.read_bytes(), size)
+            shown = render_image(path.read_bytes(), size)
             np.testing.assert_array_equal(prepared(path, size), shown.transpose(2, 0, 1), err_msg=f"{path} at {size}")
 
 

@@ -14,14 +14,14 @@ import pytest
 from images.making import HOSTILE, folder_of, some_pictures
 from partly.errors import SettingError
 from partly.images import decoder_pool as module
-from partly.images.decoder_pool import Crew, Died, Worker, crew
+from partly.images.decoder_pool import DecoderPool, Worker, WorkerDied, get_pool
 from partly.images.shared import Shared
-from partly.images.worker import answered, command
+from partly.images.worker import answer_request, command
 
 
 def requests(folder: Path) -> list[dict[str, object]]:
     names = sorted(path.name for path in folder.iterdir())
-    show = {"do": "show", "size": 16, "draw": [0, 0], "augmentation": {}}
+    show = {"do": "render", "size": 16, "draw": [0, 0], "augmentation": {}}
     return [show | {"places": [[str(folder / name)]], "names": [name]} for name in names]
 
 
@@ -35,39 +35,39 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> list[Worker]:
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_answers_come_in_order_however_many_answer(tmp_path: Path, count: int) -> None:
     asked = requests(some_pictures(tmp_path, 9))
-    expected = [answered(request)[1] for request in asked]
+    expected = [answer_request(request)[1] for request in asked]
     assert len(set(expected)) == 9
     for ahead in (0, 2, 100):
-        found = [future.result() for future in Crew(count).in_order(asked, ahead)]
+        found = [future.result() for future in DecoderPool(count).map_ordered(asked, ahead)]
         assert [pixels for _, pixels in found] == expected
 
 
 def test_who_stops_listening_leaves_nothing_behind(tmp_path: Path) -> None:
-    many = Crew(1)
-    answers = many.in_order(requests(some_pictures(tmp_path, 9)) * 20, 100)
+    many = DecoderPool(1)
+    answers = many.map_ordered(requests(some_pictures(tmp_path, 9)) * 20, 100)
     assert next(answers).result()[1]
     answers.close()
-    assert next(many.in_order(requests(tmp_path), 0)).result()[1]  # at once, not after all that was asked before
+    assert next(many.map_ordered(requests(tmp_path), 0)).result()[1]  # at once, not after all that was asked before
 
 
 def test_a_process_that_dies_is_told_of_and_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = watched(monkeypatch)
-    one, asked = Crew(1), requests(some_pictures(tmp_path, 2))
-    before = one.ask(asked[0]).result()
+    one, asked = DecoderPool(1), requests(some_pictures(tmp_path, 2))
+    before = one.submit(asked[0]).result()
     os.kill(started[0].process.pid, signal.SIGKILL)
     started[0].process.wait()
-    with pytest.raises(Died, match="status -9"):
-        one.ask(asked[0]).result()
-    assert one.ask(asked[0]).result() == before
+    with pytest.raises(WorkerDied, match="status -9"):
+        one.submit(asked[0]).result()
+    assert one.submit(asked[0]).result() == before
     assert len(started) == 2
 
 
 def test_ctrl_c_is_for_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started = watched(monkeypatch)
-    one, asked = Crew(1), requests(some_pictures(tmp_path, 2))
-    one.ask(asked[0]).result()
+    one, asked = DecoderPool(1), requests(some_pictures(tmp_path, 2))
+    one.submit(asked[0]).result()
     started[0].process.send_signal(signal.SIGINT)
-    assert one.ask(asked[1]).result()[1]
+    assert one.submit(asked[1]).result()[1]
     assert len(started) == 1
 
 
@@ -79,8 +79,8 @@ from pathlib import Path
 from partly.images import decoder_pool as crew
 start, started = crew.Worker, []
 crew.Worker = lambda: started.append(start()) or started[-1]
-one = crew.Crew(1)
-one.ask({{"do": "look", "places": [[{str(tmp_path / "p0.png")!r}]]}}).result()
+one = crew.DecoderPool(1)
+one.submit({{"do": "inspect", "places": [[{str(tmp_path / "p0.png")!r}]]}}).result()
 print(started[0].process.pid, flush=True)
 os.kill(os.getpid(), 9)
 """
@@ -108,10 +108,10 @@ def test_a_bomb_costs_no_memory(tmp_path: Path) -> None:
     places = [[str(folder_of(tmp_path, {name: HOSTILE[name] for name in bombs}) / name)] for name in bombs]
     worker, before = Worker(), _megabytes("self", "VmRSS")
     try:
-        looks = worker.asked({"do": "look", "places": places})[0]["looks"]
+        looks = worker.answer({"do": "inspect", "places": places})[0]["infos"]
         assert all(look["reason"] for look in looks)
         for place in places:
-            assert "bad" in worker.asked({"do": "show", "size": 224, "draw": None, "places": [place]})[0]
+            assert "bad" in worker.answer({"do": "render", "size": 224, "draw": None, "places": [place]})[0]
         assert _megabytes(str(worker.process.pid), "VmHWM") < 150
         assert _megabytes("self", "VmRSS") < before + 50
     finally:
@@ -131,10 +131,10 @@ def test_a_worker_loads_no_torch_and_has_a_limit() -> None:
 
 def test_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARTLY_WORKERS", "3")
-    assert crew().count == 3
-    assert crew() is crew()
+    assert get_pool().count == 3
+    assert get_pool() is get_pool()
     monkeypatch.setenv("PARTLY_WORKERS", "many")
     with pytest.raises(SettingError, match="PARTLY_WORKERS='many'"):
-        crew()
+        get_pool()
     monkeypatch.delenv("PARTLY_WORKERS")
-    assert 1 <= crew().count <= module.MOST_WORKERS
+    assert 1 <= get_pool().count <= module.MAX_WORKERS

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from partly.errors import DataError
-from partly.items import Arrays, arrays, as_items, features, pictures
+from partly.items import Arrays, arrays, as_items, features, image_array
 
 Array = np.ndarray[Any, Any]
 X = np.array([[1.5, -2.0], [0.0, 1e-3], [3.0, 4.0]], np.float32)
@@ -44,7 +44,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_pictures_come_with_their_channels_first() -> None:
     x = np.arange(2 * 16 * 17 * 3, dtype=np.uint8).reshape(2, 16, 17, 3)
-    items = pictures(x)
+    items = image_array(x)
     assert items.shape == (3, 16, 17)
     batch = items.take(torch.tensor([1]))
     assert batch.shape == (1, 3, 16, 17)
@@ -60,7 +60,7 @@ def test_numbers_of_any_kind_come_as_float32(dtype: str) -> None:
         for batch in (items.take(slice(None)), items.take(torch.arange(3))):
             assert batch.dtype == torch.float32
             np.testing.assert_array_equal(batch.numpy(), X.astype(dtype).astype(np.float32))
-    assert features(x).conditioned.array.flags.c_contiguous
+    assert features(x).prepared.array.flags.c_contiguous
 
 
 def test_nothing_is_copied_where_the_array_is_float32_already() -> None:
@@ -219,7 +219,7 @@ def test_features_that_are_not_finite_are_counted_and_placed() -> None:
     ],
 )
 def test_what_are_no_pictures(shape: tuple[int, ...], dtype: type) -> None:
-    with pytest.raises(DataError, match=r"X: pictures must be uint8 \[N, H, W, 1 or 3\], at least 16 x 16; got"):
+    with pytest.raises(DataError, match=r"X: images must be uint8 \[N, H, W, 1 or 3\], at least 16 x 16; got"):
         as_items(np.zeros(shape, dtype))
 
 

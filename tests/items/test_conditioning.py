@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from partly.items import Arrays, as_items, as_trained, conditioned
+from partly.items import Arrays, as_items, prepare_for_training, prepare_like
 from partly.items.conditioning import CLIP, Conditioning, choose_conditioning, is_conditioning
 
 Array = np.ndarray[Any, Any]
@@ -40,13 +40,13 @@ def with_values(values: dict[int, float], x: Array = X) -> Array:
 def test_ordinary_columns_are_left_alone(x: Array) -> None:
     assert chosen(x) is None
     items = as_items(x)
-    assert conditioned(items).digest() == as_items(x.astype(np.float32)).digest()
-    np.testing.assert_array_equal(conditioned(items).take(slice(None)).numpy(), x.astype(np.float32))
+    assert prepare_for_training(items).digest() == as_items(x.astype(np.float32)).digest()
+    np.testing.assert_array_equal(prepare_for_training(items).take(slice(None)).numpy(), x.astype(np.float32))
 
 
 def test_float32_items_are_not_even_copied() -> None:
     items = as_items(X.astype(np.float32))
-    assert conditioned(items) is items
+    assert prepare_for_training(items) is items
 
 
 def test_a_column_far_from_zero_is_centered_and_keeps_its_scale() -> None:
@@ -69,14 +69,14 @@ def test_rounding_noise_of_a_constant_is_not_blown_up() -> None:
 @pytest.mark.parametrize("scale", [1e-20, 1e-40, 1e20, 1e36])
 def test_an_unusual_scale_is_divided_by(scale: float) -> None:
     with np.errstate(over="ignore"):
-        items = conditioned(as_items(X * scale))
+        items = prepare_for_training(as_items(X * scale))
     np.testing.assert_allclose(items.statistics.scale, 1.0, rtol=1e-6)
 
 
 @pytest.mark.parametrize("value", [1e3, 1e20, -1e20, 1e36])
 def test_a_single_item_does_not_decide_the_scale(value: float) -> None:
     with pytest.warns(UserWarning, match="a few extreme items dominate: 1\n  feature 0"):
-        items = conditioned(as_items(with_values({7: value})))
+        items = prepare_for_training(as_items(with_values({7: value})))
     x = items.take(slice(None)).numpy()
     others = np.delete(np.arange(300), 7)
     np.testing.assert_allclose(x[others, 0], X[others, 0] - np.median(X[:, 0]), atol=0.02)
@@ -119,10 +119,10 @@ def test_digits_beyond_float32_survive(tmp_path) -> None:
     np.save(tmp_path / "x.npy", far)
     for items in (as_items(far), Arrays(np.load(tmp_path / "x.npy", mmap_mode="c"))):
         with pytest.warns(UserWarning, match=r"far from 0 .*: 3\n  feature 0: mean 1.7e\+09, scale 0.9"):
-            made = conditioned(items)
+            made = prepare_for_training(items)
         expected = (far - far.mean(axis=0)).astype(np.float32)
         np.testing.assert_allclose(made.take(torch.arange(300)).numpy(), expected, atol=1e-5)
-        other = as_trained(as_items(far[:5]), made)
+        other = prepare_like(as_items(far[:5]), made)
         np.testing.assert_array_equal(other.take(slice(None)).numpy(), made.take(slice(0, 5)).numpy())
         assert made[10:20].conditioning is made.conditioning
 
@@ -131,13 +131,13 @@ def test_columns_are_named() -> None:
     from partly.items import features
 
     with pytest.warns(UserWarning, match="'b': mean 1e"):
-        conditioned(features(X + np.array([0, 1e6, 0]), names=("a", "b", "c")))
+        prepare_for_training(features(X + np.array([0, 1e6, 0]), names=("a", "b", "c")))
 
 
 def test_whole_numbers_are_exact() -> None:
     times = 1_700_000_000 + np.arange(400).reshape(200, 2)
     with pytest.warns(UserWarning, match="far from 0"):
-        made = conditioned(as_items(times))
+        made = prepare_for_training(as_items(times))
     np.testing.assert_allclose(np.diff(made.take(slice(None)).numpy(), axis=0), 2.0)
 
 
@@ -146,7 +146,7 @@ def test_the_digest_of_conditioned_items_is_of_all_their_digits() -> None:
     other[0, 0] += 1e-3
     assert as_items(one).digest() == as_items(other).digest()  # as nothing but float32 would see them
     with pytest.warns(UserWarning, match="far from 0"):
-        digests = {conditioned(as_items(x)).digest() for x in (one, other)}
+        digests = {prepare_for_training(as_items(x)).digest() for x in (one, other)}
     assert len(digests) == 2
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from partly import items as package
-from partly.items import Absent, Arrays, Items, SparseRows, Statistics, absent, as_items, is_items, map_npy
+from partly.items import Absent, Arrays, Items, SparseRows, Statistics, as_items, is_items, map_npy, to_absent
 
 Array = np.ndarray[Any, Any]
 KINDS = ("features", "pictures", "sparse", "mapped", "mapped half")
@@ -146,7 +146,7 @@ def test_nothing_is_read_to_see_that_they_are_items(tmp_path: Path, kind: str, m
     monkeypatch.setattr(Arrays, "_part", never)
     monkeypatch.setattr(SparseRows, "_part", never)
     assert as_items(items) is items
-    assert absent(items[1:3]).count == 2
+    assert to_absent(items[1:3]).count == 2
 
 
 def test_anything_with_these_few_methods_is_items() -> None:
@@ -184,15 +184,15 @@ def test_all_that_is_public_is_there() -> None:
 @every_kind
 def test_absent_items_keep_kind_shape_and_number(tmp_path: Path, kind: str) -> None:
     items, x = make(kind, 5, tmp_path)
-    gone = absent(items)
+    gone = to_absent(items)
     assert is_items(gone)
     assert (gone.kind, gone.shape, len(gone), gone.names) == (items.kind, x.shape[1:], 5, None)
     assert gone.statistics.mean.shape == gone.statistics.scale.shape == (3,)
     assert gone == Absent(items.kind, items.shape, 5)
     for job in (gone.digest, lambda: gone.take(slice(None)), lambda: gone[:2]):
-        with pytest.raises(LookupError, match="does not hold on to the items"):
+        with pytest.raises(LookupError, match="does not keep the items"):
             job()
 
 
 def test_absent_items_keep_the_names() -> None:
-    assert absent(package.features([[1.0, 2.0]], names=("a", "b"))).names == ("a", "b")
+    assert to_absent(package.features([[1.0, 2.0]], names=("a", "b"))).names == ("a", "b")

@@ -142,7 +142,7 @@ def test_a_stale_digest_is_ignored(file: Path) -> None:
 @pytest.mark.parametrize("text", ["", " \n", "ab" * 31, "ab" * 33, "AB" * 32, "xy" * 32, f"x.npy {'ab' * 32}", "\xff"])
 def test_a_malformed_digest_is_refused(file: Path, text: str) -> None:
     beside(file, text)
-    with pytest.raises(DataError, match=r"x\.npy\.sha256: should hold a digest, as `sha256sum x\.npy` prints it"):
+    with pytest.raises(DataError, match=r"x\.npy\.sha256: must hold a digest in the format of `sha256sum x\.npy`"):
         map_npy(file)
 
 

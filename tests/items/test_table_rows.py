@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from partly.errors import DataError
-from partly.items import TableRows, as_frame, conditioned, encoding_of, frame_rows, is_mixed, matrix_rows
+from partly.items import TableRows, as_frame, frame_rows, is_mixed, matrix_rows, prepare_for_training
 from partly.items.table_rows import typed_column
 
 NAN = float("nan")
@@ -79,9 +79,9 @@ def test_which_frames_are_plain_numbers(column: Any, mixed: bool) -> None:
 
 def test_polars_and_arrow_become_the_same_frame() -> None:
     table = pd.DataFrame({"a": [1.5, NAN], "c": ["x", None], "d": pd.to_datetime(["2020-01-01", None])})
-    wanted = conditioned(frame_rows(table)).take(slice(None)).tolist()
+    wanted = prepare_for_training(frame_rows(table)).take(slice(None)).tolist()
     for other in (pl.from_pandas(table), pa.Table.from_pandas(table)):
-        assert conditioned(frame_rows(as_frame(other))).take(slice(None)).tolist() == wanted
+        assert prepare_for_training(frame_rows(as_frame(other))).take(slice(None)).tolist() == wanted
 
 
 # ---------------------------------------------------------------- as items
@@ -92,10 +92,10 @@ def table() -> TableRows:
 
 
 def test_training_encodes_by_its_own_rows_alone() -> None:
-    some = conditioned(table()[:3])
+    some = prepare_for_training(table()[:3])
     assert some.names == ("a", "a=missing", "c=x", "c=y")
     assert some.take(slice(None)).tolist() == [[1, 0, 1, 0], [2, 1, 0, 1], [3, 0, 1, 0]]
-    assert table()[3:].encoded(encoding_of(some)).take(slice(None)).tolist() == [[50, 0, 0, 0]]
+    assert table()[3:].encode_as(some.encoding).take(slice(None)).tolist() == [[50, 0, 0, 0]]
 
 
 def test_by_itself_it_is_encoded_by_all_rows() -> None:
@@ -105,17 +105,17 @@ def test_by_itself_it_is_encoded_by_all_rows() -> None:
 
 
 def test_columns_are_matched_by_name() -> None:
-    encoding = encoding_of(conditioned(table()))
+    encoding = prepare_for_training(table()).encoding
     other = frame_rows(pd.DataFrame({"c": ["y"], "a": [7.0]}))
-    assert other.encoded(encoding).take(slice(None)).tolist() == [[7, 0, 0, 1, 0]]
+    assert other.encode_as(encoding).take(slice(None)).tolist() == [[7, 0, 0, 1, 0]]
     with pytest.raises(DataError, match=r"(?s)missing, 1:\n  'c'.*not in training, 1:\n  'd'"):
-        frame_rows(pd.DataFrame({"a": [1.0], "d": ["y"]})).encoded(encoding)
+        frame_rows(pd.DataFrame({"a": [1.0], "d": ["y"]})).encode_as(encoding)
 
 
 def test_a_matrix_with_gaps_is_a_table_and_others_are_not() -> None:
     rows = matrix_rows(np.array([[1.0, NAN], [3.0, 4.0]]))
     assert isinstance(rows, TableRows)
-    assert conditioned(rows).take(slice(None)).tolist() == [[1, 4, 1], [3, 4, 0]]
+    assert prepare_for_training(rows).take(slice(None)).tolist() == [[1, 4, 1], [3, 4, 0]]
     assert not isinstance(matrix_rows(np.array([[1.0]])), TableRows)
 
 
@@ -127,4 +127,4 @@ def test_what_needs_encoding_is_named() -> None:
 def test_the_digest_is_of_values_and_of_how_they_are_encoded() -> None:
     renamed = frame_rows(pd.DataFrame({"a": [1.0, NAN, 3.0, 50.0], "c": ["x", "y", "x", "w"]}))
     swapped = frame_rows(pd.DataFrame({"a": [1.0, NAN, 3.0, 5.0], "c": ["x", "y", "x", "z"]}))
-    assert len({conditioned(one).digest() for one in (table(), table(), renamed, swapped)}) == 3
+    assert len({prepare_for_training(one).digest() for one in (table(), table(), renamed, swapped)}) == 3

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from partly import Classifier
 from partly.errors import DataError
-from partly.items import are_texts, as_items, spooled, texts, texts_of
-from partly.items.text_rows import LENGTH
+from partly.items import are_texts, as_items, decode_texts, spool_texts, texts
+from partly.items.text_rows import MAX_BYTES
 
 words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40)
 words = words.filter(str.strip)
@@ -29,25 +29,25 @@ def test_what_goes_in_comes_out(all_words: list[str], data: st.DataObject) -> No
     rows = data.draw(st.lists(st.integers(0, len(all_words) - 1), max_size=5))
     items = texts(all_words)
     batch = items.take(torch.tensor(rows, dtype=torch.int64))
-    assert batch.shape == (len(rows), LENGTH)
-    assert texts_of(batch) == [all_words[row] for row in rows]
-    assert texts_of(items[np.array(rows, np.int64)].take(slice(None)).float()) == [all_words[row] for row in rows]
+    assert batch.shape == (len(rows), MAX_BYTES)
+    assert decode_texts(batch) == [all_words[row] for row in rows]
+    assert decode_texts(items[np.array(rows, np.int64)].take(slice(None)).float()) == [all_words[row] for row in rows]
 
 
 @pytest.mark.parametrize("letter", ["a", "é", "€", "🐈"])
 @pytest.mark.parametrize("before", [0, 1, 2, 3])
 def test_a_long_text_is_cut_between_two_letters(letter: str, before: int) -> None:
-    text = "x" * before + letter * LENGTH
-    (found,) = texts_of(texts([text]).take(slice(None)))
+    text = "x" * before + letter * MAX_BYTES
+    (found,) = decode_texts(texts([text]).take(slice(None)))
     assert text.startswith(found)
-    assert LENGTH - 4 < len(found.encode()) <= LENGTH
+    assert MAX_BYTES - 4 < len(found.encode()) <= MAX_BYTES
 
 
 def test_what_they_are() -> None:
     items = texts(["one", "two"])
-    assert (items.kind, items.shape, items.names, len(items[1:])) == ("texts", (LENGTH,), None, 1)
-    assert items.statistics.mean.tolist() == [0.0] * LENGTH
-    assert items.statistics.scale.tolist() == [1.0] * LENGTH
+    assert (items.kind, items.shape, items.names, len(items[1:])) == ("texts", (MAX_BYTES,), None, 1)
+    assert items.statistics.mean.tolist() == [0.0] * MAX_BYTES
+    assert items.statistics.scale.tolist() == [1.0] * MAX_BYTES
 
 
 def test_the_digest_is_of_all_texts_in_order() -> None:
@@ -55,7 +55,9 @@ def test_the_digest_is_of_all_texts_in_order() -> None:
     digests = [texts(part).digest() for part in some]
     assert len({*digests}) == len(some)
     assert texts(["x", "a", "b"])[1:].digest() == digests[0]
-    assert texts(["a" * LENGTH + "b"]).digest() != texts(["a" * LENGTH + "c"]).digest()  # also of what is not read
+    assert (
+        texts(["a" * MAX_BYTES + "b"]).digest() != texts(["a" * MAX_BYTES + "c"]).digest()
+    )  # also of what is not read
 
 
 @pytest.mark.parametrize("bad", ["", "  \n", "a\0b"])
@@ -75,7 +77,7 @@ def test_a_text_that_is_no_unicode_is_refused() -> None:
 def test_lists_and_columns_of_texts_are_taken_for_what_they_are(given: Any) -> None:
     items = as_items(given)
     assert items.kind == "texts"
-    assert texts_of(items.take(slice(None))) == ["a text", "b"]
+    assert decode_texts(items.take(slice(None))) == ["a text", "b"]
 
 
 def test_numbers_are_not_taken_for_texts() -> None:
@@ -94,11 +96,11 @@ def test_a_classifier_takes_a_list_of_texts() -> None:
 
 
 def test_spooled_texts_are_the_same_items() -> None:
-    said = ["one", "zwei 🐈", "x" * (LENGTH + 5), "last"]
-    items, same = texts(said), spooled(iter([said[:1], said[1:3], [], said[3:]]))
+    said = ["one", "zwei 🐈", "x" * (MAX_BYTES + 5), "last"]
+    items, same = texts(said), spool_texts(iter([said[:1], said[1:3], [], said[3:]]))
     assert same.digest() == items.digest()
     assert torch.equal(same.take(slice(None)), items.take(slice(None)))
-    assert texts_of(same[np.array([3, 1])].take(slice(None))) == ["last", "zwei 🐈"]
+    assert decode_texts(same[np.array([3, 1])].take(slice(None))) == ["last", "zwei 🐈"]
     assert copy.deepcopy(same).digest() == items.digest()  # as another process gets it
 
 
@@ -116,7 +118,7 @@ def test_of_spooled_texts_a_block_is_held_at_a_time() -> None:
             yield block
 
     Block.__hash__ = object.__hash__  # type: ignore[method-assign]
-    assert len(spooled(blocks())) == 15
+    assert len(spool_texts(blocks())) == 15
 
 
 def test_where_texts_cannot_be_kept_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,5 +126,5 @@ def test_where_texts_cannot_be_kept_the_way_out_is_said(monkeypatch: pytest.Monk
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    with pytest.raises(DataError, match=r"table.csv: .* \(No space left on device\)\. Say in TMPDIR"):
-        spooled([["a"]], "table.csv")
+    with pytest.raises(DataError, match=r"table.csv: .* \(No space left on device\)\. Set TMPDIR"):
+        spool_texts([["a"]], "table.csv")

@@ -13,13 +13,13 @@ import pytest
 from partly import Ledger
 from partly.errors import DataError, PartlyError
 from partly.ledger import exchange, store
-from partly.ledger.store import NothingThere
+from partly.ledger.store import LedgerNotFound
 
 
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
-    monkeypatch.setattr(store, "PART", 3)
-    monkeypatch.setattr("partly.ledger.writer.PART", 3)
+    monkeypatch.setattr(store, "STATEMENTS_PER_ROW", 3)
+    monkeypatch.setattr("partly.ledger.writer.STATEMENTS_PER_ROW", 3)
     ledger = Ledger.create(tmp_path / "labels.db", names=["cat", "Animal"])
     first = ledger.append(list("abcdefg"), ["cat"] * 7, [1, 0, None, 1, 0, 1, 1], author="anna", note="n", key="k")
     ledger.append(["a", "b"], ["cat"] * 2, [0, 1], kind="model", run="runs/1", confidence=[0.5, 1])
@@ -34,7 +34,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ledger:
 def test_all_comes_back(
     told: Ledger, place: Callable[[], str], tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exchange, "ROWS", rows)
+    monkeypatch.setattr(exchange, "ROWS_PER_BLOCK", rows)
     assert exchange.export(told, tmp_path / "all.parquet") == len(told.log())
     assert exchange.is_statements(tmp_path / "all.parquet")
     copy = exchange.restore(place(), tmp_path / "all.parquet")
@@ -62,11 +62,11 @@ def test_a_file_that_was_changed_is_refused(told: Ledger, tmp_path: Path) -> Non
         pq.write_table(wrong, path)
         with pytest.raises(PartlyError):
             exchange.restore(tmp_path / f"{number}.db", path)
-        with pytest.raises(NothingThere):
+        with pytest.raises(LedgerNotFound):
             Ledger(tmp_path / f"{number}.db")
         whole = exchange.restore(tmp_path / f"{number}.db", tmp_path / "all.parquet")  # it is in nobody's way
         assert whole.log() == told.log()
-    with pytest.raises(PartlyError, match="is not what"):
+    with pytest.raises(PartlyError, match="was not written by"):
         exchange.restore(tmp_path / "x.db", told.store.place.file or "")
     assert not (tmp_path / "x.db").exists()
 
@@ -74,7 +74,7 @@ def test_a_file_that_was_changed_is_refused(told: Ledger, tmp_path: Path) -> Non
 def test_a_fold_by_blocks_is_the_same(told: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = told.labels(models=True)
     for block in (1, 2, 5):
-        monkeypatch.setattr("partly.ledger.reader.BLOCK", block)
+        monkeypatch.setattr("partly.ledger.reader.BLOCK_STATEMENTS", block)
         assert told.labels(models=True) == whole
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partly.ledger.resolve import RANKS, Statements, consequences, fold
-from partly.ledger.vocabulary import Change, Vocabulary
+from partly.ledger.resolve import RANKS, Statements, add_implied, resolve_entries
+from partly.ledger.vocabulary import Change, Label, Vocabulary, apply
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,12 @@ def slow(statements: list[Said], policy: str) -> dict[tuple[int, int], tuple[int
 
 def as_dict(entries: object) -> dict[tuple[int, int], tuple[int, int, bool]]:
     rows = zip(*(part.tolist() for part in vars(entries).values()), strict=True)
-    return {(item, label): (z, rank, torn) for item, label, z, rank, torn in rows}
+    return {(item, label): (z, rank, conflicting) for item, label, z, rank, conflicting in rows}
 
 
 @given(st.lists(said, max_size=40), policies)
 def test_it_is_what_the_policy_says(statements: list[Said], policy: str) -> None:
-    assert as_dict(fold(arrays(statements), policy)) == slow(statements, policy)
+    assert as_dict(resolve_entries(arrays(statements), policy)) == slow(statements, policy)
 
 
 @given(st.lists(said, max_size=30), st.randoms(use_true_random=False), policies)
@@ -83,7 +84,7 @@ def test_the_order_of_independent_statements_does_not_matter(
     shuffled = []
     while left := [queue for queue in queues.values() if queue]:
         shuffled.append(random.choice(left).pop(0))  # type: ignore[attr-defined]
-    assert as_dict(fold(arrays(statements), policy)) == as_dict(fold(arrays(shuffled), policy))
+    assert as_dict(resolve_entries(arrays(statements), policy)) == as_dict(resolve_entries(arrays(shuffled), policy))
 
 
 @given(st.lists(said, max_size=30, unique_by=lambda s: (s.item, s.label, s.kind, s.voice)), st.randoms())
@@ -92,7 +93,7 @@ def test_among_people_a_majority_needs_no_order(statements: list[Said], random: 
     people = list({(s.item, s.label, s.voice): s for s in people}.values())
     other = people[:]
     random.shuffle(other)  # type: ignore[attr-defined]
-    assert as_dict(fold(arrays(people), "majority")) == as_dict(fold(arrays(other), "majority"))
+    assert as_dict(resolve_entries(arrays(people), "majority")) == as_dict(resolve_entries(arrays(other), "majority"))
 
 
 @given(st.lists(said, max_size=30), st.lists(said, max_size=10), policies)
@@ -101,8 +102,8 @@ def test_no_model_import_or_rule_changes_what_people_decide(
 ) -> None:
     people = [Said(s.item, s.label, s.z, "person", s.voice) for s in people]
     others = [s for s in others if s.kind != "person"]
-    alone = as_dict(fold(arrays(people), policy))
-    beside = as_dict(fold(arrays([*people, *others]), policy))
+    alone = as_dict(resolve_entries(arrays(people), policy))
+    beside = as_dict(resolve_entries(arrays([*people, *others]), policy))
     assert {entry: beside[entry][:2] for entry in alone} == {entry: found[:2] for entry, found in alone.items()}
 
 
@@ -110,16 +111,16 @@ def test_no_model_import_or_rule_changes_what_people_decide(
 
 
 def vocabulary(*changes: Change) -> Vocabulary:
-    made = Vocabulary()
-    for number, change in enumerate(changes, 1):
-        made = made.changed([change], number)
-    return made
+    labels: dict[int, Label] = {}
+    for change in changes:
+        apply(labels, change)
+    return Vocabulary(MappingProxyType(labels))
 
 
 def folded(made: Vocabulary, *rows: tuple[int, int, str]) -> dict[int, tuple[int, int]]:
     """Of one item: label -> (z, rank), from (label, z, kind)."""
-    entries = fold(arrays([Said(0, label, z, kind, 0) for label, z, kind in rows]), "latest")
-    return {label: found[:2] for (_, label), found in as_dict(consequences(entries, made)).items()}
+    entries = resolve_entries(arrays([Said(0, label, z, kind, 0) for label, z, kind in rows]), "latest")
+    return {label: found[:2] for (_, label), found in as_dict(add_implied(entries, made)).items()}
 
 
 ANIMALS = vocabulary(Change("add", (), ((0, "Animal"),)), Change("split", (0,), ((1, "Cat"), (2, "Dog"))))
@@ -139,8 +140,8 @@ def test_the_higher_rank_wins_over_a_hierarchy_too() -> None:
 
 
 def test_people_who_contradict_each_other_over_a_hierarchy_both_stay_and_are_listed() -> None:
-    entries = fold(arrays([Said(0, 0, -1, "person", 0), Said(0, 1, 1, "person", 1)]), "latest")
-    found = as_dict(consequences(entries, ANIMALS))
+    entries = resolve_entries(arrays([Said(0, 0, -1, "person", 0), Said(0, 1, 1, "person", 1)]), "latest")
+    found = as_dict(add_implied(entries, ANIMALS))
     assert found[0, 0] == (-1, 3, True)
     assert found[0, 1] == (1, 3, True)
     assert found[0, 2] == (-1, 3, False)
@@ -187,14 +188,14 @@ tree = vocabulary(
 
 @given(st.lists(said, max_size=30), policies)
 def test_what_follows_never_overrules_a_person_and_is_complete(statements: list[Said], policy: str) -> None:
-    entries = fold(arrays(statements), policy)
-    before, after = as_dict(entries), as_dict(consequences(entries, tree))
+    entries = resolve_entries(arrays(statements), policy)
+    before, after = as_dict(entries), as_dict(add_implied(entries, tree))
     for entry, (z, rank, _) in before.items():
         if rank == RANKS["person"] and z:
             assert after[entry][:2] == (z, rank)
-    for (item, label), (z, rank, torn) in after.items():
+    for (item, label), (z, rank, conflicting) in after.items():
         parent = tree.labels[label].parent
         above = after.get((item, parent)) if parent is not None else None
         if z == 1 and parent is not None:  # a yes below is a yes above, unless both are said at the same rank
             assert above is not None
-            assert above[0] == 1 or (above[1] >= rank and (torn or above[2] or above[1] > rank))
+            assert above[0] == 1 or (above[1] >= rank and (conflicting or above[2] or above[1] > rank))

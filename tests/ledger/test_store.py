@@ -107,11 +107,11 @@ def test_several_writers_at_once(place: Callable[[], str]) -> None:
 
 
 def test_who_finds_others_writing_waits_and_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("partly.ledger.store.WAIT", 0.1)
+    monkeypatch.setattr("partly.ledger.store.LOCK_SECONDS", 0.1)
     ledger = Ledger.create(tmp_path / "labels.db", names=["cat"])
     with sqlite3.connect(tmp_path / "labels.db", isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(DataError, match=r"others have been writing .* Nothing was changed"):
+        with pytest.raises(DataError, match=r"other writers held the ledger .* Nothing was changed"):
             ledger.append(["a"], ["cat"], [1], author="anna")
         assert ledger.labels().shape == (0, 1), "reading goes on"
         other.execute("ROLLBACK")
@@ -181,11 +181,14 @@ def test_what_is_no_ledger(tmp_path: Path) -> None:
     connection.close()
     before = foreign.read_bytes()
     for path, words in (
-        (text, "is no SQLite database"),
-        (foreign, "is a database, but no ledger"),
+        (text, "is not a SQLite database"),
+        (foreign, "is a database without a ledger"),
         (folder, "cannot be opened"),
-        (tmp_path / "pipe.db", "is no SQLite database|cannot be|no plain file|is a database, but no ledger|damaged"),
-        (tmp_path / "absent.db", "Make one: partly ledger init"),
+        (
+            tmp_path / "pipe.db",
+            "is not a SQLite database|cannot be|not a regular file|without a ledger|damaged",
+        ),
+        (tmp_path / "absent.db", "Create a ledger: partly ledger init"),
         (tmp_path / "a\0b", "cannot be opened"),
         ("mysql://host/labels", "postgresql://user@host/database"),
     ):
@@ -193,7 +196,7 @@ def test_what_is_no_ledger(tmp_path: Path) -> None:
             Ledger(path)
     assert foreign.read_bytes() == before
     assert not (tmp_path / "absent.db").exists()
-    with pytest.raises(DataError, match="there is something in it already"):
+    with pytest.raises(DataError, match="it is not empty"):
         Ledger.create(foreign)
 
 
@@ -204,7 +207,7 @@ def test_a_newer_format_and_a_missing_table_are_refused(tmp_path: Path) -> None:
             "UPDATE about SET value = '99' WHERE name = 'format'",
             "version '99', and this .* up to 1",
         ),
-        ("other", "UPDATE about SET value = 'x' WHERE name = 'kind'", "does not say so"),
+        ("other", "UPDATE about SET value = 'x' WHERE name = 'kind'", "has no entry for it"),
         ("torn", "DROP TABLE taken_back", "tables are missing: taken_back"),
     ):
         path = tmp_path / f"{name}.db"
@@ -244,7 +247,7 @@ def test_tables_that_somebody_changed_by_hand_are_refused(tmp_path: Path, harm: 
 def test_a_second_ledger_is_not_made_in_the_place_of_one(place: Callable[[], str]) -> None:
     where = place()
     Ledger.create(where, names=["cat"])
-    with pytest.raises(DataError, match="there is something in it already"):
+    with pytest.raises(DataError, match="it is not empty"):
         Ledger.create(where)
     again = Ledger(where)
     assert again.labels().names == ("cat",)
@@ -256,12 +259,12 @@ def test_nothing_is_written_through_links(tmp_path: Path) -> None:
     for name, target in (("link.db", "labels.db"), ("new.db", "victim")):
         (tmp_path / name).symlink_to(target)
         for call in (Ledger, Ledger.create):
-            with pytest.raises(DataError, match="is a link"):
+            with pytest.raises(DataError, match="is a symbolic link"):
                 call(tmp_path / name)
     assert not victim.exists()
     shutil.copy(tmp_path / "labels.db", tmp_path / "copy.db")
     (tmp_path / "copy.db-journal").symlink_to(victim)
-    with pytest.raises(DataError, match=r"copy\.db-journal: is a link"):
+    with pytest.raises(DataError, match=r"copy\.db-journal: is a symbolic link"):
         Ledger(tmp_path / "copy.db")
     assert not victim.exists()
 
@@ -270,7 +273,7 @@ def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     """It may hold what people said, their names, and digests of passwords. What was there keeps its mode."""
     before = os.umask(0)
     try:
-        with Ledger.making(tmp_path / "labels.db") as ledger:
+        with Ledger.create_atomically(tmp_path / "labels.db") as ledger:
             ledger.add(["cat"])
             modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     finally:

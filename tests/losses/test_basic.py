@@ -48,8 +48,8 @@ def test_known_entries_alone_give_the_same(loss: Loss, hidden: float, monkeypatc
     z[2] = 0
     found = []
     for share in (0.0, 2.0):
-        monkeypatch.setattr("partly.losses.basic.MANY", 0)
-        monkeypatch.setattr("partly.losses.basic.FEW", share)
+        monkeypatch.setattr("partly.losses.basic.MIN_ENTRIES_TO_COUNT", 0)
+        monkeypatch.setattr("partly.losses.basic.SPARSE_SHARE", share)
         logits = torch.randn(6, 5, generator=generator.manual_seed(1)).masked_fill(z == 0, hidden).requires_grad_()
         entries = loss(logits, z)
         entries.sum().backward()

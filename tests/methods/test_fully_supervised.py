@@ -51,5 +51,5 @@ def test_steps_differ_in_their_items() -> None:
 def test_pictures_are_augmented() -> None:
     """As with other methods: what it learns from changes from epoch to epoch."""
     items = picture_files()
-    as_they_are, changed = (trained(FULL, make_pool(items=one)) for one in (items.augmented(None), items))
+    as_they_are, changed = (trained(FULL, make_pool(items=one)) for one in (items.augment(None), items))
     assert differing(as_they_are.weights(), changed.weights())

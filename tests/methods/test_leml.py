@@ -139,7 +139,7 @@ def test_known_entries_alone_give_the_same(fit: str, monkeypatch: pytest.MonkeyP
     """Where few are known the others are not touched; sums are made in another order, and nothing else differs."""
     found = []
     for share, block in ((0.0, 1 << 21), (2.0, 1), (2.0, 2 * 16 * 8)):  # all items, a batch, or two batches at a time
-        monkeypatch.setattr("partly.methods.leml.FEW", share)
+        monkeypatch.setattr("partly.methods.leml.SPARSE_SHARE", share)
         monkeypatch.setattr("partly.methods.leml.BLOCK", block)
         pool = make_pool()
         method = made(pool, rank=3, fit=fit)

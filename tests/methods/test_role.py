@@ -15,7 +15,7 @@ from conformance.bench import copied, differing, make_clock, make_pool, make_tas
 from losses.cases import no, sigmoid, yes
 from partly.clock import Clock
 from partly.engine import training
-from partly.items import Absent, Items, absent, as_items
+from partly.items import Absent, Items, as_items, to_absent
 from partly.labels import Labels
 from partly.methods.role import Role, label_frequency
 from partly.pool import Batch, Pool
@@ -235,7 +235,7 @@ def test_a_saved_model_with_a_linear_phase_loads() -> None:
     pool = make_pool()
     made = Role(make_task(pool), linear_share=0.5)
     training.train(made, pool, make_clock(pool))
-    again = Role(dataclasses.replace(make_task(pool), items=absent(pool.items)), linear_share=0.5)
+    again = Role(dataclasses.replace(make_task(pool), items=to_absent(pool.items)), linear_share=0.5)
     again.load_state(copied(made.state()))
     assert not differing(made.state(), again.state())
     batch = Batch(x_of(pool.items)[:2], torch.from_numpy(observed()[:2]), torch.arange(2))

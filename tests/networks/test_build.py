@@ -10,7 +10,7 @@ from torch import nn
 
 from partly import networks
 from partly.errors import SettingError
-from partly.items import Items, absent, as_items
+from partly.items import Items, as_items, to_absent
 from partly.networks import SmallConv, Standardise, linear, mlp
 
 
@@ -29,7 +29,7 @@ def test_every_head_on_every_kind_of_item(head: str, items: Items) -> None:
     assert network.features_and_logits(x)[0].shape == features.shape[:2]
     assert network(x[:1]).shape == (1, 5)
     assert network.width(items.shape) == features.shape[1]
-    again = networks.build(absent(items), labels=5, head=head)  # to be filled with weights
+    again = networks.build(to_absent(items), labels=5, head=head)  # to be filled with weights
     again.load_state_dict(network.state_dict())
     assert torch.equal(again.eval()(x), network.eval()(x))
 
@@ -99,7 +99,7 @@ def test_backbones_are_the_files_that_define_one() -> None:
 def test_an_unknown_head_is_refused_with_the_nearest() -> None:
     with pytest.raises(SettingError, match=r"There is no head 'lineer'\. Did you mean 'linear'\?"):
         networks.build(as_items(torch.randn(2, 3)), 5, "lineer")
-    with pytest.raises(SettingError, match=r"There is no head 'zzz'\. There is: .*linear, .*mlp"):
+    with pytest.raises(SettingError, match=r"There is no head 'zzz'\. Available: .*linear, .*mlp"):
         networks.build(as_items(torch.randn(2, 3)), 5, "zzz")
 
 

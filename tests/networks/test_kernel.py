@@ -8,7 +8,7 @@ import torch
 
 from partly import networks
 from partly.errors import SettingError
-from partly.items import absent, as_items
+from partly.items import as_items, to_absent
 from partly.networks import kernel
 from partly.networks.kernel import Nystroem
 from partly.networks.layers import FeatureUnion
@@ -93,7 +93,7 @@ def test_no_more_examples_are_held_than_there_is_room_for(monkeypatch: pytest.Mo
 def test_what_is_loaded_has_the_same_sizes_and_says_the_same() -> None:
     items, x = as_items(features()), torch.from_numpy(features())
     network = networks.build(items, 4, "kernel", {"axes": 9})
-    again = networks.build(absent(items), 4, "kernel", {"axes": 9})
+    again = networks.build(to_absent(items), 4, "kernel", {"axes": 9})
     shapes = {name: tensor.shape for name, tensor in network.state_dict().items()}
     assert {name: tensor.shape for name, tensor in again.state_dict().items()} == shapes
     again.load_state_dict(network.state_dict())

@@ -34,18 +34,18 @@ def small_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def desk(small_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def queue(small_files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of one's own with the small files, and pages for people that close as soon as they are open."""
     shutil.copytree(small_files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: server.config.load())
     monkeypatch.setattr("partly.annotate.server.listen", lambda host, _: socket.create_server((host, 0)))
-    monkeypatch.setattr("partly.engine.recipe.MOST_STEPS", 6)  # where a page does not say how long to train
+    monkeypatch.setattr("partly.engine.resolution.MAX_DEFAULT_STEPS", 6)  # where a page does not say how long to train
     return tmp_path
 
 
 @pytest.mark.parametrize("page", CODE, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_blocks_run(page: Path, desk: Path) -> None:
+def test_the_blocks_run(page: Path, queue: Path) -> None:
     run = [block for block in blocks(page) if block.language and not block.not_run]
     make_run("".join(block.body for block in run))
     names: dict[str, Any] = {"__name__": "__main__"}

@@ -27,12 +27,13 @@ from partly import Classifier, engine, export
 from partly.active import rounds_page
 from partly.active.selection import Questions
 from partly.cli import doctor, explain, printing
-from partly.comparison import overview, score_tables, study
-from partly.comparison.study import Point, Study
-from partly.comparison.view import Live as view_of_cells
+from partly.comparison import markdown, study
+from partly.comparison import page as comparison
+from partly.comparison.label_budget import Point, Study
+from partly.comparison.live_view import LiveView as view_of_cells
 from partly.doctor import run_checks
 from partly.doctor.context import CheckContext
-from partly.images import showing
+from partly.images import progress as showing
 from partly.items import as_items, texts
 from partly.labels import Labels
 from partly.report import page
@@ -114,7 +115,7 @@ def comparison_page(words: Words) -> str:
     made = result_lines({"bce": [0.5, 0.6], **scores}, data=words[0], machine=words[1], head=words[2])
     for one in made:
         one["settings"] = {"weights": words[3]}
-    return overview.render(made, words[6], note=words[7])
+    return comparison.render(made, words[6], note=words[7])
 
 
 def studied(words: Words) -> list[Study]:
@@ -135,7 +136,7 @@ def rounds(words: Words) -> str:
 
 @pytest.mark.parametrize(
     "made",
-    [report_page, comparison_page, rounds, lambda words: study.html(studied(words), words[0])],
+    [report_page, comparison_page, rounds, lambda words: study.render_html(studied(words), words[0])],
     ids=["report", "comparison", "rounds", "study"],
 )
 def test_pages(made: Callable[[Words], str]) -> None:
@@ -180,11 +181,11 @@ def test_the_card_of_a_model(tmp_path: Path) -> None:
 def test_tables_of_a_comparison_and_of_a_study() -> None:
     def tables(words: Words) -> str:
         scores = {word: [0.4 + i / 50, 0.45 + i / 50] for i, word in enumerate(words)}
-        return score_tables.markdown(result_lines({"bce": [0.5, 0.6], **scores}, data=words[0], head=words[4]))
+        return markdown.render(result_lines({"bce": [0.5, 0.6], **scores}, data=words[0], head=words[4]))
 
     def answers(words: Words) -> str:
         saved: list[str] = []
-        made = study.markdown(studied(words), 2, lambda name, svg: saved.append(name) or f"{len(saved)}.svg")  # type: ignore[func-returns-value]
+        made = study.render_markdown(studied(words), 2, lambda name, svg: saved.append(name) or f"{len(saved)}.svg")  # type: ignore[func-returns-value]
         assert len(set(saved)) == len(words)
         return made
 
@@ -225,7 +226,7 @@ def test_tables_and_bars_take_names_as_they_are(monkeypatch: pytest.MonkeyPatch,
     assert "[/b]" in said
     assert "\x1b[2J" not in said
     (made,) = result_lines({"bce[a=1]": [0.5]}, data="[/b]data")
-    Console(width=99).print(view_of_cells(1, [made], wanted=False).table())
+    Console(width=99).print(view_of_cells(1, [made], enabled=False).build_table())
     said = capsys.readouterr().out
     assert "[/b]data" in said
     assert "bce[a=1]" in said

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from partly.data import read
-from partly.items import PictureFiles, as_items, texts
+from partly.items import ImageFiles, as_items, texts
 from partly.report.examples import (
     DIMMED,
     MAX_TEXT_LENGTH,
@@ -48,13 +48,13 @@ def test_only_what_is_asked_for_is_decoded(tmp_path: Path, monkeypatch: pytest.M
     for i in range(5):
         Image.new("RGB", (90, 60), (40 * i, 0, 0)).save(tmp_path / f"{i}.png")
     items, made = read(tmp_path).items, []
-    original = PictureFiles._request
+    original = ImageFiles._request
 
-    def request(self: PictureFiles, rows: Any, draw: Any) -> Any:
+    def request(self: ImageFiles, rows: Any, draw: Any) -> Any:
         made.extend(rows.tolist())
         return original(self, rows, draw)
 
-    monkeypatch.setattr(PictureFiles, "_request", request)
+    monkeypatch.setattr(ImageFiles, "_request", request)
     found = make_previews(items, [3, 1], [0, 0])
     assert made == [3, 1]
     assert [preview.pixels[5, 5].tolist() for preview in found if preview.pixels is not None] == [

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partly.solvers.blending import CLEAR, LEAST, TEMPERATURE, blend, blend_or_first, relative_gains, softmax_weights
+from partly.solvers.blending import (
+    CLEAR_GAIN,
+    MIN_GAIN,
+    TEMPERATURE,
+    blend,
+    blend_or_first,
+    relative_gains,
+    softmax_weights,
+)
 from solvers.by_hand import calibrated, z_scored
 
 
@@ -26,7 +34,7 @@ def losses(held_out: list, weights: np.ndarray, targets: np.ndarray) -> list[flo
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=5))
 def test_shares_are_a_soft_maximum_by_hand(worth: list[float]) -> None:
-    best = max([*worth, LEAST])
+    best = max([*worth, MIN_GAIN])
     expected = [np.exp((gain - best) / (TEMPERATURE * best)) for gain in worth]
     if sum(expected) < 1e-300:  # further below nothing than a number can say
         return
@@ -94,7 +102,7 @@ def test_a_blend_that_is_not_clearly_worse_is_taken() -> None:
     assert counts == [0.6, 0.4]
     assert found.slopes[1].any()
     first, together = relative_gains([each[0], found.loss], weights, targets)
-    assert together > first - CLEAR
+    assert together > first - CLEAR_GAIN
 
 
 def test_a_learner_that_says_nothing_adds_nothing() -> None:

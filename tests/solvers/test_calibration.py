@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from partly.solvers import calibration
-from partly.solvers.calibration import FLATTEST, calibrate, z_scores
+from partly.solvers.calibration import MIN_SLOPE, calibrate, z_scores
 from solvers.by_hand import calibrated, z_scored
 
 
@@ -64,7 +64,7 @@ def test_scores_that_are_worth_nothing_keep_their_order() -> None:
     scores, weights, targets = made(worth=-3)
     line = calibrate(scores, weights, targets)
     assert line.loss == pytest.approx(calibrated(0 * scores, weights, targets)[0], rel=1e-4)
-    np.testing.assert_allclose(line(scores).std(axis=1), FLATTEST, rtol=1e-3)
+    np.testing.assert_allclose(line(scores).std(axis=1), MIN_SLOPE, rtol=1e-3)
     assert (np.argsort(line(scores)[1]) == np.argsort(scores[1])).all()
 
 
@@ -91,7 +91,7 @@ def test_constant_scores_and_a_single_item() -> None:
 def test_of_many_entries_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     scores, weights, targets = made(items=4000)
     whole = calibrate(scores, weights, targets)
-    monkeypatch.setattr(calibration, "MOST", 3 * 2000)
+    monkeypatch.setattr(calibration, "MAX_ENTRIES", 3 * 2000)
     some, again = (calibrate(scores, weights, targets) for _ in range(2))
     assert some.loss == again.loss != whole.loss
     assert some.loss == pytest.approx(whole.loss, rel=0.05)

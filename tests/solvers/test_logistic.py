@@ -191,7 +191,7 @@ def test_axes_are_a_way_of_looking_and_nothing_else(shape: tuple[int, int], monk
     np.testing.assert_allclose(z.x @ axes.T, x, atol=5e-3 * max(1, np.abs(x).max()))
     np.testing.assert_allclose(z.squares, (z.x.astype(float) ** 2).mean(axis=0), rtol=1e-2, atol=1e-6)
     ((w, b),) = solved(x, weights, targets, [0.01])
-    monkeypatch.setattr("partly.solvers.logistic.TURN_UP_TO", 0)
+    monkeypatch.setattr("partly.solvers.logistic.MAX_ROTATED", 0)
     assert principal_axes(x).axes == ()
     ((plain, bias),) = solved(x, weights, targets, [0.01])
     expected = x @ plain.T + bias

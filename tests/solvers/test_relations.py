@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from partly.solvers import logistic, relations
 from partly.solvers.calibration import calibrate
 from partly.solvers.folds import assign_folds
-from partly.solvers.relations import APPLIED, FEWEST, PARTS, compete, relate
+from partly.solvers.relations import APPLIED, MIN_LABELS_PER_ITEM, PARTS, compete, relate
 
 Problem = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -153,7 +153,7 @@ def test_compete_against_a_loop() -> None:
     for one in PARTS:
         lowered = logits.astype(float)
         for i in range(logits.shape[1]):
-            lowered[:, i] -= one * np.log((1 / (1 + np.exp(-logits[:, i].astype(float)))).sum() + FEWEST)
+            lowered[:, i] -= one * np.log((1 / (1 + np.exp(-logits[:, i].astype(float)))).sum() + MIN_LABELS_PER_ITEM)
         tried[one] = calibrate(lowered.astype(np.float32), weights, targets).loss, lowered
     assert part == min(tried, key=lambda one: tried[one][0]) > 0
     np.testing.assert_allclose(found, tried[part][1], atol=1e-4)

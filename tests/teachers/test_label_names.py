@@ -13,7 +13,7 @@ import torch
 
 from partly import items
 from partly.errors import DataError, SettingError
-from partly.items import MadeFeatures, Origin
+from partly.items import Origin, PrecomputedFeatures
 from partly.networks.backbones import efficientnet_lite, minilm
 from partly.teachers import LabelNames, encoders, label_names
 
@@ -36,8 +36,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(label_names, "minilm_embed", fake_embed)
 
 
-def sentence_features(x: np.ndarray, backbone: str = "minilm") -> MadeFeatures:
-    return MadeFeatures(items.features(x), Origin("texts", (64,), backbone, {}, None, "none"))
+def sentence_features(x: np.ndarray, backbone: str = "minilm") -> PrecomputedFeatures:
+    return PrecomputedFeatures(items.features(x), Origin("texts", (64,), backbone, {}, None, "none"))
 
 
 def test_texts_score_by_the_mean_cosine_with_phrases(fake: None) -> None:
@@ -67,7 +67,7 @@ def test_images_score_by_conse(fake: None, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(encoders, "class_names", lambda: classes)
     x = rng.normal(size=(4, 8)).astype(np.float32)
     origin = Origin("pictures", (3, 8, 8), "efficientnet-lite1", {"pooling": "gap"}, None, "none")
-    found = LabelNames().scores(MadeFeatures(items.features(x), origin), ["cat", "car"])
+    found = LabelNames().scores(PrecomputedFeatures(items.features(x), origin), ["cat", "car"])
     for j, name in enumerate(["cat", "car"]):
         vector = fake_embed([name])[0].numpy()
         similarity = []
@@ -96,7 +96,7 @@ def test_a_parent_scores_at_least_what_its_children_score(fake: None) -> None:
 def test_features_without_meaning_are_refused_with_what_to_do() -> None:
     with pytest.raises(SettingError, match=r"Give the texts or images themselves.*--teacher scores.parquet"):
         LabelNames().scores(items.features(np.zeros((2, 3))), ["cat"])
-    other = MadeFeatures(items.features(np.zeros((2, 3))), Origin("texts", (64,), "tfidf", {}, None, "none"))
+    other = PrecomputedFeatures(items.features(np.zeros((2, 3))), Origin("texts", (64,), "tfidf", {}, None, "none"))
     with pytest.raises(SettingError, match="features of the backbone tfidf"):
         LabelNames().scores(other, ["cat"])
 
@@ -147,7 +147,7 @@ def test_a_dual_encoder_by_its_own_output(clip: Path) -> None:
     import transformers
 
     pixels = np.random.default_rng(0).integers(0, 256, (3, 16, 16, 3), np.uint8)
-    found = LabelNames(encoder=f"hf:{clip}").scores(items.pictures(pixels), ["cat", "dog"])
+    found = LabelNames(encoder=f"hf:{clip}").scores(items.image_array(pixels), ["cat", "dog"])
     model = transformers.CLIPModel.from_pretrained(clip).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(clip)
     x = torch.from_numpy(pixels).permute(0, 3, 1, 2) / 255
@@ -164,6 +164,6 @@ def test_a_model_that_is_no_dual_encoder_is_refused(tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     sizes = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 20}
     transformers.ViTModel(transformers.ViTConfig(**sizes, image_size=16, patch_size=4)).save_pretrained(tmp_path)
-    pixels = items.pictures(np.zeros((1, 16, 16, 3), np.uint8))
+    pixels = items.image_array(np.zeros((1, 16, 16, 3), np.uint8))
     with pytest.raises(SettingError, match="no dual encoder"):
         LabelNames(encoder=f"hf:{tmp_path}").scores(pixels, ["cat"])

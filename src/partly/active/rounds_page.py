@@ -1,4 +1,4 @@
-"""The page of a loop of questions: what came of asking, round by round, and what is asked now."""
+"""The HTML page of a loop: scores of each round, and the current questions."""
 
 from __future__ import annotations
 
@@ -13,56 +13,60 @@ from partly.labels import Labels
 from partly.report import plots
 from partly.report.layout import load_template
 
-BESIDE = {"all yes": "recovered_all_yes", "coin": "recovered_coin"}  # what else would recover so much
-SHOWN = 50  # questions, at most
-Arms = Mapping[str, Sequence[Round]]  # the query, or what else there is to compare -> its rounds
-Panels = dict[str, dict[str, plots.Curve]]  # score -> arm -> its curve
+BASELINES = {"all yes": "recovered_all_yes", "coin": "recovered_coin"}
+MAX_QUESTIONS_SHOWN = 50
+Arms = Mapping[str, Sequence[Round]]  # strategy -> its rounds
+Panels = dict[str, dict[str, plots.Curve]]  # score -> strategy -> curve
 
 
 def write(
-    path: Path, title: str, said: Sequence[str], arms: Arms, labels: Labels, questions: Questions | None = None
+    path: Path, title: str, summary: Sequence[str], arms: Arms, labels: Labels, questions: Questions | None = None
 ) -> None:
-    """Write the page, whole or not at all. said: what came of it, in sentences; labels: what is known by now."""
-    write_file(path, render(title, said, arms, labels, questions).encode("utf-8", "replace"))
+    """Write the page atomically. `summary`: sentences; `labels`: currently known."""
+    write_file(path, render(title, summary, arms, labels, questions).encode("utf-8", "replace"))
 
 
-def render(title: str, said: Sequence[str], arms: Arms, labels: Labels, questions: Questions | None = None) -> str:
-    """The page as HTML."""
-    drawn = panels(arms) if all(len(rounds) > 1 for rounds in arms.values()) else {}
+def render(title: str, summary: Sequence[str], arms: Arms, labels: Labels, questions: Questions | None = None) -> str:
+    """Return the page as HTML."""
+    curves_by_score = make_panels(arms) if all(len(rounds) > 1 for rounds in arms.values()) else {}
     return load_template("rounds.html").render(
         title=title,
-        said=said,
+        said=summary,
         arms=arms,
         known=labels.summary(),
-        panels={name: plots.draw_over_answers(curves) for name, curves in drawn.items()},
-        styles={name: curve.style for curves in drawn.values() for name, curve in curves.items()},
-        questions=[] if questions is None else _listed(questions, labels),
+        panels={name: plots.draw_over_answers(curves) for name, curves in curves_by_score.items()},
+        styles={name: curve.style for curves in curves_by_score.values() for name, curve in curves.items()},
+        questions=[] if questions is None else _list_questions(questions, labels),
         asked=0 if questions is None else len(questions),
     )
 
 
-def panels(arms: Arms) -> Panels:
-    """The progression curves; beside what was recovered, what saying yes everywhere and tossing a coin would recover of
-    the entries that the first arm leaves unknown."""
-    names = [name for name in (*simulation.RANKS, "recovered") if all(_defined(r, name) for r in arms.values())]
-    drawn = [(title, rounds, plots.choose_style(place)) for place, (title, rounds) in enumerate(arms.items())]
-    found = {name: {title: _curve(rounds, name, look) for title, rounds, look in drawn} for name in names}
-    if "recovered" in found:
+def make_panels(arms: Arms) -> Panels:
+    """Return the progression curves of each score; for "recovered" also the two baselines of the first strategy."""
+    candidates = (*simulation.PRECISION_METRICS, "recovered")
+    names = [name for name in candidates if all(_has_score(rounds, name) for rounds in arms.values())]
+    looks = [plots.choose_style(place) for place in range(len(arms))]
+    panels = {
+        name: {title: _curve(rounds, name, look) for (title, rounds), look in zip(arms.items(), looks, strict=True)}
+        for name in names
+    }
+    if "recovered" in panels:
         first = next(iter(arms.values()))
-        for place, (title, name) in enumerate(BESIDE.items(), len(arms)):
-            found["recovered"][title] = _curve(first, name, plots.choose_style(place, privileged=True))
-    return found
+        for place, (title, name) in enumerate(BASELINES.items(), len(arms)):
+            panels["recovered"][title] = _curve(first, name, plots.choose_style(place, privileged=True))
+    return panels
 
 
 def _curve(rounds: Sequence[Round], name: str, look: plots.Style) -> plots.Curve:
-    return plots.Curve(look, [one["answers"] for one in rounds], [one["scores"][name] for one in rounds])
+    return plots.Curve(look, [row["answers"] for row in rounds], [row["scores"][name] for row in rounds])
 
 
-def _defined(rounds: Sequence[Round], name: str) -> bool:
-    return all(one["scores"].get(name) is not None for one in rounds)
+def _has_score(rounds: Sequence[Round], name: str) -> bool:
+    return all(row["scores"].get(name) is not None for row in rounds)
 
 
-def _listed(questions: Questions, labels: Labels) -> list[tuple[str, str, float]]:
-    """Item, label and score of the first questions."""
-    some = zip(questions.rows[:SHOWN], questions.columns[:SHOWN], questions.scores["score"][:SHOWN], strict=True)
-    return [(labels.id_at(int(i)), labels.names[j], float(score)) for i, j, score in some]
+def _list_questions(questions: Questions, labels: Labels) -> list[tuple[str, str, float]]:
+    """Return item, label and score of the first questions."""
+    columns = (questions.rows, questions.columns, questions.scores["score"])
+    shown = zip(*(column[:MAX_QUESTIONS_SHOWN] for column in columns), strict=True)
+    return [(labels.id_at(int(i)), labels.names[j], float(score)) for i, j, score in shown]

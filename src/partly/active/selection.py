@@ -1,7 +1,7 @@
 """Question selection for `query`, `refine` and `annotate`: the unknown entries that a strategy ranks first.
 
-Scores exist for a block of items at a time, so that there is never a matrix of items x labels of them. Labels and row
-numbers come from `Labels`; only a strategy, or a caller that needs probabilities, reads items.
+Items are scored in blocks, so there is never a matrix of items x labels of scores. Labels and row numbers come from
+`Labels`; only a strategy, or a caller that needs probabilities, reads items.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from torch import Tensor
 from partly.active.strategies import Floats, Parts, find
 from partly.clock import Clock
 from partly.errors import PartlyError, SettingError
-from partly.items import Items, as_trained, at_once
+from partly.items import Items, prepare_like, scoring_batch_size
 from partly.labels import Labels
 from partly.labels.hierarchy import Hierarchy
 from partly.method import Method
 from partly.networks import eval_mode
 from partly.pool import Pool
 
-BLOCK = 1024  # items that are scored at a time
+BLOCK_ITEMS = 1024  # scored at a time
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-Lines = list[tuple[int, int]]  # (label, one of its ancestors)
+AncestorPairs = list[tuple[int, int]]  # (label, one of its ancestors)
 
 
 @dataclass(frozen=True)
@@ -68,36 +68,35 @@ def select_questions(
     settings: Mapping[str, Any] | None = None,
     rank: Rank | None = None,
 ) -> Questions:
-    """Return the `count` best unknown entries (or all, if there are fewer); of equal ones the first.
+    """Return the `count` unknown entries with the highest scores, or all if there are fewer; ties in reading order.
 
     Parameters
     ----------
     labels : Labels
-        All that is known, with what follows from the hierarchy. Known entries are never asked.
+        All known entries, including those that the hierarchy implies. They are never asked.
     hierarchy : Hierarchy, optional
-        Of a label and one of its ancestors, which may decide each other, only the one with the higher score is asked
-        about an item.
+        A label and its ancestor may decide each other, so only the one with the higher score is asked about an item.
     asked : pair of arrays, optional
         Rows and columns of entries that were asked before and are not asked again.
     settings : mapping, optional
         Settings of the strategy.
     rank : callable, optional
-        Orders entries by a value of its own instead of the score, in place of the rule for the hierarchy. Blocks then
-        hold the score "probability" too.
+        Computes the score "value", which orders the entries instead of "score" and of the rule for the hierarchy. Its
+        blocks also hold the score "probability".
     """
     if count < 1:
         raise SettingError(f"{count} questions: ask for 1 or more.")
     info = find(strategy)
     complete_settings = info.complete(dict(settings or {}))
-    items = as_trained(items, method.task.items)
-    pool = Pool(items, labels, at_once(items, BLOCK), str(method.device))
-    lines = [] if hierarchy is None else hierarchy.lines(labels.names)
+    items = prepare_like(items, method.task.items)
+    pool = Pool(items, labels, scoring_batch_size(items, BLOCK_ITEMS), str(method.device))
+    ancestors = [] if hierarchy is None else hierarchy.lines(labels.names)
     key = "score" if rank is None else "value"
     best = Questions(np.empty(0, np.int64), np.empty(0, np.int64), {})
     with eval_mode(method):
         scored = info.make(method, pool, clock, **complete_settings)
         for start, block in _blocks(strategy, method, pool, scored, asked, with_probability=rank is not None):
-            ranked = _drop_related(block, lines) if rank is None else rank(block)
+            ranked = _drop_related(block, ancestors) if rank is None else rank(block)
             best = _merge(best, _candidates(ranked, start, best, count, key), count, key)
     return best
 
@@ -117,9 +116,7 @@ def _blocks(
     for parts in scored:
         scores = {name: _array(part) for name, part in parts.items()}
         if not np.isfinite(scores["score"]).all():
-            raise PartlyError(
-                f"The query {strategy} gives scores that are not finite: look at the model's predictions."
-            )
+            raise PartlyError(f"The query {strategy} gives scores that are not finite. Check the model's predictions.")
         stop = start + len(scores["score"])
         if not with_probability:
             scores.pop("probability", None)
@@ -135,24 +132,23 @@ def _blocks(
 
 def _probability(method: Method, pool: Pool, start: int, stop: int) -> Floats:
     batch = pool.take(torch.arange(start, stop))
-    assert isinstance(batch.x, Tensor)  # a single process selects
+    assert isinstance(batch.x, Tensor)  # selection runs in a single process
     return _array(method.logits(batch.x, batch.z).sigmoid())
 
 
-def _drop_related(block: Block, lines: Lines) -> Block:
+def _drop_related(block: Block, ancestors: AncestorPairs) -> Block:
     """Keep the higher score of a label and each of its ancestors."""
-    able, score = block.eligible, block.scores["score"]
-    kept = able.copy()
-    for child, parent in lines:
-        both = able[:, child] & able[:, parent]
-        higher = score[:, child] >= score[:, parent]
-        kept[both & higher, parent] = False
-        kept[both & ~higher, child] = False
-    return replace(block, eligible=kept)
+    eligible, score = block.eligible.copy(), block.scores["score"]
+    for child, ancestor in ancestors:
+        both = block.eligible[:, child] & block.eligible[:, ancestor]
+        child_wins = score[:, child] >= score[:, ancestor]
+        eligible[both & child_wins, ancestor] = False
+        eligible[both & ~child_wins, child] = False
+    return replace(block, eligible=eligible)
 
 
 def _candidates(block: Block, start: int, best: Questions, count: int, key: str) -> Questions:
-    """Return the eligible entries of a block that could be among the best; a later entry of equal value is not."""
+    """Return the eligible entries of a block that beat the worst of `best`, if that is full."""
     eligible = block.eligible
     if len(best) == count:
         eligible = eligible & (block.scores[key] > best.scores[key][-1])
@@ -161,7 +157,7 @@ def _candidates(block: Block, start: int, best: Questions, count: int, key: str)
 
 
 def _merge(best: Questions, more: Questions, count: int, key: str) -> Questions:
-    """Return the first `count` of both, by value, and where that is equal in reading order."""
+    """Return the first `count` of both, by value; ties in reading order."""
     rows, columns = (np.concatenate(pair) for pair in ((best.rows, more.rows), (best.columns, more.columns)))
     before = best.scores or dict.fromkeys(more.scores, np.empty(0, np.float32))
     scores = {name: np.concatenate([before[name], part]) for name, part in more.scores.items()}

@@ -1,8 +1,9 @@
-"""The pages where people answer: single questions about an item and a label, chosen well, kept in a ledger.
+"""The annotation server: web pages that ask single yes / no questions about an item and a label.
 
-- `project` (data, ledger, plan), `records` (tables beside the ledger's), `known` (the fold, as these pages need it)
-- `people` (who may come in), `doors` (what every request passes), `app` (routes and who may use them), `pages`, `calls`
-- `desk` (questions posed, held, answered, taken back), `seen` (what people see of an item), `importing`
-- `chosen` (which questions), `worth` (what choosing saved), `figures` and `dashboard` (numbers)
-- `trainer` (a process of its own), `keeper` (keeps it going), `serving` (all of it, until Ctrl-C)
+- `project` opens data and ledger; `tables` defines the tables next to the ledger's; `label_state` aligns the labels
+- `server` runs everything; `app`, `pages`, `api`, `app_context` are the web application; `security_middleware`,
+  `connections`, `limits` protect it
+- `accounts`, `links`, `passwords` manage people; `question_queue` hands out questions; `adjudication`, `importing`
+- `trainer` (a process, watched by `trainer_supervisor`) trains models and selects questions (`question_selection`)
+- `stats`, `query_gain`, `auditing`, `dashboard` measure
 """

@@ -1,31 +1,34 @@
-"""Who may come in: accounts by invitation, passwords, sessions. Of tokens digests are kept, of passwords scrypt."""
+"""Accounts: invitations, passwords, sessions. Tokens are stored as digests, passwords as scrypt hashes."""
 
 from __future__ import annotations
 
 import hmac
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import get_args
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Select, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from partly.annotate import group_commit, links, tables
-from partly.annotate.limits import Attempts, network_of
+from partly.annotate import links, passwords, tables
+from partly.annotate.errors import ApiError
+from partly.annotate.group_commit import transaction
+from partly.annotate.limits import AttemptLimiter, network_of
 from partly.annotate.links import Link, Role, digest
-from partly.annotate.passwords import MOST, NOBODY, Refused, check_password, hashed, matches
 from partly.labels.names import fold
 from partly.ledger.store import Store
 
-ROLES: tuple[Role, ...] = ("annotator", "admin")
-SESSION = 14 * 86400.0  # seconds that a session lasts
-# Failed attempts within a quarter of an hour. Guesses from elsewhere do not keep an account's owner out: the limit of
-# the account alone does not hold for addresses from which somebody has signed in to it.
+ROLES: tuple[Role, ...] = get_args(Role)
+SESSION_SECONDS = 14 * 86400.0
+# Failed attempts within `limits.WINDOW_SECONDS`. The limit of the account alone does not hold for addresses from which
+# its owner has signed in, so that guesses from elsewhere do not lock the owner out.
 ATTEMPTS_BY_ADDRESS, ATTEMPTS_BY_ADDRESS_AND_ACCOUNT, ATTEMPTS_BY_ACCOUNT = 50, 10, 100
-MAX_KNOWN = 10_000  # pairs of address and account that are remembered
-NO_INVITATION = "This is an invitation. Open it where people join."
+MAX_KNOWN_ADDRESSES = 10_000  # pairs of address and account
+NOT_A_RESET = "This is an invitation. Open it as a link to join."
+NO_SUCH_PERSON = "There is no such person."
 
 
 @dataclass(frozen=True)
@@ -41,242 +44,267 @@ class Person:
 
 
 @dataclass
-class People:
+class Accounts:
     """Accounts and sessions in a database."""
 
     store: Store
     now: Callable[[], float] = time.time
-    attempts: Attempts = field(default_factory=Attempts)
-    _known: dict[tuple[str, str], None] = field(default_factory=dict, repr=False)  # address and account, oldest first
+    attempts: AttemptLimiter = field(default_factory=AttemptLimiter)
+    _known_addresses: dict[tuple[str, str], None] = field(default_factory=dict, repr=False)  # oldest first
 
-    # ---------------------------------------------------------------- coming in
+    # ---------------------------------------------------------------- links and signing in
 
-    def local(self, name: str) -> int:
-        """Who works alone on this machine: an admin without a password, who comes in by the address of the start."""
-        with group_commit.writing(self.store) as connection:
+    def local_admin(self, name: str) -> int:
+        """Return the admin without a password who works alone on this machine; create the account if needed."""
+        with transaction(self.store) as connection:
             known = connection.scalar(select(tables.people.c.id).where(tables.people.c.folded == fold(name)))
-            return int(known) if known is not None else _added(connection, name, None, "admin", self.now())
+            return int(known) if known is not None else _insert_person(connection, name, None, "admin", self.now())
 
     def invite(self, role: Role, maker: Person | None = None) -> str:
-        """Return a token with which somebody new joins once, in this role."""
-        if role not in ROLES:
-            raise Refused(f"There is no role {role!r}; there is: {', '.join(ROLES)}.", 422)
-        with group_commit.writing(self.store) as connection:
-            by = None if maker is None else maker.id
-            return links.make(connection, role, self.now(), links.INVITATION_SECONDS, maker=by)
+        """Return a token with which one new person joins, once, in this role."""
+        return self._create_link(role, links.INVITATION_SECONDS, maker=maker)
 
-    def starting(self, person: int) -> str:
-        """Return a token with which the person who has started the program comes in once, without a password."""
-        with group_commit.writing(self.store) as connection:
-            return links.make(connection, "admin", self.now(), links.START_SECONDS, person)
+    def create_start_token(self, person: int) -> str:
+        """Return a token that signs in the person who started the server, once, without a password."""
+        return self._create_link("admin", links.START_LINK_SECONDS, person)
 
-    def start(self, token: str, address: str = "") -> str:
-        """Return a session for the person that a token of the start names."""
-        with self._trying(token, address), group_commit.writing(self.store) as connection:
-            person = links.spend(connection, token, self.now()).person
+    def create_reset_token(self, person: int, maker: Person | None = None) -> str:
+        """Return a token with which this person sets a new password, once.
+
+        Admins reset annotators. Only the person who runs the server (maker None) resets admins.
+        """
+        target = next((account for account in self.list_people() if account.id == person), None)
+        if target is None:
+            raise ApiError(NO_SUCH_PERSON, 404)
+        if target.admin and maker is not None:
+            raise ApiError(
+                "An admin cannot reset another admin's password. The person who runs the server can: "
+                "partly annotate --new-password."
+            )
+        return self._create_link(target.role, links.PASSWORD_RESET_SECONDS, person, maker)
+
+    def _create_link(self, role: Role, seconds: float, person: int | None = None, maker: Person | None = None) -> str:
+        with transaction(self.store) as connection:
+            maker_id = None if maker is None else maker.id
+            return links.create_link(connection, role, self.now(), seconds, person, maker_id)
+
+    def sign_in_by_link(self, token: str, address: str = "") -> str:
+        """Return a session for the person that a start token names."""
+        with self._count_attempt(token, address), transaction(self.store) as connection:
+            person = links.use_link(connection, token, self.now()).person
             if person is None:
-                raise Refused(NO_INVITATION)
-            table = tables.people
-            if connection.scalar(select(table.c.secret).where(table.c.id == person)):
-                raise Refused("This address is for another password, and no way in without one.")
-            return self._session(connection, person)
+                raise ApiError(NOT_A_RESET)
+            if connection.scalar(select(tables.people.c.secret).where(tables.people.c.id == person)):
+                raise ApiError("This link resets a password. It does not sign you in.")
+            return self._create_session(connection, person)
 
     def join(self, token: str, name: str, password: str, address: str = "") -> str:
-        """Make an account; return its session. An invitation is spent only where the account is made."""
-        name = checked_name(name)
-        check_password(password)
-        with self._trying(token, address):
-            secret = hashed(password)
-            with group_commit.writing(self.store) as connection:
-                link = links.spend(connection, token, self.now())
+        """Create an account and return its session. The invitation stays valid if the account is refused."""
+        name = normalize_name(name)
+        passwords.check_password(password)
+        with self._count_attempt(token, address):
+            secret = passwords.hash_password(password)
+            with transaction(self.store) as connection:
+                link = links.use_link(connection, token, self.now())
                 if link.person is not None:
-                    raise Refused("This address is not an invitation.")
+                    raise ApiError("This link is not an invitation.")
                 try:
                     with connection.begin_nested():
-                        person = _added(connection, name, secret, link.role, self.now())
+                        person = _insert_person(connection, name, secret, link.role, self.now())
                 except IntegrityError:
-                    raise Refused(f"The name {name!r}, or one that looks like it, is taken.", 409) from None
-                return self._session(connection, person)
+                    raise ApiError(f"The name {name!r}, or one that looks like it, is taken.", 409) from None
+                return self._create_session(connection, person)
 
     @contextmanager
-    def _trying(self, token: str, address: str) -> Iterator[None]:
-        """A token is looked at before a password is hashed, which is expensive, and bad ones are counted."""
+    def _count_attempt(self, token: str, address: str) -> Iterator[None]:
+        """Check a token before the expensive hashing of a password, and count bad tokens."""
         with self.attempts.attempt({f"link from {network_of(address)}": ATTEMPTS_BY_ADDRESS}):
             with self.store.reading() as connection:
-                links.find(connection, token, self.now())
+                links.find_link(connection, token, self.now())
             yield
 
-    def log_in(self, name: str, password: str, address: str) -> str:
-        """Return a session. It takes as long and says the same whether there is no such name or another password."""
-        person = self._recognized(name, password, address)
-        with group_commit.writing(self.store) as connection:
-            return self._session(connection, person)
+    def sign_in(self, name: str, password: str, address: str) -> str:
+        """Return a session. Unknown names and wrong passwords take as long and get the same answer."""
+        person = self._authenticate(name, password, address)
+        with transaction(self.store) as connection:
+            return self._create_session(connection, person)
 
-    def _recognized(self, name: str, password: str, address: str) -> int:
-        """Return whose name and password these are."""
+    def _authenticate(self, name: str, password: str, address: str) -> int:
         account, network = fold(name)[:128], network_of(address)
-        limits = {f"from {network}": ATTEMPTS_BY_ADDRESS}
-        both = f"account {account!r} from {network}"
-        limits[both] = ATTEMPTS_BY_ADDRESS_AND_ACCOUNT
-        if (network, account) not in self._known:
+        pair = f"account {account!r} from {network}"
+        limits = {f"from {network}": ATTEMPTS_BY_ADDRESS, pair: ATTEMPTS_BY_ADDRESS_AND_ACCOUNT}
+        if (network, account) not in self._known_addresses:
             limits[f"account {account!r}"] = ATTEMPTS_BY_ACCOUNT
         table = tables.people
         with self.attempts.attempt(limits):
             with self.store.reading() as connection:
-                asked = select(table.c.id, table.c.secret).where(table.c.folded == fold(name))
-                found = connection.execute(asked).first()
-            secret = found.secret if found is not None and found.secret else NOBODY
-            right = len(password) <= MOST and matches(password, secret)
-            if found is None or not found.secret or not right:
-                raise Refused("The name or the password is wrong.", 401)
-        self.attempts.forget(both)
-        self._known[network, account] = None
-        while len(self._known) > MAX_KNOWN:
-            self._known.pop(next(iter(self._known)))
-        return int(found.id)
+                query = select(table.c.id, table.c.secret).where(table.c.folded == fold(name))
+                row = connection.execute(query).first()
+            secret = row.secret if row is not None and row.secret else passwords.DUMMY_HASH
+            fits = len(password) <= passwords.MAX_PASSWORD_LENGTH and passwords.verify_password(password, secret)
+            if row is None or not row.secret or not fits:
+                raise ApiError("The name or the password is wrong.", 401)
+        self.attempts.forget(pair)
+        self._known_addresses[network, account] = None
+        while len(self._known_addresses) > MAX_KNOWN_ADDRESSES:
+            self._known_addresses.pop(next(iter(self._known_addresses)))
+        return int(row.id)
 
-    def log_out(self, token: str) -> None:
-        with group_commit.writing(self.store) as connection:
+    def sign_out(self, token: str) -> None:
+        with transaction(self.store) as connection:
             connection.execute(tables.sessions.delete().where(tables.sessions.c.digest == digest(token)))
 
-    # ---------------------------------------------------------------- passwords, and who is kept out
+    # ---------------------------------------------------------------- passwords, links, blocking
 
     def change_password(self, person: Person, old: str, new: str, address: str = "") -> str:
-        """Change one's own password. Every session of the person ends; the one that is returned is new."""
-        check_password(new)
+        """Change the person's own password; end all of their sessions and return a new one."""
+        passwords.check_password(new)
         try:
-            self._recognized(person.name, old, address)
-        except Refused as refused:  # not 401: who asks is in
-            raise Refused(str(refused), 429 if refused.status == 429 else 403) from None
-        secret = hashed(new)
-        with group_commit.writing(self.store) as connection:
-            return self._renewed(connection, person.id, secret)
+            self._authenticate(person.name, old, address)
+        except ApiError as error:  # not 401: the person is signed in
+            raise ApiError(str(error), 429 if error.status == 429 else 403) from None
+        secret = passwords.hash_password(new)
+        with transaction(self.store) as connection:
+            return self._replace_password(connection, person.id, secret)
 
-    def renewal(self, person: int, maker: Person | None = None) -> str:
-        """Return a token with which this person chooses another password, once. Admins do that for annotators; for
-        admins only who has started the program does, who has no need of an account (maker: None)."""
-        found = next((one for one in self.everybody() if one.id == person), None)
-        if found is None:
-            raise Refused("There is no such person.", 404)
-        if found.admin and maker is not None:
-            raise Refused(
-                "No admin gives an admin a new password. Whoever runs the server does: partly annotate --new-password."
-            )
-        with group_commit.writing(self.store) as connection:
-            by = None if maker is None else maker.id
-            return links.make(connection, found.role, self.now(), links.RENEWAL_SECONDS, person, by)
-
-    def renew(self, token: str, password: str, address: str = "") -> str:
-        """Set another password for the person that a token names; return a session, the only one that is left."""
-        check_password(password)
-        with self._trying(token, address):
-            secret = hashed(password)
-            with group_commit.writing(self.store) as connection:
-                person = links.spend(connection, token, self.now()).person
+    def reset_password(self, token: str, password: str, address: str = "") -> str:
+        """Set a new password for the person that a token names; return the only session that is left."""
+        passwords.check_password(password)
+        with self._count_attempt(token, address):
+            secret = passwords.hash_password(password)
+            with transaction(self.store) as connection:
+                person = links.use_link(connection, token, self.now()).person
                 if person is None:
-                    raise Refused(NO_INVITATION)
-                return self._renewed(connection, person, secret)
+                    raise ApiError(NOT_A_RESET)
+                return self._replace_password(connection, person, secret)
 
-    def links(self) -> list[Link]:
-        """Every address that still lets somebody in."""
-        with self.store.reading() as connection:
-            return links.listed(connection, self.now())
-
-    def revoke(self, link: str) -> None:
-        with group_commit.writing(self.store) as connection:
-            links.revoke(connection, link, self.now())
-
-    def _renewed(self, connection: Connection, person: int, secret: str) -> str:
-        sessions = tables.sessions
+    def _replace_password(self, connection: Connection, person: int, secret: str) -> str:
         connection.execute(update(tables.people).where(tables.people.c.id == person).values(secret=secret))
-        connection.execute(sessions.delete().where(sessions.c.person == person))
-        return self._session(connection, person)
+        connection.execute(tables.sessions.delete().where(tables.sessions.c.person == person))
+        return self._create_session(connection, person)
+
+    def list_links(self) -> list[Link]:
+        with self.store.reading() as connection:
+            return links.list_links(connection, self.now())
+
+    def revoke_link(self, link: str) -> None:
+        with transaction(self.store) as connection:
+            links.revoke_link(connection, link, self.now())
 
     def block(self, person: int, by: Person) -> None:
-        """Keep somebody out, on every server that uses this database: sessions and leases end, and so does every link
-        that this person has made or that is for this person. What was said stays."""
+        """Block an account on every server of this database: its sessions, leases and links end, its answers stay."""
         if person == by.id:
-            raise Refused("You cannot block your own account. Ask another admin.", 409)
+            raise ApiError("You cannot block your own account. Ask another admin.", 409)
         questions, sessions = tables.questions, tables.sessions
-        with group_commit.writing(self.store) as connection:
-            if connection.scalar(select(tables.people.c.id).where(tables.people.c.id == person)) is None:
-                raise Refused("There is no such person.", 404)
+        with transaction(self.store) as connection:
+            _require_person(connection, person)
             if not _is_blocked(connection, person):
                 row = {"person": person, "since": self.now(), "by": by.name}
                 connection.execute(insert(tables.blocked).values(row))
-            links.void_of(connection, person, self.now())
+            links.void_links_of(connection, person, self.now())
             connection.execute(sessions.delete().where(sessions.c.person == person))
-            held = (questions.c.person == person, questions.c.state == "open")
-            connection.execute(update(questions).where(*held).values(person=None, until=None))
+            leased = (questions.c.person == person, questions.c.state == "open")
+            connection.execute(update(questions).where(*leased).values(person=None, until=None))
 
     def unblock(self, person: int) -> None:
-        with group_commit.writing(self.store) as connection:
+        with transaction(self.store) as connection:
             connection.execute(tables.blocked.delete().where(tables.blocked.c.person == person))
 
-    # ---------------------------------------------------------------- being in
+    # ---------------------------------------------------------------- sessions and people
 
-    def person(self, token: str) -> Person | None:
-        """Whose session it is, where it is one and has not ended. The database is asked every time: another server may
-        have ended it."""
-        sessions, table, blocked = tables.sessions, tables.people, tables.blocked
-        asked = select(table.c.id, table.c.name, table.c.role).join(sessions, sessions.c.person == table.c.id)
-        asked = asked.outerjoin(blocked, blocked.c.person == table.c.id).where(blocked.c.person.is_(None))
-        asked = asked.where(sessions.c.digest == digest(token), sessions.c.expires > self.now())
+    def find_session(self, token: str) -> Person | None:
+        """Return the person of a valid session. Asks the database every time: another server may have ended it."""
+        sessions = tables.sessions
+        query = _active_people().join(sessions, sessions.c.person == tables.people.c.id)
+        query = query.where(sessions.c.digest == digest(token), sessions.c.expires > self.now())
         with self.store.reading() as connection:
-            found = connection.execute(asked).first()
-        return None if found is None else Person(*found)
+            row = connection.execute(query).first()
+        return None if row is None else Person(row.id, row.name, row.role)
 
     def has_admin(self) -> bool:
         """Tell whether an admin can sign in."""
-        table, blocked = tables.people, tables.blocked
-        asked = select(table.c.id).outerjoin(blocked, blocked.c.person == table.c.id).where(blocked.c.person.is_(None))
+        admins = _active_people().where(tables.people.c.role == "admin", tables.people.c.secret.is_not(None))
         with self.store.reading() as connection:
-            admin = asked.where(table.c.role == "admin", table.c.secret.is_not(None))
-            return connection.execute(admin).first() is not None
+            return connection.execute(admins).first() is not None
 
-    def named(self, name: str) -> Person:
-        found = next((one for one in self.everybody() if fold(one.name) == fold(name)), None)
-        if found is None:
-            raise Refused(f"There is no account {name!r}.", 404)
-        return found
+    def find_by_name(self, name: str) -> Person:
+        person = next((person for person in self.list_people() if fold(person.name) == fold(name)), None)
+        if person is None:
+            raise ApiError(f"There is no account {name!r}.", 404)
+        return person
 
-    def everybody(self) -> list[Person]:
+    def list_people(self) -> list[Person]:
         table, blocked = tables.people, tables.blocked
-        asked = select(table.c.id, table.c.name, table.c.role, blocked.c.since)
-        asked = asked.outerjoin(blocked, blocked.c.person == table.c.id).order_by(table.c.id)
+        query = select(table.c.id, table.c.name, table.c.role, blocked.c.since)
+        query = query.outerjoin(blocked, blocked.c.person == table.c.id).order_by(table.c.id)
         with self.store.reading() as connection:
-            return [Person(row.id, row.name, row.role, row.since is not None) for row in connection.execute(asked)]
+            return [Person(row.id, row.name, row.role, row.since is not None) for row in connection.execute(query)]
 
-    def _session(self, connection: Connection, person: int) -> str:
+    def _create_session(self, connection: Connection, person: int) -> str:
         if _is_blocked(connection, person):
-            raise Refused("This account is blocked. Ask somebody who looks after these pages.")
+            raise ApiError("This account is blocked. Ask an admin.")
         token, table = secrets.token_urlsafe(32), tables.sessions
         connection.execute(table.delete().where(table.c.expires < self.now()))
-        row = {"digest": digest(token), "person": person, "expires": self.now() + SESSION}
+        row = {"digest": digest(token), "person": person, "expires": self.now() + SESSION_SECONDS}
         connection.execute(insert(table).values(row))
         return token
 
+    # ---------------------------------------------------------------- assigned labels
 
-def _added(connection: Connection, name: str, secret: str | None, role: Role, now: float) -> int:
+    def assigned_labels(self, labels: Sequence[str]) -> dict[int, list[str]]:
+        """Return the labels assigned to each person, in the order of `labels`; people without any are left out."""
+        table, place = tables.assignments, {label: place for place, label in enumerate(labels)}
+        with self.store.reading() as connection:
+            rows = connection.execute(select(table.c.person, table.c.label)).all()
+        assigned: dict[int, list[str]] = {}
+        for person, label in sorted(rows, key=lambda row: place.get(row.label, -1)):
+            assigned.setdefault(person, []).append(label)
+        return assigned
+
+    def assign(self, person: int, labels: Sequence[str]) -> None:
+        """Ask a person only about these labels, or about all if none is given; release leases on other labels."""
+        table, questions = tables.assignments, tables.questions
+        with transaction(self.store) as connection:
+            _require_person(connection, person)
+            connection.execute(table.delete().where(table.c.person == person))
+            if labels:
+                rows = [{"person": person, "label": label} for label in dict.fromkeys(labels)]
+                connection.execute(insert(table), rows)
+                leased = (questions.c.person == person, questions.c.state == "open", questions.c.label.not_in(labels))
+                connection.execute(update(questions).where(*leased).values(person=None, until=None))
+
+
+def csrf_token(session: str) -> str:
+    """Return the token that our pages send with every change; derived from the session, so it survives a restart."""
+    return hmac.new(session.encode(), b"partly page", "sha256").hexdigest()
+
+
+def normalize_name(name: str) -> str:
+    """Return a name with single spaces; refuse an empty, long or invisible one."""
+    name = " ".join(name.split())
+    if not 1 <= len(name) <= 64 or not name.isprintable():
+        raise ApiError("A name needs 1 to 64 visible characters.", 422)
+    return name
+
+
+def _active_people() -> Select[tuple[int, str, Role]]:
+    table, blocked = tables.people, tables.blocked
+    query = select(table.c.id, table.c.name, table.c.role)
+    return query.outerjoin(blocked, blocked.c.person == table.c.id).where(blocked.c.person.is_(None))
+
+
+def _insert_person(connection: Connection, name: str, secret: str | None, role: Role, now: float) -> int:
     row = {"name": name, "folded": fold(name), "secret": secret, "role": role, "made": now}
-    made = connection.execute(insert(tables.people).values(row)).inserted_primary_key
-    assert made is not None
-    return int(made[0])
+    key = connection.execute(insert(tables.people).values(row)).inserted_primary_key
+    assert key is not None
+    return int(key[0])
+
+
+def _require_person(connection: Connection, person: int) -> None:
+    if connection.scalar(select(tables.people.c.id).where(tables.people.c.id == person)) is None:
+        raise ApiError(NO_SUCH_PERSON, 404)
 
 
 def _is_blocked(connection: Connection, person: int) -> bool:
     table = tables.blocked
     return connection.scalar(select(table.c.person).where(table.c.person == person)) is not None
-
-
-def page_token(session: str) -> str:
-    """What a page of ours sends along with everything that changes something: no other page knows it. A function of
-    the session, so that it outlives a restart."""
-    return hmac.new(session.encode(), b"partly page", "sha256").hexdigest()
-
-
-def checked_name(name: str) -> str:
-    name = " ".join(name.split())
-    if not 1 <= len(name) <= 64 or not name.isprintable():
-        raise Refused("A name has 1 to 64 letters, and none that cannot be seen.", 422)
-    return name

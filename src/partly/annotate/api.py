@@ -1,4 +1,4 @@
-"""What the script of the pages calls: plain values in, plain values out."""
+"""The JSON API that the script of the pages calls."""
 
 from __future__ import annotations
 
@@ -12,274 +12,291 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from partly.annotate import adjudication, assignments
-from partly.annotate.accounts import SESSION
-from partly.annotate.app_context import Site, address_of, cookie, cookie_of, need_accounts, person_of, site_of
-from partly.annotate.guards import acts, guarded, is_admin, is_in
-from partly.annotate.importing import take_in
-from partly.annotate.passwords import Refused
-from partly.annotate.question_queue import MOST, Question
-from partly.errors import PartlyError
+from partly.annotate import adjudication
+from partly.annotate.accounts import SESSION_SECONDS
+from partly.annotate.app_context import (
+    address_of,
+    context_of,
+    guarded_router,
+    person_of,
+    require_admin,
+    require_csrf,
+    require_session,
+)
+from partly.annotate.errors import ApiError
+from partly.annotate.importing import import_label_studio
+from partly.annotate.links import Role
+from partly.annotate.question_queue import MAX_QUESTIONS_PER_PAGE, Question, Value, View
+from partly.errors import PartlyError, did_you_mean
 
-open_to_all, inside = guarded(), guarded(is_in)
-acting, admins = guarded(is_in, acts), guarded(is_in, is_admin, acts)
-KEPT = {"cache-control": "private, max-age=600"}
+public, signed_in = guarded_router(), guarded_router(require_session)
+changes = guarded_router(require_session, require_csrf)
+admin_changes = guarded_router(require_session, require_admin, require_csrf)
+ROUTERS = (public, signed_in, changes, admin_changes)
+CACHE_HEADERS = {"cache-control": "private, max-age=600"}
+
 Number = Annotated[int, Field(ge=0, le=2**53)]
+Seconds = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
+Name = Annotated[str, Field(max_length=200)]
+Token = Annotated[str, Field(max_length=200)]
+Password = Annotated[str, Field(max_length=1000)]
+LabelName = Annotated[str, Field(max_length=1000)]
 
 
-class Strict(BaseModel):
-    """Nothing is turned into something else, and nothing strange is left unsaid."""
+class RequestModel(BaseModel):
+    """A request body without type coercion and without unknown fields."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class Wanted(Strict):
-    view: str
-    count: Annotated[int, Field(ge=1, le=MOST)]
-    suggest: bool = False
+class SignInRequest(RequestModel):
+    name: Name
+    password: Password
 
 
-class Said(Strict):
-    question: Number
-    value: str
-    seconds: Annotated[float, Field(ge=0, le=1e6)]
-    view: str
+class JoinRequest(SignInRequest):
+    token: Token
 
 
-class One(Strict):
-    question: Number
+class ResetPasswordRequest(RequestModel):
+    token: Token
+    password: Password
 
 
-class Undo(Strict):
-    answer: Number  # the batch of the ledger that holds it
+class ChangePasswordRequest(RequestModel):
+    old: Password
+    new: Password
 
 
-class Chosen(Strict):
-    question: Number
-    value: str
+class InviteRequest(RequestModel):
+    role: Role
 
 
-class Assignment(Strict):
-    person: Number
-    labels: Annotated[list[Annotated[str, Field(max_length=1000)]], Field(max_length=10_000)]
-
-
-class LogIn(Strict):
-    name: Annotated[str, Field(max_length=200)]
-    password: Annotated[str, Field(max_length=1000)]
-
-
-class Join(LogIn):
-    token: Annotated[str, Field(max_length=200)]
-
-
-class Passwords(Strict):
-    old: Annotated[str, Field(max_length=1000)]
-    new: Annotated[str, Field(max_length=1000)]
-
-
-class Renewal(Strict):
-    token: Annotated[str, Field(max_length=200)]
-    password: Annotated[str, Field(max_length=1000)]
-
-
-class Somebody(Strict):
+class PersonRef(RequestModel):
     person: Number
 
 
-class Which(Strict):
+class LinkRef(RequestModel):
     link: Annotated[str, Field(max_length=64)]
 
 
-class Invitation(Strict):
-    role: str
+class AssignRequest(RequestModel):
+    person: Number
+    labels: Annotated[list[LabelName], Field(max_length=10_000)]
 
 
-# ---------------------------------------------------------------- coming in and leaving
+class LeaseRequest(RequestModel):
+    view: View
+    count: Annotated[int, Field(ge=1, le=MAX_QUESTIONS_PER_PAGE)]
+    suggest: bool = False
 
 
-@open_to_all.post("/api/log-in")
-async def log_in(request: Request, given: LogIn) -> Response:
-    return await _come_in(request, site_of(request).people.log_in, given.name, given.password)
+class AnswerRequest(RequestModel):
+    question: Number
+    value: Value
+    seconds: Seconds
+    view: View
 
 
-@open_to_all.post("/api/join")
-async def join(request: Request, given: Join) -> Response:
-    return await _come_in(request, site_of(request).people.join, given.token, given.name, given.password)
+class QuestionRef(RequestModel):
+    question: Number
 
 
-@open_to_all.post("/api/renew")
-async def renew(request: Request, given: Renewal) -> Response:
-    return await _come_in(request, site_of(request).people.renew, given.token, given.password)
+class AnswerRef(RequestModel):
+    answer: Number  # ledger batch
 
 
-@acting.post("/api/password")
-async def password(request: Request, given: Passwords) -> Response:
-    return await _come_in(request, site_of(request).people.change_password, person_of(request), given.old, given.new)
+class DecisionRequest(RequestModel):
+    question: Number
+    value: Value
 
 
-@acting.post("/api/log-out")
-def log_out(request: Request) -> Response:
-    site = site_of(request)
-    site.people.log_out(request.state.session)
-    answer = JSONResponse({})
-    answer.delete_cookie(cookie_of(site))
-    return answer
+# ---------------------------------------------------------------- accounts
 
 
-@admins.post("/api/invite")
-def invite(request: Request, given: Invitation) -> dict[str, str]:
-    site = site_of(request)
-    need_accounts(site)
-    return {"path": f"/join?token={site.people.invite(given.role, person_of(request))}"}  # type: ignore[arg-type]
+@public.post("/api/log-in")
+async def sign_in(request: Request, body: SignInRequest) -> Response:
+    return await _start_session(request, context_of(request).accounts.sign_in, body.name, body.password)
 
 
-@admins.post("/api/renewal")
-def renewal(request: Request, given: Somebody) -> dict[str, str]:
-    site = site_of(request)
-    need_accounts(site)
-    return {"path": f"/renew?token={site.people.renewal(given.person, person_of(request))}"}
+@public.post("/api/join")
+async def join(request: Request, body: JoinRequest) -> Response:
+    return await _start_session(request, context_of(request).accounts.join, body.token, body.name, body.password)
 
 
-@admins.post("/api/revoke")
-def revoke(request: Request, given: Which) -> dict[str, str]:
-    site_of(request).people.revoke(given.link)
+@public.post("/api/renew")
+async def reset_password(request: Request, body: ResetPasswordRequest) -> Response:
+    return await _start_session(request, context_of(request).accounts.reset_password, body.token, body.password)
+
+
+@changes.post("/api/password")
+async def change_password(request: Request, body: ChangePasswordRequest) -> Response:
+    change = context_of(request).accounts.change_password
+    return await _start_session(request, change, person_of(request), body.old, body.new)
+
+
+async def _start_session(request: Request, authenticate: Callable[..., str], *args: Any) -> Response:
+    """Set the cookie of a new session. Passwords are hashed in a pool of their own, so attacks delay only sign-ins."""
+    context = context_of(request)
+    context.require_accounts()
+    token = await context.password_pool.run(authenticate, *args, address_of(request))
+    response = JSONResponse({})
+    context.set_session(response, token, SESSION_SECONDS)
+    return response
+
+
+@changes.post("/api/log-out")
+def sign_out(request: Request) -> Response:
+    context = context_of(request)
+    context.accounts.sign_out(request.state.session)
+    response = JSONResponse({})
+    response.delete_cookie(context.cookie_name)
+    return response
+
+
+@admin_changes.post("/api/invite")
+def invite(request: Request, body: InviteRequest) -> dict[str, str]:
+    context = context_of(request)
+    context.require_accounts()
+    return {"path": f"/join?token={context.accounts.invite(body.role, person_of(request))}"}
+
+
+@admin_changes.post("/api/renewal")
+def create_password_reset(request: Request, body: PersonRef) -> dict[str, str]:
+    context = context_of(request)
+    context.require_accounts()
+    return {"path": f"/renew?token={context.accounts.create_reset_token(body.person, person_of(request))}"}
+
+
+@admin_changes.post("/api/revoke")
+def revoke_link(request: Request, body: LinkRef) -> dict[str, str]:
+    context_of(request).accounts.revoke_link(body.link)
     return {}
 
 
-@admins.post("/api/block")
-def block(request: Request, given: Somebody) -> dict[str, str]:
-    site_of(request).people.block(given.person, person_of(request))
+@admin_changes.post("/api/block")
+def block(request: Request, body: PersonRef) -> dict[str, str]:
+    context_of(request).accounts.block(body.person, person_of(request))
     return {}
 
 
-@admins.post("/api/unblock")
-def unblock(request: Request, given: Somebody) -> dict[str, str]:
-    site_of(request).people.unblock(given.person)
+@admin_changes.post("/api/unblock")
+def unblock(request: Request, body: PersonRef) -> dict[str, str]:
+    context_of(request).accounts.unblock(body.person)
     return {}
 
 
-async def _come_in(request: Request, way: Callable[..., str], *given: Any) -> Response:
-    """Set the cookie of the session that this way in returns. Passwords are hashed in a pool of their own: who tries
-    many holds up others who sign in, and nobody who has."""
-    site = site_of(request)
-    need_accounts(site)
-    token = await site.passwords.run(way, *given, address_of(request))
-    answer = JSONResponse({})
-    answer.set_cookie(**cookie(site, token, SESSION))
-    return answer
+@admin_changes.post("/api/assign")
+def assign(request: Request, body: AssignRequest) -> dict[str, str]:
+    context = context_of(request)
+    for label in body.labels:
+        if label not in context.queue.columns:
+            raise ApiError(f"There is no label {label!r}.{did_you_mean(label, context.queue.columns)}", 422)
+    context.accounts.assign(body.person, body.labels)
+    return {}
 
 
 # ---------------------------------------------------------------- questions and answers
 
 
-@acting.post("/api/questions")
-def questions(request: Request, wanted: Wanted) -> dict[str, Any]:
-    site, person = site_of(request), person_of(request)
-    found, standing = site.desk.lease(person, wanted.view, wanted.count), site.desk.standing(person)
-    site.keep_up(standing["round"])
-    return {"questions": [_plain(site, one, wanted.suggest) for one in found]} | standing
+@changes.post("/api/questions")
+def lease_questions(request: Request, body: LeaseRequest) -> dict[str, Any]:
+    context, person = context_of(request), person_of(request)
+    questions, standing = context.queue.lease(person, body.view, body.count), context.queue.standing(person)
+    context.refresh_after_round(standing["round"])
+    return {"questions": [_question_values(request, question, body.suggest) for question in questions]} | standing
 
 
-@acting.post("/api/answer")
-def answer(request: Request, said: Said) -> dict[str, Any]:
-    site, person = site_of(request), person_of(request)
-    found = asdict(site.desk.answer(person, said.question, said.value, said.seconds, said.view))
-    standing: dict[str, int] = found.pop("standing")
-    return found | standing
+@changes.post("/api/answer")
+def answer(request: Request, body: AnswerRequest) -> dict[str, Any]:
+    queue, person = context_of(request).queue, person_of(request)
+    saved = asdict(queue.answer(person, body.question, body.value, body.seconds, body.view))
+    standing: dict[str, int] = saved.pop("standing")
+    return saved | standing
 
 
-@acting.post("/api/undo")
-def undo(request: Request, which: Undo) -> dict[str, Any]:
-    site, person = site_of(request), person_of(request)
-    found = site.desk.take_back(person, which.answer)
-    return {"question": _plain(site, found, False)} | site.desk.standing(person)
+@changes.post("/api/undo")
+def undo(request: Request, body: AnswerRef) -> dict[str, Any]:
+    queue, person = context_of(request).queue, person_of(request)
+    question = queue.undo(person, body.answer)
+    return {"question": _question_values(request, question, suggest=False)} | queue.standing(person)
 
 
-@acting.post("/api/skip")
-def skip(request: Request, which: One) -> dict[str, Any]:
-    site_of(request).desk.skip(person_of(request), which.question)
+@changes.post("/api/skip")
+def skip(request: Request, body: QuestionRef) -> dict[str, Any]:
+    context_of(request).queue.skip(person_of(request), body.question)
     return {}
 
 
-@inside.get("/api/standing")
+@signed_in.get("/api/standing")
 def standing(request: Request) -> dict[str, Any]:
-    site, person = site_of(request), person_of(request)
-    return site.desk.standing(person) | {"training": site.training().for_person(person.admin)}
+    context, person = context_of(request), person_of(request)
+    return context.queue.standing(person) | {"training": context.trainer_status().for_person(person.admin)}
 
 
-@inside.get("/picture/{item}")
-def picture(request: Request, item: Number) -> Response:
-    return _picture(site_of(request), item, large=False)
+@signed_in.get("/picture/{item}")
+def image(request: Request, item: Number) -> Response:
+    return _image(request, item, large=False)
 
 
-@inside.get("/picture/{item}/large")
-def large_picture(request: Request, item: Number) -> Response:
-    """To zoom into."""
-    return _picture(site_of(request), item, large=True)
+@signed_in.get("/picture/{item}/large")
+def large_image(request: Request, item: Number) -> Response:
+    return _image(request, item, large=True)
 
 
-def _picture(site: Site, item: int, large: bool) -> Response:
-    if item >= len(site.desk.given):
-        raise Refused("There is no such item.", 404)
+def _image(request: Request, item: int, large: bool) -> Response:
+    context = context_of(request)
+    if item >= len(context.queue.given):
+        raise ApiError("There is no such item.", 404)
     try:
-        content, kind = site.seen.picture(item, large)
-    except PartlyError:  # its words name the file
-        raise Refused("This cannot be shown as a picture.", 422) from None
-    return Response(content, media_type=kind, headers=KEPT)
+        content, media_type = context.renderer.image(item, large)
+    except PartlyError:  # its message names the file
+        raise ApiError("This item cannot be shown as an image.", 422) from None
+    return Response(content, media_type=media_type, headers=CACHE_HEADERS)
 
 
-def _plain(site: Site, question: Question, suggest: bool) -> dict[str, Any]:
-    """What the page is told. Never which arm it is of, nor, unless somebody wants it, what the model thinks."""
-    told = {"id": question.id, "label": question.label, "name": question.name} | {"seen": site.seen.of(question.item)}
-    told |= {"guideline": site.guideline(question.label)}
-    return told | ({"probability": question.probability} if suggest else {})
+def _question_values(request: Request, question: Question, suggest: bool) -> dict[str, Any]:
+    """Return a question for the page: never whether it is random, and the prediction only on request."""
+    values = {"id": question.id, "label": question.label, "name": question.name}
+    values |= _item_values(request, question.item, question.label)
+    return values | ({"probability": question.probability} if suggest else {})
 
 
-# ---------------------------------------------------------------- answers from elsewhere
+def _item_values(request: Request, item: int, label: str) -> dict[str, Any]:
+    context = context_of(request)
+    return {"seen": context.renderer.describe(item), "guideline": context.guideline(label)}
 
 
-@admins.post("/api/import")
-async def import_(request: Request, force: bool = False) -> dict[str, Any]:
-    """The body is the file: tasks of Label Studio. It goes to the disk as it comes, and another process reads it.
-    force: append it though it was imported before."""
-    site, person = site_of(request), person_of(request)
+# ---------------------------------------------------------------- import and adjudication
+
+
+@admin_changes.post("/api/import")
+async def import_answers(request: Request, force: bool = False) -> dict[str, Any]:
+    """Import the request body, a Label Studio export; with `force` even if it was imported before."""
+    context, person = context_of(request), person_of(request)
     with tempfile.TemporaryDirectory(prefix="partly-") as folder:
         path = Path(folder) / "tasks.json"
         with path.open("wb") as file:
             async for part in request.stream():
                 file.write(part)
-        imported = await site.imports.run(take_in, site.desk, person, path, force)
-    await site.imports.run(site.fold)
-    return asdict(imported)
+        result = await context.import_pool.run(import_label_studio, context.queue, person, path, force)
+    await context.import_pool.run(context.refresh_labels)
+    return asdict(result)
 
 
-# ---------------------------------------------------------------- what admins decide
-
-
-@admins.post("/api/disagreements")
+@admin_changes.post("/api/disagreements")
 def disagreements(request: Request) -> dict[str, Any]:
-    site = site_of(request)
-    found, left = adjudication.disagreements(site.desk)
-    shown = [asdict(one) | {"seen": site.seen.of(one.item), "guideline": site.guideline(one.label)} for one in found]
-    return {"disagreements": shown, "left": left}
+    listed, left = adjudication.list_disagreements(context_of(request).queue)
+    values = [asdict(entry) | _item_values(request, entry.item, entry.label) for entry in listed]
+    return {"disagreements": values, "left": left}
 
 
-@admins.post("/api/decide")
-def decide(request: Request, given: Chosen) -> dict[str, Any]:
-    return asdict(adjudication.decide(site_of(request).desk, person_of(request), given.question, given.value))
+@admin_changes.post("/api/decide")
+def decide(request: Request, body: DecisionRequest) -> dict[str, Any]:
+    return asdict(adjudication.decide(context_of(request).queue, person_of(request), body.question, body.value))
 
 
-@admins.post("/api/undo-decision")
-def undo_decision(request: Request, which: Undo) -> dict[str, Any]:
-    adjudication.undo_decision(site_of(request).desk, person_of(request), which.answer)
+@admin_changes.post("/api/undo-decision")
+def undo_decision(request: Request, body: AnswerRef) -> dict[str, Any]:
+    adjudication.undo_decision(context_of(request).queue, person_of(request), body.answer)
     return {}
-
-
-@admins.post("/api/assign")
-def assign(request: Request, given: Assignment) -> dict[str, Any]:
-    assignments.assign(site_of(request).desk, given.person, given.labels)
-    return {}
-
-
-ROUTERS = (open_to_all, inside, acting, admins)

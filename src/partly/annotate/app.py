@@ -1,7 +1,7 @@
-"""The application: routes with their guards, behind the doors, and what becomes of errors. No question is decided here.
+"""The web application: routes, error handlers and security middleware.
 
-Every route belongs to a router, and the router says who may use it (`guards`): anybody, who is signed in, who is signed
-in and sends what only a page of ours knows (all that changes something), and admins.
+Every route belongs to a router that says who may use it (`app_context.guarded_router`): everybody, people who are
+signed in, and admins. Changes also need the CSRF token of the page.
 """
 
 from __future__ import annotations
@@ -15,103 +15,98 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp
 
 from partly.annotate import api, pages
-from partly.annotate.app_context import Site, site_of
-from partly.annotate.guards import SignInFirst
-from partly.annotate.passwords import Refused
-from partly.annotate.security_middleware import App, Doors
+from partly.annotate.app_context import AppContext, SignInRequired, context_of
+from partly.annotate.errors import ApiError
+from partly.annotate.security_middleware import SecurityMiddleware
 from partly.errors import PartlyError
 
-STATIC = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
-KEPT = {"cache-control": "private, max-age=600"}
-FAULT = "The server cannot do this right now. Nothing was saved; try again in a moment."
+STATIC_FILES = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
+SERVER_ERROR = "The server cannot do this right now. Nothing was saved. Try again in a moment."
 log = logging.getLogger("partly.annotate")
 
 
-def make_app(site: Site) -> App:
-    """All of it, behind its doors."""
+def make_app(context: AppContext) -> ASGIApp:
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
-    app.state.site = site
-    app.include_router(_static())
+    app.state.context = context
+    app.include_router(_static_router())
     for module in (pages, api):
         for router in module.ROUTERS:
             app.include_router(router)
     for kind, handler in (
-        (SignInFirst, _sign_in_first),
-        (Refused, _refused),
-        (PartlyError, _failed),
-        (RequestValidationError, _invalid),
-        (HTTPException, _not_found),
-        (ClientDisconnect, _gone),
+        (SignInRequired, _on_sign_in_required),
+        (ApiError, _on_api_error),
+        (PartlyError, _on_server_error),
+        (RequestValidationError, _on_invalid_request),
+        (HTTPException, _on_http_error),
+        (ClientDisconnect, _on_disconnect),
     ):
         app.add_exception_handler(kind, handler)
-    return Doors(app, site.address)
+    return SecurityMiddleware(app, context.address)
 
 
-def _static() -> APIRouter:
-    """Our own script and style, and nothing else: files by name, never by path."""
+def _static_router() -> APIRouter:
+    """Serve our script, style and icon by name, and no other file."""
     router = APIRouter()
     folder = resources.files("partly.annotate") / "templates"
-    contents = {name: (folder / name).read_bytes() for name in STATIC}
+    contents = {name: (folder / name).read_bytes() for name in STATIC_FILES}
 
     @router.get("/static/{name}")
     async def static(name: str) -> Response:
         if name not in contents:
             raise HTTPException(404)
-        return Response(contents[name], media_type=STATIC[name], headers=KEPT)
+        return Response(contents[name], media_type=STATIC_FILES[name], headers=api.CACHE_HEADERS)
 
     return router
 
 
-async def _sign_in_first(request: Request, _: Exception) -> Response:
-    if _is_call(request):
-        return JSONResponse({"error": "Sign in first."}, 401)
-    if site_of(request).accounts:
+async def _on_sign_in_required(request: Request, _: Exception) -> Response:
+    if not _expects_json(request) and context_of(request).has_accounts:
         return RedirectResponse("/log-in", 303)
-    return pages.told(request, "Not in", "Open the address that partly annotate has printed.", 401)
+    text = "Sign in first." if _expects_json(request) else "Open the link that partly annotate has printed."
+    return _error_response(request, "Not signed in", text, 401)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return _told(request, str(error), error.status)
+async def _on_api_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return _error_response(request, "Not possible", str(error), error.status)
 
 
-async def _failed(request: Request, error: Exception) -> Response:
-    """A fault of the server and not of the request, which may be sent again. The reason is for the console: it may name
-    files, hosts and users."""
+async def _on_server_error(request: Request, error: Exception) -> Response:
+    """Answer 503, after which clients retry. The reason goes to the console: it may name files, hosts and users."""
     log.error("%s: %s", request.url.path, error)
-    return _told(request, FAULT, 503)
+    return _error_response(request, "Not possible", SERVER_ERROR, 503)
 
 
-def _told(request: Request, words: str, status: int) -> Response:
-    answer = (
-        JSONResponse({"error": words}, status)
-        if _is_call(request)
-        else pages.told(request, "Not possible", words, status)
-    )
-    if status == 503:
-        answer.headers["retry-after"] = "1"
-    return answer
-
-
-def _is_call(request: Request) -> bool:
-    return request.url.path.startswith(("/api/", "/picture/"))
-
-
-async def _invalid(request: Request, error: Exception) -> Response:
-    """Where and what kind of fault, and not what was sent: it may be a password."""
+async def _on_invalid_request(request: Request, error: Exception) -> Response:
+    """Name the invalid fields, but do not repeat their values: one may be a password."""
     assert isinstance(error, RequestValidationError)
-    faults: list[dict[str, Any]] = [{"where": one["loc"], "what": one["msg"]} for one in error.errors()]
-    return JSONResponse({"error": "This cannot be read.", "faults": faults}, 422)
+    faults: list[dict[str, Any]] = [{"where": fault["loc"], "what": fault["msg"]} for fault in error.errors()]
+    return JSONResponse({"error": "The request is invalid.", "faults": faults}, 422)
 
 
-async def _gone(request: Request, _: Exception) -> Response:
-    return Response(status_code=400)  # nobody reads it
-
-
-async def _not_found(request: Request, error: Exception) -> Response:
+async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    if _is_call(request) or error.status_code != 404:
+    if _expects_json(request) or error.status_code != 404:
         return JSONResponse({"error": str(error.detail)}, error.status_code)
-    return pages.told(request, "Not here", "There is no such page.", error.status_code)
+    return pages.render_message(request, "Page not found", "There is no such page.", 404)
+
+
+async def _on_disconnect(request: Request, _: Exception) -> Response:
+    return Response(status_code=400)  # the client is gone
+
+
+def _error_response(request: Request, title: str, text: str, status: int) -> Response:
+    if _expects_json(request):
+        response: Response = JSONResponse({"error": text}, status)
+    else:
+        response = pages.render_message(request, title, text, status)
+    if status == 503:
+        response.headers["retry-after"] = "1"
+    return response
+
+
+def _expects_json(request: Request) -> bool:
+    return request.url.path.startswith(("/api/", "/picture/"))

@@ -1,10 +1,9 @@
-"""Connections that make no progress are closed, so that nobody can hold the server up by opening many.
+"""HTTP connections with limits, so that nobody can block the server by opening many.
 
-uvicorn waits for ever for the end of a request's headers and for a client to read its answer, and refuses everybody
-once there are too many connections. Here a connection has a time for each. Where there are too many connections, of one
-address or in all, one makes room: the one that has waited longest for its client, of clients that are not signed in as
-long as there are any. So a browser of somebody who is signed in keeps its connections, and a new client that sends its
-request at once is served, whoever else holds connections.
+uvicorn waits indefinitely for request headers and for clients that do not read responses, and refuses all clients once
+there are too many connections. Here both have a time limit. If there are too many connections, of one address or in
+total, the one that has waited longest for its client is closed, first among clients that are not signed in. So people
+who are signed in keep their connections, and a new client that sends its request at once is served.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEADER_SECONDS = 10.0  # from the opening, or the first letter after a request that is over, until the headers are there
-WRITE_SECONDS = 20.0  # for a client to read what was sent
+HEADER_SECONDS = 10.0  # until the headers of a request are complete
+WRITE_SECONDS = 20.0  # for a client to read a response
 MAX_CONNECTIONS = 400
-MAX_PER_ADDRESS = 100  # a browser takes up to six, and people of one office may share an address
+MAX_PER_ADDRESS = 100  # a browser opens up to six; people of one office may share an address
 
 
 class LimitedProtocol(H11Protocol):
-    """HTTP/1.1 with times for headers and reading, and with caps on connections."""
+    """HTTP/1.1 with time limits for headers and reading, and with caps on connections."""
 
     header_seconds: ClassVar[float] = HEADER_SECONDS
     write_seconds: ClassVar[float] = WRITE_SECONDS
@@ -32,8 +31,8 @@ class LimitedProtocol(H11Protocol):
 
     _header_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
-    _person = False
-    since = 0.0  # the opening, the beginning of a request, or the end of its answer
+    _has_person = False
+    since = 0.0  # start of the connection or of the last request, or end of the last response
 
     # ---------------------------------------------------------------- caps
 
@@ -41,19 +40,19 @@ class LimitedProtocol(H11Protocol):
         self.since = self.loop.time()
         super().connection_made(transport)
         self._start_header_timer()
-        others = [one for one in self.connections if isinstance(one, LimitedProtocol) and one is not self]
-        others = [one for one in others if not one.transport.is_closing()]
-        same = [one for one in others if one.address == self.address]
-        if self.address not in self.proxies and len(same) >= self.max_per_address:
-            self._make_room(same)
+        others = [peer for peer in self.connections if isinstance(peer, LimitedProtocol) and peer is not self]
+        others = [peer for peer in others if not peer.transport.is_closing()]
+        same_address = [peer for peer in others if peer.address == self.address]
+        if self.address not in self.proxies and len(same_address) >= self.max_per_address:
+            self._close_one(same_address)
         elif len(others) >= self.max_connections:
-            self._make_room(others)
+            self._close_one(others)
 
-    def _make_room(self, among: Sequence[LimitedProtocol]) -> None:
-        """Close another connection, or this one where all others are at work for people who are signed in."""
-        rest = [one for one in among if one.waits_for_client or not one.is_signed_in]
-        key = lambda one: (one.is_signed_in, not one.waits_for_client, one.since)  # noqa: E731
-        min(rest, key=key, default=self).transport.abort()
+    def _close_one(self, peers: Sequence[LimitedProtocol]) -> None:
+        """Close one of these, or this connection if all of them are busy for people who are signed in."""
+        closable = [peer for peer in peers if peer.waits_for_client or not peer.is_signed_in]
+        key = lambda peer: (peer.is_signed_in, not peer.waits_for_client, peer.since)  # noqa: E731
+        min(closable, key=key, default=self).transport.abort()
 
     @property
     def address(self) -> str:
@@ -61,24 +60,24 @@ class LimitedProtocol(H11Protocol):
 
     @property
     def is_signed_in(self) -> bool:
-        """Tell whether a request on this connection was that of a person whom the guards have let in."""
-        self._person = self._person or (self.scope is not None and "person" in self.scope["state"])
-        return self._person
+        """Tell whether a request on this connection had a valid session."""
+        self._has_person = self._has_person or (self.scope is not None and "person" in self.scope["state"])
+        return self._has_person
 
     @property
     def waits_for_client(self) -> bool:
-        """Between requests, in the middle of one, or with an answer that is not read."""
-        at_work = self.cycle is not None and not self.cycle.response_complete
-        return not at_work or self.cycle.more_body or self.flow.write_paused
+        """Tell whether the connection is idle, sends a request, or does not read the response."""
+        is_busy = self.cycle is not None and not self.cycle.response_complete
+        return not is_busy or self.cycle.more_body or self.flow.write_paused
 
-    # ---------------------------------------------------------------- times
+    # ---------------------------------------------------------------- time limits
 
     def data_received(self, data: bytes) -> None:
-        before: Any = self.cycle
-        if self._header_timer is None and (before is None or before.response_complete):
+        previous: Any = self.cycle
+        if self._header_timer is None and (previous is None or previous.response_complete):
             self._start_header_timer()
         super().data_received(data)
-        if self.cycle is not before:  # a request has begun
+        if self.cycle is not previous:  # headers are complete
             self.since = self.loop.time()
             self._stop_header_timer()
 
@@ -91,10 +90,10 @@ class LimitedProtocol(H11Protocol):
         self._stop_write_timer()
 
     def on_response_complete(self) -> None:
-        self._person = self.is_signed_in  # before there is another request
+        self._has_person = self.is_signed_in  # before the next request replaces the scope
         super().on_response_complete()
         self.since = self.loop.time()
-        if self.transport.get_write_buffer_size():  # what is left may never be read, and a close would wait for it
+        if self.transport.get_write_buffer_size():  # a client that does not read would delay closing forever
             self._start_write_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -1,4 +1,4 @@
-"""What the overview shows, gathered from the ledger and from the questions."""
+"""Data of the overview and people pages."""
 
 from __future__ import annotations
 
@@ -8,90 +8,85 @@ from typing import Any
 import numpy as np
 from sqlalchemy import func, select
 
-from partly.annotate import stats, tables
+from partly.annotate import tables
 from partly.annotate.accounts import Person
-from partly.annotate.app_context import Site
-from partly.annotate.auditing import audited, filled
-from partly.annotate.query_gain import Worth
-from partly.annotate.question_queue import Desk
+from partly.annotate.app_context import AppContext
+from partly.annotate.auditing import audit, read_model_batches
+from partly.annotate.query_gain import QueryGain
+from partly.annotate.question_queue import TERNARY, QuestionQueue
+from partly.annotate.stats import Snapshot, read_snapshot
 
-MOST = 20  # lines of a list
-WIDTH, HEIGHT = 600, 160  # of the drawing
-table = tables.questions
+MAX_LIST_LENGTH = 20
+CHART_WIDTH, CHART_HEIGHT = 600, 160
 
 
-def gathered(site: Site, person: Person) -> dict[str, Any]:
-    """For the template. What people said of single entries is for admins."""
-    desk, known = site.desk, site.fold()
-    answers = stats.answered(desk)
-    yes, no = known.counts()
-    unknown = len(known) - yes - no
-    pace = stats.pace(answers)
-    rounds = stats.rounds(desk)
-    standing = desk.standing(person)
-    usual = float(np.median([row.seconds for row in answers if row.seconds] or [stats.GUESS]))
+def overview_data(context: AppContext, person: Person) -> dict[str, Any]:
+    """Return the values of the overview template. Lists of single entries are for admins."""
+    queue, snapshot = context.queue, read_snapshot(context.queue)
+    labels = context.refresh_labels(snapshot)
+    yes, no = labels.counts()
+    unknown = len(labels) - yes - no
+    standing, rounds = queue.standing(person), snapshot.rounds
     last = rounds[-1]["found"] if rounds else {}
+    batches = read_model_batches(queue, context.seed)[-MAX_LIST_LENGTH:]
     return {
-        "labels": sorted(zip(known.names, yes, no, unknown, strict=True), key=lambda line: -line[3]),
-        "items": len(known),
+        "labels": sorted(zip(labels.names, yes, no, unknown, strict=True), key=lambda counts: -counts[3]),
+        "items": len(labels),
         "known": int(yes.sum() + no.sum()),
-        "entries": len(known) * len(known.names),
-        "answers": {value: sum(row.value == value for row in answers) for value in ("yes", "no", "cannot tell")},
+        "entries": len(labels) * len(labels.names),
+        "answers": {value: sum(row.value == value for row in snapshot.answered) for value in TERNARY},
         "standing": standing,
-        "pace": pace,
-        "left": span(standing["open"] * usual),
+        "pace": snapshot.median_seconds_by_view(),
+        "time_left": format_duration(standing["open"] * snapshot.median_seconds()),
         "rounds": rounds,
-        "curve": curve([(one["answers"], one["loss"]) for one in rounds if one["loss"] is not None]),
-        "worth": _worth(desk, last.get("worth")),
-        "doubts": last.get("doubts", [])[:MOST] if person.admin else [],
-        "agreement": stats.agreement(desk),
-        "disagreements": desk.ledger.disagreements()[:MOST] if person.admin else [],
-        "audits": [audited(one, stats.answers(desk, answers)) for one in filled(desk, site.seed)][-MOST:],
+        "chart": loss_chart([(row["answers"], row["loss"]) for row in rounds if row["loss"] is not None]),
+        "gain": _gain(snapshot, last.get("worth")).words,
+        "suspects": last.get("doubts", [])[:MAX_LIST_LENGTH] if person.admin else [],
+        "agreement": snapshot.agreement(),
+        "disagreements": queue.ledger.disagreements()[:MAX_LIST_LENGTH] if person.admin else [],
+        "audits": [audit(batch, snapshot.entries) for batch in batches],
     }
 
 
-def _worth(desk: Desk, found: dict[str, Any] | None) -> str:
-    """What was measured last; where that says nothing yet, how far it is."""
-    if found and found["saved"] is not None:
-        return str(found["words"])
-    return Worth(len(stats.arm(desk, True)), len(stats.arm(desk, False))).words
+def _gain(snapshot: Snapshot, stored: dict[str, Any] | None) -> QueryGain:
+    """Return the last measurement, or how many answers there are before the first."""
+    if stored and stored["saved"] is not None:
+        return QueryGain.from_plain(stored)
+    return QueryGain(len(snapshot.answer_series(random=True)), len(snapshot.answer_series(random=False)))
 
 
-def span(seconds: float) -> str:
-    """In words that nobody has to reckon with."""
+def format_duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} seconds"
     return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
-def curve(points: Sequence[tuple[int, float]]) -> dict[str, Any] | None:
-    """Points [x, y] of a line in a drawing of WIDTH x HEIGHT, and the ends of its axes; None where there is no line."""
+def loss_chart(points: Sequence[tuple[int, float]]) -> dict[str, Any] | None:
+    """Return the points of a line chart of (answers, loss) and the ends of its axes; None for less than two points."""
     if len(points) < 2:
         return None
     answers, losses = (np.array(part, np.float64) for part in zip(*points, strict=True))
-    high = max(float(losses.max()), 1e-9)
-    x = WIDTH * (answers - answers[0]) / max(answers[-1] - answers[0], 1)
-    y = HEIGHT * (1 - losses / high)
+    x = CHART_WIDTH * (answers - answers[0]) / max(answers[-1] - answers[0], 1)
+    y = CHART_HEIGHT * (1 - losses / max(float(losses.max()), 1e-9))
     return {
         "points": [(round(float(a), 1), round(float(b), 1)) for a, b in zip(x, y, strict=True)],
-        "width": WIDTH,
-        "height": HEIGHT,
-        "first": int(answers[0]),
-        "last": int(answers[-1]),
-        "high": high,
-        "begins": float(losses[0]),
-        "ends": float(losses[-1]),
+        "width": CHART_WIDTH,
+        "height": CHART_HEIGHT,
+        "first_answers": int(answers[0]),
+        "last_answers": int(answers[-1]),
+        "first_loss": float(losses[0]),
+        "last_loss": float(losses[-1]),
     }
 
 
-def per_person(desk: Desk, people: Sequence[Person]) -> list[dict[str, Any]]:
-    asked = select(table.c.person, func.count(), func.avg(table.c.seconds)).where(table.c.state == "answered")
-    with desk.ledger.store.reading() as connection:
-        counts = {who: (count, mean) for who, count, mean in connection.execute(asked.group_by(table.c.person))}
-    nothing = (0, None)
+def people_data(queue: QuestionQueue, people: Sequence[Person]) -> list[dict[str, Any]]:
+    """Return account, number of answers and mean seconds per answer of each person."""
+    table = tables.questions
+    query = select(table.c.person, func.count(), func.avg(table.c.seconds)).where(table.c.state == "answered")
+    with queue.ledger.store.reading() as connection:
+        counts = {person: (count, mean) for person, count, mean in connection.execute(query.group_by(table.c.person))}
     return [
-        {"id": one.id, "name": one.name, "role": one.role, "blocked": one.blocked}
-        | {"answers": counts.get(one.id, nothing)[0]}
-        | {"seconds": counts.get(one.id, nothing)[1]}
-        for one in people
+        {"id": person.id, "name": person.name, "role": person.role, "blocked": person.blocked}
+        | dict(zip(("answers", "seconds"), counts.get(person.id, (0, None)), strict=True))
+        for person in people
     ]

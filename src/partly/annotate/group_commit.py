@@ -1,8 +1,8 @@
-"""One commit for all who wait: what forces a write to the disk takes as long for twenty answers as for one.
+"""Group commit: threads that write at the same time share one transaction, and so one sync to disk.
 
-Threads of one process write one after the other. As long as somebody waits for his turn they write into the same
-transaction, each into a savepoint of his own, so that who is refused takes nobody else back; the last one commits. All
-of them go on only then: what was acknowledged is on the disk. Whoever comes while a commit is under way is of the next.
+Threads write one after the other, each in its own savepoint, so an error rolls back only its own changes. The
+transaction commits when no other thread waits, or after `MAX_MEMBERS` writers. Every writer returns only after that
+commit, so whatever is acknowledged is on disk. Threads that arrive during a commit share the next transaction.
 """
 
 from __future__ import annotations
@@ -15,86 +15,92 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from partly.ledger.store import Store
+from partly.ledger import Ledger
+from partly.ledger.store import BoundStore, Store
 
-MOST = 64  # of one transaction, so that the first ones do not wait for ever
+MAX_MEMBERS = 64  # writers per transaction, so that the first one does not wait forever
 
 
-class _Group:
-    """A transaction that several share."""
-
+class _SharedTransaction:
     def __init__(self, store: Store) -> None:
         self._stack = ExitStack()
         self.connection = self._stack.enter_context(store.writing())
-        self.over = threading.Event()
+        self.finished = threading.Event()
         self.members = 0
-        self.fault: Exception | None = None
+        self.error: Exception | None = None
 
-    def end(self) -> None:
-        """Commit; or, where the database has refused one of them, nothing of anybody: it may have dropped it all."""
-        fault = self.fault
+    def finish(self) -> None:
+        """Commit; roll back everything if the database refused one writer, since it may have dropped all changes."""
+        error = self.error
         try:
-            self._stack.__exit__(type(fault) if fault else None, fault, fault.__traceback__ if fault else None)
-        except Exception as told:
-            self.fault = told
-        self.over.set()
+            self._stack.__exit__(type(error) if error else None, error, error.__traceback__ if error else None)
+        except Exception as commit_error:
+            self.error = commit_error
+        self.finished.set()
 
 
-class _Turns:
-    """Who writes to a store."""
+class _WriterQueue:
+    """The writers of one store, one at a time."""
 
     def __init__(self) -> None:
-        self.turn, self._counting = threading.Lock(), threading.Lock()
-        self.waiting = 0
-        self.group: _Group | None = None
+        self._turn, self._count_lock = threading.Lock(), threading.Lock()
+        self._waiting = 0
+        self._current: _SharedTransaction | None = None
 
-    def take(self, store: Store) -> _Group:
-        """One's turn, and the transaction that is under way, or a new one."""
-        with self._counting:
-            self.waiting += 1
-        self.turn.acquire()
-        with self._counting:
-            self.waiting -= 1
+    def acquire(self, store: Store) -> _SharedTransaction:
+        """Wait for the turn; join the current transaction or begin one."""
+        with self._count_lock:
+            self._waiting += 1
+        self._turn.acquire()
+        with self._count_lock:
+            self._waiting -= 1
         try:
-            self.group = self.group or _Group(store)
+            self._current = self._current or _SharedTransaction(store)
         except BaseException:
-            self.turn.release()
+            self._turn.release()
             raise
-        self.group.members += 1
-        return self.group
+        self._current.members += 1
+        return self._current
 
-    def give(self, group: _Group) -> None:
-        """To the next; who is the last one commits."""
-        if not self.waiting or group.members >= MOST or group.fault is not None:
-            self.group = None
-            group.end()
-        self.turn.release()
+    def release(self, shared: _SharedTransaction) -> None:
+        """Let the next writer in; the last one commits."""
+        if not self._waiting or shared.members >= MAX_MEMBERS or shared.error is not None:
+            self._current = None
+            shared.finish()
+        self._turn.release()
 
 
-_turns: WeakKeyDictionary[Store, _Turns] = WeakKeyDictionary()
-_making = threading.Lock()
+_queues: WeakKeyDictionary[Store, _WriterQueue] = WeakKeyDictionary()
+_queues_lock = threading.Lock()
 
 
 @contextmanager
-def writing(store: Store) -> Iterator[Connection]:
-    """A transaction that writes: all of it is on the disk afterwards, or nothing of it."""
-    with _making:
-        turns = _turns.setdefault(store, _Turns())
-    group = turns.take(store)
+def transaction(store: Store) -> Iterator[Connection]:
+    """Open a write transaction; afterwards all of it is on disk, or nothing."""
+    with _queues_lock:
+        queue = _queues.setdefault(store, _WriterQueue())
+    shared = queue.acquire(store)
     try:
-        with group.connection.begin_nested():
+        with shared.connection.begin_nested():
             try:
-                yield group.connection
-            except SQLAlchemyError as fault:
-                group.fault = fault  # what SQLite says of its savepoint after that is no reason
+                yield shared.connection
+            except SQLAlchemyError as error:
+                shared.error = error  # keep it: the savepoint of SQLite may raise another error after this one
                 raise
-    except SQLAlchemyError as fault:
-        group.fault = group.fault or fault
+    except SQLAlchemyError as error:
+        shared.error = shared.error or error
     except BaseException:
-        store.forget()  # who follows may have seen what this one has written in vain
+        store.forget()  # later writers may have cached what is rolled back now
         raise
     finally:
-        turns.give(group)
-    group.over.wait()
-    if group.fault is not None:
-        raise group.fault
+        queue.release(shared)
+    shared.finished.wait()
+    if shared.error is not None:
+        raise shared.error
+
+
+@contextmanager
+def joint_transaction(ledger: Ledger) -> Iterator[tuple[Ledger, Connection]]:
+    """Open one transaction for the ledger and for the tables of the annotation server."""
+    with transaction(ledger.store) as connection:
+        yield Ledger(BoundStore(ledger.store, connection)), connection

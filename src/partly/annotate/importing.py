@@ -1,4 +1,4 @@
-"""Answers that people have given elsewhere: tasks of Label Studio, as an import in the ledger."""
+"""Import answers from Label Studio into the ledger."""
 
 from __future__ import annotations
 
@@ -12,61 +12,66 @@ from typing import Any
 import numpy as np
 
 from partly.annotate.accounts import Person
-from partly.annotate.passwords import Refused
-from partly.annotate.programs import program
-from partly.annotate.question_queue import Desk
+from partly.annotate.errors import ApiError
+from partly.annotate.question_queue import QuestionQueue
+from partly.annotate.subprocesses import module_command
 from partly.errors import listing
 
-SECONDS = 90.0  # that reading a file may take
+READ_SECONDS = 90.0
 log = logging.getLogger("partly.annotate")
 
 
 @dataclass(frozen=True)
-class Imported:
-    """statements: that were appended. imported_before: the batch that says the same already, 0 for none."""
+class ImportResult:
+    """Statements that were appended, and the batch that holds the same already (0 for none)."""
 
     statements: int
     imported_before: int = 0
 
 
-def take_in(desk: Desk, person: Person, path: Path, force: bool = False) -> Imported:
-    """Append what a file says of the items and labels that are asked about. Another process reads the file (`upload`).
-    The same again changes nothing, unless forced."""
-    told = _read(path)
-    strange = [f"item {name!r}" for name in told["items"] if name not in desk.rows]
-    strange += [f"label {name!r}" for name in told["labels"] if name not in desk.columns]
-    if strange:
-        raise Refused(f"Nobody asks about {len(strange)} of these" + listing(strange, len(strange)), 422)
-    items, labels = np.array(told["items"], object)[told["row"]], np.array(told["labels"], object)[told["column"]]
+def import_label_studio(queue: QuestionQueue, person: Person, path: Path, force: bool = False) -> ImportResult:
+    """Append the answers of a file. The same file again changes nothing, unless forced."""
+    content = _read(path)
+    unknown = [f"item {name!r}" for name in content["items"] if name not in queue.rows]
+    unknown += [f"label {name!r}" for name in content["labels"] if name not in queue.columns]
+    if unknown:
+        raise ApiError(f"{len(unknown)} names are not in this project" + listing(unknown, len(unknown)), 422)
+    items = np.array(content["items"], object)[content["row"]]
+    labels = np.array(content["labels"], object)[content["column"]]
     if not len(items):
-        return Imported(0)
-    last, yes, note = len(desk.ledger.log()), told["value"], "from Label Studio"
-    batch = desk.ledger.append(
-        items, labels, yes, kind="import", author=person.name, note=note, skip_repeated=not force
+        return ImportResult(0)
+    last = len(queue.ledger.log())
+    batch = queue.ledger.append(
+        items,
+        labels,
+        content["value"],
+        kind="import",
+        author=person.name,
+        note="from Label Studio",
+        skip_repeated=not force,
     )
-    return Imported(0, batch) if batch <= last else Imported(len(items))
+    return ImportResult(0, batch) if batch <= last else ImportResult(len(items))
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """What the file says; refused where it cannot be read, or does harm to the process that reads it."""
-    out = path.with_name("statements.json")
-    command, environment = program("partly.annotate.upload", str(path), str(out))
+    """Read the file in another process, which a malicious file may crash."""
+    output = path.with_name("statements.json")
+    command, environment = module_command("partly.annotate.upload", str(path), str(output))
     try:
-        ended = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS)
+        process = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=READ_SECONDS
+        )
     except subprocess.TimeoutExpired:
-        raise Refused(
-            f"Reading the file takes more than {SECONDS:.0f} seconds. Split it into smaller ones.", 422
+        raise ApiError(
+            f"Reading the file takes more than {READ_SECONDS:.0f} seconds. Split it into smaller files.", 422
         ) from None
-    if ended.returncode != 0:
-        log.error(
-            "reading an uploaded file ended with %s: %s",
-            ended.returncode,
-            ended.stderr[-2000:].decode(errors="replace"),
+    if process.returncode != 0:
+        errors = process.stderr[-2000:].decode(errors="replace")
+        log.error("reading an uploaded file ended with %s: %s", process.returncode, errors)
+        raise ApiError(
+            "The file cannot be read: it is damaged, or needs too much memory or time. Nothing was imported.", 422
         )
-        raise Refused(
-            "The file cannot be read: it is damaged, or needs too much memory or time. Nothing was taken in.", 422
-        )
-    told: dict[str, Any] = json.loads(out.read_text())
-    if "error" in told:
-        raise Refused(told["error"], 422)
-    return told
+    content: dict[str, Any] = json.loads(output.read_text())
+    if "error" in content:
+        raise ApiError(content["error"], 422)
+    return content

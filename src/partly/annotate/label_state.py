@@ -1,72 +1,59 @@
-"""What is known by now, as these pages need it: the fold of the ledger beside the items that are asked about."""
+"""The labels of the ledger, aligned with the items and labels of a project."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 
 import numpy as np
-from sqlalchemy import Connection
 
-from partly.annotate import group_commit
 from partly.errors import LabelError, listing
 from partly.labels import Hierarchy, Labels
 from partly.ledger import Ledger
-from partly.ledger.store import Joined
 
 Answer = tuple[int, int, int]  # row, column, z
 
 
-def beside(said: Labels, wanted: Labels, where: str, retired: Collection[str] = ()) -> Labels:
-    """What a ledger says of the items and labels of these data, in their order; of items that it has not, and of labels
-    that were retired, nothing."""
-    odd = sorted((set(said.names) ^ set(wanted.names)) - set(retired))
-    if odd:
+def align(labels: Labels, target: Labels, source: str, ignored: Collection[str] = ()) -> Labels:
+    """Return `labels` with the items and label names of `target`; other items and ignored labels are dropped."""
+    different = sorted((set(labels.names) ^ set(target.names)) - set(ignored))
+    if different:
+        places = (f"{name!r}: only in the {'ledger' if name in labels.names else 'data'}" for name in different)
         raise LabelError(
-            f"{where}: has other labels than the data"
-            + listing((f"{name!r}: only in the {'ledger' if name in said.names else 'data'}" for name in odd), len(odd))
-            + "\nAsk about data of its own, or change its vocabulary."
+            f"{source}: the ledger has other labels than the data"
+            + listing(places, len(different))
+            + "\nUse the data of this ledger, or change its vocabulary."
         )
-    rows = {name: row for row, name in enumerate(wanted.ids)}
-    columns = {name: column for column, name in enumerate(wanted.names)}
-    row, column, value = said.entries()
-    at = np.array([rows.get(name, -1) for name in said.ids], np.int64)[row]
-    across = np.array([columns[name] for name in said.names], np.int64)[column]
-    here = at >= 0
-    yes = (value[here] == 1).astype(np.int8)
-    return Labels.from_codes(at[here], across[here], yes, wanted.names, wanted.ids)
+    rows = {name: row for row, name in enumerate(target.ids)}
+    columns = {name: column for column, name in enumerate(target.names)}
+    row, column, value = labels.entries()
+    target_row = np.array([rows.get(name, -1) for name in labels.ids], np.int64)[row]
+    target_column = np.array([columns[name] for name in labels.names], np.int64)[column]
+    inside = target_row >= 0
+    yes = (value[inside] == 1).astype(np.int8)
+    return Labels.from_codes(target_row[inside], target_column[inside], yes, target.names, target.ids)
 
 
-def without(labels: Labels, answers: Iterable[Answer], hierarchy: Hierarchy | None) -> Labels:
-    """What was known before these answers: neither they nor what follows from them."""
-    said = list(answers)
-    if not said:
+def exclude_answers(labels: Labels, answers: Iterable[Answer], hierarchy: Hierarchy | None) -> Labels:
+    """Return the labels without these answers and without what the hierarchy implies from them."""
+    answers = list(answers)
+    if not answers:
         return labels
-    rows = np.unique([row for row, _, _ in said])
-    at = {int(row): i for i, row in enumerate(rows)}
+    row, column, value = np.array(answers, np.int64).T
+    rows, place = np.unique(row, return_inverse=True)
     z = np.zeros((len(rows), labels.shape[1]), np.int8)
-    for row, column, value in said:
-        z[at[row], column] = value
-    asked = np.zeros(z.shape, bool)
-    asked[[at[row] for row, _, _ in said], [column for _, column, _ in said]] = True
+    answered = np.zeros(z.shape, bool)
+    answered[place, column] = True
+    for i, j, answer in zip(place, column, value, strict=True):  # the last answer to an entry counts
+        z[i, j] = answer
     if hierarchy is not None:
-        with suppress(LabelError):  # people contradict each other over it: then only what they said is left out
-            asked |= hierarchy.deduce(Labels.from_ternary(z, names=labels.names)).rows(slice(None)) != 0
-    at_row, at_column = np.nonzero(asked)
-    return labels.with_entries(rows[at_row], at_column, np.zeros(len(at_row), np.int8))
+        with suppress(LabelError):  # contradicting answers: nothing is implied
+            answered |= hierarchy.deduce(Labels.from_ternary(z, names=labels.names)).rows(slice(None)) != 0
+    place, column = np.nonzero(answered)
+    return labels.with_entries(rows[place], column, np.zeros(len(place), np.int8))
 
 
-def retired(ledger: Ledger) -> set[str]:
-    """Labels that the ledger does not show any more: retired, merged into others, or renamed."""
+def hidden_labels(ledger: Ledger) -> set[str]:
+    """Return names that the ledger no longer shows: of labels that were retired, merged or renamed."""
     vocabulary = ledger.vocabulary()
-    return {name for one in vocabulary.labels.values() for name in one.called} - set(vocabulary.names)
-
-
-@contextmanager
-def together(ledger: Ledger) -> Iterator[tuple[Ledger, Connection]]:
-    """One transaction for the ledger and for what is kept beside it: what the ledger is told here is written, or not,
-    along with all else that goes through the connection."""
-    with group_commit.writing(ledger.store) as connection:
-        joined = object.__new__(Ledger)
-        joined.store = Joined(ledger.store, connection)  # type: ignore[assignment]
-        yield joined, connection
+    return {name for label in vocabulary.labels.values() for name in label.called} - set(vocabulary.names)

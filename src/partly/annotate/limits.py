@@ -1,4 +1,4 @@
-"""Limits on what one client may use: attempts to sign in, and threads for work that anybody can ask for."""
+"""Limits per client: sign-in attempts, and threads for expensive work that anybody can request."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from partly.annotate.passwords import Refused
+from partly.annotate.errors import ApiError
 
-WINDOW_SECONDS = 900.0  # for which a failed attempt counts
-MAX_KEYS = 10_000  # of which attempts are remembered
-NICE = 10  # of threads that give way
+WINDOW_SECONDS = 900.0  # a failed attempt counts for this long
+MAX_KEYS = 10_000  # keys whose attempts are remembered
+LOW_PRIORITY_NICENESS = 10
 BUSY = "The server is busy. Try again in a few seconds."
 
 
 @dataclass
-class Attempts:
-    """Failed attempts by key: an address, an account, or both. Kept in memory and by a clock that is never set back:
-    who guesses cannot restart the server, and who can restart it need not guess."""
+class AttemptLimiter:
+    """Failed attempts by key: an address, an account, or both.
+
+    Attempts are kept in memory and timed by a monotonic clock: an attacker cannot restart the server.
+    """
 
     now: Callable[[], float] = time.monotonic
     _times: OrderedDict[str, deque[float]] = field(default_factory=OrderedDict)
@@ -35,26 +37,25 @@ class Attempts:
 
     @contextmanager
     def attempt(self, limits: dict[str, int]) -> Iterator[None]:
-        """Count an attempt under each key, which has a limit, before it is made: many at once are no way around. An
-        attempt that succeeds is not counted."""
+        """Count an attempt under each key before it is made, so that parallel attempts count; forget it on success."""
         with self._lock:
             now = self.now()
-            times = [self._recent(key, now) for key in limits]
-            if any(len(kept) >= most for kept, most in zip(times, limits.values(), strict=True)):
-                raise Refused("Too many attempts. Wait a quarter of an hour.", 429)
-            for kept in times:
-                kept.append(now)
+            recent = [self._recent_times(key, now) for key in limits]
+            if any(len(times) >= limit for times, limit in zip(recent, limits.values(), strict=True)):
+                raise ApiError("Too many attempts. Wait 15 minutes.", 429)
+            for times in recent:
+                times.append(now)
         yield
         with self._lock:
-            for kept in times:
-                if now in kept:
-                    kept.remove(now)
+            for times in recent:
+                if now in times:
+                    times.remove(now)
 
     def forget(self, key: str) -> None:
         with self._lock:
             self._times.pop(key, None)
 
-    def _recent(self, key: str, now: float) -> deque[float]:
+    def _recent_times(self, key: str, now: float) -> deque[float]:
         times = self._times.setdefault(key, deque())
         self._times.move_to_end(key)
         while len(self._times) > MAX_KEYS:
@@ -65,39 +66,38 @@ class Attempts:
 
 
 def network_of(address: str) -> str:
-    """The address by which attempts are counted; of IPv6 the network, in which a client has any number of addresses."""
+    """Return the address that attempts are counted under: for IPv6 the /64 network, which one client controls."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if isinstance(found, ipaddress.IPv6Address):
-        return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
-    return str(found)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        return str(parsed.ipv4_mapped or ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)
 
 
-class Pool:
-    """A few threads of their own for one kind of work, so that it holds up nothing else, and a queue with an end.
-    gives_way: other threads are given the processor first."""
+class WorkerPool:
+    """A few threads and a bounded queue for one kind of work, so that it delays nothing else."""
 
-    def __init__(self, name: str, threads: int, max_waiting: int, seconds: float, gives_way: bool = False) -> None:
-        self._threads = ThreadPoolExecutor(threads, f"partly-{name}", _give_way if gives_way else None)
-        self._places = threading.Semaphore(threads + max_waiting)
+    def __init__(self, name: str, threads: int, max_waiting: int, seconds: float, low_priority: bool = False) -> None:
+        self._threads = ThreadPoolExecutor(threads, f"partly-{name}", _lower_priority if low_priority else None)
+        self._slots = threading.Semaphore(threads + max_waiting)
         self._seconds = seconds
 
     async def run(self, job: Callable[..., Any], *args: Any) -> Any:
-        """The result of a job. Refused with 503, to be tried again, where too many wait or it takes too long."""
-        if not self._places.acquire(blocking=False):
-            raise Refused(BUSY, 503)
+        """Return the result of a job; answer 503 if the queue is full or the job takes too long."""
+        if not self._slots.acquire(blocking=False):
+            raise ApiError(BUSY, 503)
         future = self._threads.submit(partial(job, *args))
-        future.add_done_callback(lambda _: self._places.release())
+        future.add_done_callback(lambda _: self._slots.release())
         try:
             return await asyncio.wait_for(asyncio.wrap_future(future), self._seconds)
         except TimeoutError:
-            raise Refused(BUSY, 503) from None
+            raise ApiError(BUSY, 503) from None
 
 
-def _give_way() -> None:
-    """Lower the priority of this thread, on Linux; elsewhere it would be that of the whole process."""
+def _lower_priority() -> None:
+    """Lower the priority of this thread, on Linux; elsewhere it would affect the whole process."""
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY_NICENESS)

@@ -1,4 +1,4 @@
-"""The pages: HTML that is made here and escapes what it is given; the script fills in questions as text."""
+"""The HTML pages. Templates escape all values; the script inserts questions as text."""
 
 from __future__ import annotations
 
@@ -12,108 +12,121 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from partly.annotate import dashboard
-from partly.annotate.accounts import ROLES, SESSION, page_token
-from partly.annotate.app_context import address_of, cookie, need_accounts, person_of, site_of
-from partly.annotate.assignments import assignments
-from partly.annotate.guards import guarded, is_admin, is_in
-from partly.annotate.links import INVITATION_SECONDS, RENEWAL_SECONDS
-from partly.annotate.passwords import LEAST, Refused
+from partly.annotate.accounts import ROLES, SESSION_SECONDS, csrf_token
+from partly.annotate.app_context import (
+    address_of,
+    context_of,
+    guarded_router,
+    person_of,
+    require_admin,
+    require_session,
+)
+from partly.annotate.errors import ApiError
+from partly.annotate.links import INVITATION_SECONDS, PASSWORD_RESET_SECONDS
+from partly.annotate.passwords import MAX_PASSWORD_LENGTH, MIN_PASSWORD_LENGTH
 from partly.data import for_spreadsheets, write_labels
 
-open_to_all, inside, admins = guarded(), guarded(is_in), guarded(is_in, is_admin)
-EXPORTS = {
+public, signed_in = guarded_router(), guarded_router(require_session)
+admins = guarded_router(require_session, require_admin)
+ROUTERS = (public, signed_in, admins)
+EXPORTS = {  # file name -> format and media type
     "labels.csv": ("wide", "text/csv"),
     "labels.parquet": ("long", "application/vnd.apache.parquet"),
     "label-studio.json": ("label-studio", "application/json"),
 }
-HOURS = {"invitation": round(INVITATION_SECONDS / 3600), "renewal": round(RENEWAL_SECONDS / 3600)}
-SCREEN = {"label": 12, "item": 8}  # questions at once
+LINK_HOURS = {"invitation": round(INVITATION_SECONDS / 3600), "reset": round(PASSWORD_RESET_SECONDS / 3600)}
+QUESTIONS_PER_PAGE = {"label": 12, "item": 8}
 
 
 @cache
 def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.PackageLoader("partly.annotate"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.globals |= {"min_password": MIN_PASSWORD_LENGTH, "max_password": MAX_PASSWORD_LENGTH}
+    return environment
 
 
-def _page(request: Request, name: str, status: int = 200, **words: Any) -> HTMLResponse:
-    site = site_of(request)
-    person = getattr(request.state, "person", None)
-    token = page_token(request.state.session) if person is not None else ""
-    words |= {"site": site, "person": person, "token": token, "path": request.url.path}
-    return HTMLResponse(_environment().get_template(name).render(words), status)
+def _render(request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+    context, person = context_of(request), getattr(request.state, "person", None)
+    values |= {"project": context.title, "has_accounts": context.has_accounts, "person": person}
+    values |= {"token": csrf_token(request.state.session) if person else "", "path": request.url.path}
+    return HTMLResponse(_environment().get_template(template).render(values), status)
 
 
-def told(request: Request, title: str, text: str, status: int) -> HTMLResponse:
-    return _page(request, "told.html", status, title=title, text=text)
+def render_message(request: Request, title: str, text: str, status: int) -> HTMLResponse:
+    return _render(request, "message.html", status, title=title, text=text)
 
 
-# ---------------------------------------------------------------- coming in
+# ---------------------------------------------------------------- signing in
 
 
-@open_to_all.get("/start")
+@public.get("/start")
 async def start(request: Request, token: str = "") -> Response:
-    """By the address that the start of the program has printed, once. The page then leads on by itself: what a page of
-    another site has opened brings no cookie along, what ours opens does."""
-    site = site_of(request)
-    session = await site.sessions.run(site.people.start, token, address_of(request))
-    answer = _page(request, "start.html", title="In")
-    answer.set_cookie(**cookie(site, session, SESSION))
-    return answer
+    """Sign in by the link that the server printed, once.
+
+    The page redirects by script: a cookie of SameSite=strict is not sent if another program opened the link.
+    """
+    context = context_of(request)
+    session = await context.session_pool.run(context.accounts.sign_in_by_link, token, address_of(request))
+    response = _render(request, "start.html", title="Signed in")
+    context.set_session(response, session, SESSION_SECONDS)
+    return response
 
 
-@open_to_all.get("/log-in")
-async def log_in(request: Request) -> Response:
-    need_accounts(site_of(request))
-    return _page(request, "log_in.html", title="Sign in")
+@public.get("/log-in")
+async def sign_in(request: Request) -> Response:
+    context_of(request).require_accounts()
+    return _render(request, "sign_in.html", title="Sign in")
 
 
-@open_to_all.get("/join")
+@public.get("/join")
 async def join(request: Request, token: str = "") -> Response:
-    need_accounts(site_of(request))
-    return _page(request, "join.html", title="Join", invitation=token, least=LEAST)
+    context_of(request).require_accounts()
+    return _render(request, "join.html", title="Create account", invitation=token)
 
 
-@open_to_all.get("/renew")
-async def renew(request: Request, token: str = "") -> Response:
-    need_accounts(site_of(request))
-    return _page(request, "renew.html", title="New password", invitation=token, least=LEAST)
+@public.get("/renew")
+async def reset_password(request: Request, token: str = "") -> Response:
+    context_of(request).require_accounts()
+    return _render(request, "reset_password.html", title="New password", invitation=token)
 
 
-@inside.get("/account")
+@signed_in.get("/account")
 def account(request: Request) -> Response:
-    need_accounts(site_of(request))
-    return _page(request, "account.html", title="Account", least=LEAST)
+    context_of(request).require_accounts()
+    return _render(request, "account.html", title="Account")
 
 
 # ---------------------------------------------------------------- questions
 
 
-@inside.get("/")
-def first(request: Request) -> Response:
+@signed_in.get("/")
+def home(request: Request) -> Response:
     return RedirectResponse("/label", 303)
 
 
-@inside.get("/label")
+@signed_in.get("/label")
 def by_label(request: Request) -> Response:
-    return _page(request, "questions.html", title="By label", view="label", count=SCREEN["label"])
+    return _render(request, "questions.html", title="By label", view="label", count=QUESTIONS_PER_PAGE["label"])
 
 
-@inside.get("/item")
+@signed_in.get("/item")
 def by_item(request: Request) -> Response:
-    return _page(request, "questions.html", title="By item", view="item", count=SCREEN["item"])
+    return _render(request, "questions.html", title="By item", view="item", count=QUESTIONS_PER_PAGE["item"])
 
 
-@inside.get("/overview")
+@signed_in.get("/overview")
 def overview(request: Request) -> Response:
-    site = site_of(request)
-    found = dashboard.gathered(site, person_of(request))
-    return _page(request, "overview.html", title="Overview", training=site.training(), exports=EXPORTS, **found)
+    context = context_of(request)
+    values = dashboard.overview_data(context, person_of(request))
+    return _render(
+        request, "overview.html", title="Overview", trainer=context.trainer_status(), exports=EXPORTS, **values
+    )
 
 
 # ---------------------------------------------------------------- admins
@@ -121,32 +134,36 @@ def overview(request: Request) -> Response:
 
 @admins.get("/people")
 def people(request: Request) -> Response:
-    site = site_of(request)
-    need_accounts(site_of(request))
-    found = dashboard.per_person(site.desk, site.people.everybody())
-    links = [(one, dashboard.span(one.expires - site.people.now())) for one in site.people.links()]
-    shown: dict[str, Any] = {"people": found, "roles": ROLES, "links": links, "hours": HOURS}
-    shown |= {"assigned": assignments(site.desk), "labels": site.desk.given.names}
-    return _page(request, "people.html", title="People", **shown)
+    context = context_of(request)
+    context.require_accounts()
+    accounts, names = context.accounts, context.queue.given.names
+    return _render(
+        request,
+        "people.html",
+        title="People",
+        people=dashboard.people_data(context.queue, accounts.list_people()),
+        roles=ROLES,
+        links=[(link, dashboard.format_duration(link.expires - accounts.now())) for link in accounts.list_links()],
+        hours=LINK_HOURS,
+        assigned=accounts.assigned_labels(names),
+        labels=names,
+    )
 
 
 @admins.get("/disagreements")
 def disagreements(request: Request) -> Response:
-    need_accounts(site_of(request))
-    return _page(request, "disagreements.html", title="Disagreements")
+    context_of(request).require_accounts()
+    return _render(request, "disagreements.html", title="Disagreements")
 
 
 @admins.get("/export/{name}")
 def export(request: Request, name: str) -> Response:
-    """What is known by now, in a form of those there are."""
+    """Download the current labels in one of the formats of `EXPORTS`."""
     if name not in EXPORTS:
-        raise Refused(f"There is: {', '.join(EXPORTS)}.", 404)
-    form, kind = EXPORTS[name]
+        raise ApiError(f"Available exports: {', '.join(EXPORTS)}.", 404)
+    form, media_type = EXPORTS[name]
     with tempfile.TemporaryDirectory(prefix="partly-") as folder, for_spreadsheets(name.endswith(".csv")):
         path = Path(folder) / name
-        write_labels(site_of(request).fold(), path, form=form)
+        write_labels(context_of(request).refresh_labels(), path, form=form)
         content = path.read_bytes()
-    return Response(content, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'})
-
-
-ROUTERS = (open_to_all, inside, admins)
+    return Response(content, media_type=media_type, headers={"content-disposition": f'attachment; filename="{name}"'})

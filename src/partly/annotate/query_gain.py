@@ -1,19 +1,17 @@
-"""What choosing questions is worth: how many chosen answers bring what random ones bring.
+"""Measure what question selection gains over random questions.
 
-The random arm is a fair sample of the entries that were unknown, so it is what both are judged on, by the squared error
-of a model's probabilities, which a few wrong answers do not drown. The random answers are split in two halves, by item,
-and the chosen ones, in the order in which they were given, in two as well. One half of the random ones teaches a model,
-the other half judges it, beside models that learn from a half of the first chosen ones, a quarter as many, half as
-many, and as many; nobody is judged by who has seen the item. Then the halves change places. So it is measured what half
-of the random answers bring.
+The random control group is a fair sample of the unknown entries, so both kinds of answers are judged on it, by the
+Brier score of a model's probabilities (squared error), which a few wrong answers do not dominate.
 
-It is done again and again with other halves. What two halves that change places differ by says how much luck there
-is in which questions were asked, in what was answered, and in who judges: for means it is exact (a jackknife that
-leaves out a half), for all else too much rather than too little. That gives an interval to each difference, and where
-it leaves out zero one arm is ahead for certain. Choosing saves at least what can be left out of the chosen answers so
-that they still are ahead for certain, and at most what can be left out so that they are not behind for certain.
+1. Split the random answers in two halves by item, and the selected answers, in the order they were given, in two.
+2. Train a model on one random half, and models on half of the first selected answers: a quarter as many, half as
+   many, and as many. Judge all of them on the other random half, without items that they were trained on.
+3. Swap the halves, and repeat with other splits.
 
-It says when choosing does not win, and when nobody can tell yet.
+The difference between swapped halves estimates the sampling error (a delete-half jackknife: exact for means,
+conservative otherwise) and gives a confidence interval for each difference. The lower end of the savings is the share
+of selected answers that can be left out while they are still significantly ahead. The upper end is the share that can
+be left out before they are significantly behind.
 """
 
 from __future__ import annotations
@@ -32,16 +30,15 @@ from partly.labels import Labels
 Floats = npt.NDArray[np.float64]
 Positions = npt.NDArray[np.int64]
 Learn = Callable[[Labels], Callable[[Positions], npt.NDArray[Any]]]  # labels -> (rows -> probabilities [n, L])
-LEAST = 20  # random answers, before anything is said
-PAIRS = 10  # of halves
-SIZES = (0.25, 0.5, 1.0)  # of the number of random answers that a model learns from
-CERTAIN = 0.975  # at either end
-FLOOR = 1e-3  # of a probability in a log loss: one bold mistake is not to decide
+MIN_RANDOM_ANSWERS = 20  # before anything is measured
+SPLITS = 10  # random halves, each used both ways
+SELECTED_SHARES = (0.25, 0.5, 1.0)  # selected answers that a model learns from, as a share of the random ones
+QUANTILE = 0.975  # of the 95 % confidence interval
 
 
 @dataclass(frozen=True)
-class Given:
-    """Answers in the order in which they were given: entries [n], z +1 yes or -1 no."""
+class AnswerSeries:
+    """Answers in the order they were given: entries [n], z +1 yes or -1 no."""
 
     rows: Positions
     columns: Positions
@@ -50,17 +47,20 @@ class Given:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, index: Any) -> Given:
-        return Given(self.rows[index], self.columns[index], self.z[index])
+    def __getitem__(self, index: Any) -> AnswerSeries:
+        return AnswerSeries(self.rows[index], self.columns[index], self.z[index])
 
-    def told(self, labels: Labels) -> Labels:
+    def add_to(self, labels: Labels) -> Labels:
         return labels.with_entries(self.rows, self.columns, self.z)
 
 
 @dataclass(frozen=True)
-class Worth:
-    """saved: of the random answers, the share that choosing makes needless, with its interval. NaN where there are too
-    few answers. An end of the interval that nobody can tell is -inf, or 1; both are -inf where choosing loses."""
+class QueryGain:
+    """Share of the random answers that selection saves, with its 95 % interval.
+
+    All three are NaN if there are too few answers. An unknown end of the interval is -inf, or 1. Both ends are -inf if
+    selection is significantly worse than random questions.
+    """
 
     random: int  # answers
     chosen: int
@@ -71,68 +71,81 @@ class Worth:
     @property
     def words(self) -> str:
         if self.low > 0:
-            ends = "at least " if self.saved >= 1 - SIZES[0] else ""
+            at_least = "at least " if self.saved >= 1 - SELECTED_SHARES[0] else ""
             return (
-                f"100 random answers bring what about {100 * (1 - self.saved):.0f} chosen ones bring: {ends}"
-                f"{100 * self.saved:.0f} % of the answers saved "
-                f"(95 % interval {100 * self.low:.0f} % to {100 * self.high:.0f} %)."
+                f"Selection saves {at_least}{100 * self.saved:.0f} % of the answers "
+                f"(95 % interval {100 * self.low:.0f} % to {100 * self.high:.0f} %): "
+                f"about {100 * (1 - self.saved):.0f} selected answers teach a model as much as 100 random ones."
             )
-        arms = f"{self.random} random and {self.chosen} chosen answers"
+        counts = f"{self.random} random and {self.chosen} selected answers"
         if self.high <= 0:
-            return f"Choosing does not win: as many random answers teach a model more ({arms}, 95 % certain)."
+            return f"Selection does not help: the same number of random answers teaches a model more ({counts})."
         if math.isnan(self.saved):
-            needs = f"it takes {LEAST} random ones and as many chosen ones"
-            return f"Too early to say what choosing is worth: {arms}; {needs}."
-        return f"Too early to say whether choosing wins: {arms} do not tell yet."
+            return f"Too early to measure: {counts}. At least {MIN_RANDOM_ANSWERS} of each are needed."
+        return f"No significant difference yet: {counts}."
+
+    @classmethod
+    def from_plain(cls, stored: dict[str, Any]) -> QueryGain:
+        """Restore what `plain` returned."""
+        if stored["saved"] is None:
+            return cls(stored["random"], stored["chosen"])
+        ends = (-math.inf if stored[name] is None else stored[name] for name in ("low", "high"))
+        return cls(stored["random"], stored["chosen"], stored["saved"], *ends)
 
     def plain(self) -> dict[str, Any]:
-        """For JSON, which has neither NaN nor infinity."""
-        numbers = {name: part if math.isfinite(part) else None for name, part in asdict(self).items()}
+        """Return values for JSON, which has neither NaN nor infinity."""
+        numbers = {name: value if math.isfinite(value) else None for name, value in asdict(self).items()}
         return numbers | {"words": self.words}
 
 
-def worth(given: Labels, random: Given, chosen: Given, learn: Learn, seed: int) -> Worth:
-    """given: what was known before anybody was asked. chosen: in the order of the answers."""
-    if len(random) < LEAST or len(chosen) < len(random):
-        return Worth(len(random), len(chosen))
+def measure_gain(given: Labels, random: AnswerSeries, selected: AnswerSeries, learn: Learn, seed: int) -> QueryGain:
+    """Compare both kinds of answers; `given` holds the labels that were known before anybody was asked."""
+    if len(random) < MIN_RANDOM_ANSWERS or len(selected) < len(random):
+        return QueryGain(len(random), len(selected))
     rng = np.random.default_rng(seed)
-    ahead = np.array([_ahead(given, random, chosen, learn, rng) for _ in range(PAIRS)])  # [pairs, 2, K]
-    luck = np.sqrt(np.mean(((ahead[:, 0] - ahead[:, 1]) / 2) ** 2, axis=0))
-    return Worth(len(random), len(chosen), *saved(ahead.mean(axis=(0, 1)), t.ppf(CERTAIN, PAIRS) * luck))
+    leads = np.array([_leads(given, random, selected, learn, rng) for _ in range(SPLITS)])  # [splits, 2, K]
+    standard_error = np.sqrt(np.mean(((leads[:, 0] - leads[:, 1]) / 2) ** 2, axis=0))
+    savings = estimate_savings(leads.mean(axis=(0, 1)), t.ppf(QUANTILE, SPLITS) * standard_error)
+    return QueryGain(len(random), len(selected), *savings)
 
 
-def saved(ahead: Floats, error: Floats) -> tuple[float, float, float]:
-    """The share of answers that is saved, and its interval. ahead: by how much so many chosen answers are, [K]. More
-    answers should be no worse, so what is certain of a number must be certain of all greater ones, and where it is
-    certainly behind, of all smaller ones."""
-    places, most = np.log(SIZES), np.maximum.accumulate
+def estimate_savings(lead: Floats, error: Floats) -> tuple[float, float, float]:
+    """Return the saved share of answers and its interval, from the lead [K] of each of `SELECTED_SHARES`.
 
-    def least(rising: Floats) -> Floats:
-        return -most(-rising[::-1])[::-1]
+    More answers should not be worse, so leads are made monotone: a significant lead must hold for all larger numbers
+    of answers, a significant lag for all smaller ones.
+    """
+    log_shares = np.log(SELECTED_SHARES)
 
-    here = np.interp(0, (most(ahead) + least(ahead)) / 2, places)
-    low = np.interp(0, least(ahead - error), places, right=math.inf)
-    high = np.interp(0, most(ahead + error), places, left=-math.inf, right=math.inf)
-    found = 1 - np.exp([here, low, high])
-    return float(found[0]), float(found[1]), float(found[2])
+    def running_min(values: Floats) -> Floats:
+        return -np.maximum.accumulate(-values[::-1])[::-1]
+
+    running_max = np.maximum.accumulate
+    equal = np.interp(0, (running_max(lead) + running_min(lead)) / 2, log_shares)
+    low = np.interp(0, running_min(lead - error), log_shares, right=math.inf)
+    high = np.interp(0, running_max(lead + error), log_shares, left=-math.inf, right=math.inf)
+    saved, low_end, high_end = (1 - np.exp([equal, low, high])).tolist()
+    return saved, low_end, high_end
 
 
-def _ahead(given: Labels, random: Given, chosen: Given, learn: Learn, rng: np.random.Generator) -> Floats:
-    """By how much lower the error is after so many chosen answers than after the random ones, [2, K]: by two halves,
-    and when they have changed places."""
-    items, first = np.unique(random.rows), rng.random(len(chosen))
+def _leads(
+    given: Labels, random: AnswerSeries, selected: AnswerSeries, learn: Learn, rng: np.random.Generator
+) -> Floats:
+    """Return how much lower the error is with selected than with random answers, [2, K]: for both ways of a split."""
+    items, order = np.unique(random.rows), rng.random(len(selected))
     half = np.isin(random.rows, rng.permutation(items)[: len(items) // 2])
-    found = []
-    for judging, order in ((half, first), (~half, -first)):
-        judges, teaching = random[judging], random[~judging]
-        able = np.flatnonzero(~np.isin(chosen.rows, judges.rows))
-        by_random = _error(learn(teaching.told(given)), judges)
-        counts = [round(size * len(teaching)) for size in SIZES]
-        drawn = [able[: 2 * count][np.argsort(order[able[: 2 * count]])[:count]] for count in counts]
-        found.append([by_random - _error(learn(chosen[np.sort(some)].told(given)), judges) for some in drawn])
-    return np.array(found)
+    leads = []
+    for is_test, rank in ((half, order), (~half, -order)):
+        test, train = random[is_test], random[~is_test]
+        usable = np.flatnonzero(~np.isin(selected.rows, test.rows))
+        random_error = brier_score(learn(train.add_to(given)), test)
+        counts = [round(share * len(train)) for share in SELECTED_SHARES]
+        samples = [usable[: 2 * count][np.argsort(rank[usable[: 2 * count]])[:count]] for count in counts]
+        errors = [brier_score(learn(selected[np.sort(sample)].add_to(given)), test) for sample in samples]
+        leads.append([random_error - error for error in errors])
+    return np.array(leads)
 
 
-def _error(predict: Callable[[Positions], npt.NDArray[Any]], answers: Given) -> float:
+def brier_score(predict: Callable[[Positions], npt.NDArray[Any]], answers: AnswerSeries) -> float:
     p = np.asarray(predict(answers.rows), np.float64)[np.arange(len(answers)), answers.columns]
     return float(np.mean((p - (answers.z == 1)) ** 2))

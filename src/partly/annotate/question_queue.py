@@ -1,7 +1,7 @@
-"""Questions on their way: posed, held by one person, answered, skipped, taken back.
+"""The queue of questions: pose, lease, answer, skip, undo.
 
-An answer that was acknowledged is one transaction: the statement in the ledger and the state of the question. A kill at
-any moment leaves both or neither, and the same answer sent again is acknowledged again and written once.
+An answer is one transaction: the statement in the ledger and the state of the question. After a crash both are there,
+or neither. The same answer sent twice is acknowledged twice and written once.
 """
 
 from __future__ import annotations
@@ -10,63 +10,65 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from sqlalchemy import ColumnElement, Connection, Row, and_, bindparam, exists, func, insert, or_, select, update
 
-from partly.annotate import group_commit, tables
+from partly.annotate import tables
 from partly.annotate.accounts import Person
-from partly.annotate.label_state import together
-from partly.annotate.passwords import Refused
-from partly.annotate.question_selection import Wanted
+from partly.annotate.errors import ApiError
+from partly.annotate.group_commit import joint_transaction, transaction
+from partly.annotate.question_selection import QuestionDraft
 from partly.errors import LabelError
 from partly.labels import Hierarchy, Labels
 from partly.labels.matrix import Ternary
 from partly.ledger import Ledger, reader
 
-VALUES = {"yes": 1, "no": -1, "cannot tell": 0}
-SAID = {"yes": 1, "no": 0, "cannot tell": None}  # as the ledger takes it
-NOTE = "annotate"
-WORDS = {1: "yes", -1: "no"}
-VIEWS = ("label", "item")
-HELD = 600.0  # seconds for which a question is nobody else's
-LONGEST = 300.0  # seconds: who took longer was away
-MOST = 48  # questions held at once, of one page
-ROWS = 200  # of questions, fetched at a time
+View = Literal["label", "item"]
+Value = Literal["yes", "no", "cannot tell"]
+VIEWS: tuple[View, ...] = get_args(View)
+TERNARY: dict[str, int] = {"yes": 1, "no": -1, "cannot tell": 0}
+LEDGER_VALUES: dict[str, int | None] = {"yes": 1, "no": 0, "cannot tell": None}  # values that `Ledger.append` takes
+VALUE_NAMES = {1: "yes", -1: "no"}
+NOTE = "annotate"  # of batches in the ledger
+LEASE_SECONDS = 600.0
+MAX_ANSWER_SECONDS = 300.0  # longer times are cut: the person was away
+MAX_QUESTIONS_PER_PAGE = 48
+FETCH_ROWS = 200
 
-# answered: by this person; open: questions that are left; round: the newest one; last: this person's last answer, by
-# the number of its batch in the ledger, 0 for none.
+# answered: answers of this person; open: questions left; round: the newest round; last: the ledger batch of this
+# person's last answer, 0 for none.
 Standing = dict[str, int]
 
 table = tables.questions
-before = tables.questions.alias("before")  # what a repeat repeats
+other = tables.questions.alias("other")
 
 
 @dataclass(frozen=True)
 class Question:
     id: int
-    item: int  # its number
-    name: str  # its id
+    item: int  # row number
+    name: str  # item id
     label: str
-    probability: float | None  # of yes, by the model that asked
+    probability: float | None  # of yes, by the model that selected the question
 
 
 @dataclass(frozen=True)
-class Answered:
-    """An answer that is written. implied: what followed from it, label -> yes or no."""
+class SavedAnswer:
+    """An answer that was written. `implied`: values that the hierarchy adds, by label."""
 
     question: int
     value: str
     implied: dict[str, str] = field(default_factory=dict)
     probability: float | None = None
-    standing: Standing = field(default_factory=dict)  # after it
-    batch: int = 0  # of the ledger: names the answer when it is taken back
+    standing: Standing = field(default_factory=dict)  # after the answer
+    batch: int = 0  # in the ledger; names the answer when it is undone
 
 
 @dataclass
-class Desk:
-    """given: what is known but for answers on these pages; it may be replaced by a newer one."""
+class QuestionQueue:
+    """Questions about a project. `given`: labels known without the answers of this server; refreshed over time."""
 
     ledger: Ledger
     given: Labels
@@ -74,264 +76,264 @@ class Desk:
     now: Callable[[], float] = time.time
     votes: int = 1  # different people who answer each entry
 
-    def labels(self) -> Labels:
-        """What the ledger says by now: the majority where several people vote, else the latest statement."""
-        return self.ledger.labels(policy="latest" if self.votes == 1 else "majority")
-
     def __post_init__(self) -> None:
         self.rows = {name: row for row, name in enumerate(self.given.ids)}
         self.columns = {name: column for column, name in enumerate(self.given.names)}
 
+    def labels(self) -> Labels:
+        """Return the labels of the ledger: the majority if several people vote, else the latest statement."""
+        return self.ledger.labels(policy="latest" if self.votes == 1 else "majority")
+
     # ---------------------------------------------------------------- posing
 
-    def pose(self, found: dict[str, Any], wanted: Sequence[Wanted]) -> int:
-        """The questions of a new round; its number. Chosen ones of the rounds before that nobody holds are withdrawn:
-        a newer model knows better. Random ones are not, or the sample would not be fair; votes are not either, since
-        people have begun to vote."""
-        with group_commit.writing(self.ledger.store) as connection:
+    def pose(self, round_values: dict[str, Any], drafts: Sequence[QuestionDraft]) -> int:
+        """Write the questions of a new round and return its number.
+
+        Selected questions of earlier rounds that nobody holds are withdrawn. Random ones stay, or the control group
+        would be biased; votes stay, since people have begun to vote.
+        """
+        with transaction(self.ledger.store) as connection:
             number = int(connection.scalar(select(func.coalesce(func.max(tables.rounds.c.id), 0))) or 0) + 1
-            connection.execute(insert(tables.rounds).values({"id": number, "made": self.now()} | found))
-            old = and_(table.c.state == "open", table.c.random.is_(False), table.c.purpose.is_(None), ~self._held())
-            connection.execute(update(table).where(old).values(state="withdrawn"))
-            rows = [self._row(number, place, one) for place, one in enumerate(wanted)]
-            if rows:
-                connection.execute(insert(table), rows)
+            connection.execute(insert(tables.rounds).values({"id": number, "made": self.now()} | round_values))
+            selected = and_(table.c.random.is_(False), table.c.purpose.is_(None))
+            outdated = and_(table.c.state == "open", selected, ~self._is_leased())
+            connection.execute(update(table).where(outdated).values(state="withdrawn"))
+            if drafts:
+                connection.execute(insert(table), [self._new_row(number, *placed) for placed in enumerate(drafts)])
             return number
 
-    def _row(self, number: int, place: int, one: Wanted) -> dict[str, Any]:
-        return {
-            "round": number,
-            "place": place,
-            "item": self.given.id_at(one.row),
-            "label": self.given.names[one.column],
-            "random": one.random,
-            "score": one.score,
-            "probability": one.probability,
-            "repeats": one.repeats,
-            "own": one.own,
-            "state": "open",
-        }
+    def _new_row(self, number: int, place: int, draft: QuestionDraft) -> dict[str, Any]:
+        row = {name: getattr(draft, name) for name in ("random", "score", "probability", "repeats", "own")}
+        row |= {"round": number, "place": place, "state": "open"}
+        return row | {"item": self.given.id_at(draft.row), "label": self.given.names[draft.column]}
+
+    def withdraw_foreign_questions(self) -> None:
+        """Withdraw open questions about items or labels that are no longer in the data."""
+        with transaction(self.ledger.store) as connection:
+            query = select(table.c.id, table.c.item, table.c.label).where(table.c.state == "open")
+            foreign = [{"which": row.id} for row in connection.execute(query) if not self._is_ours(row)]
+            if foreign:
+                withdraw = update(table).where(table.c.id == bindparam("which")).values(state="withdrawn")
+                connection.execute(withdraw, foreign)
 
     # ---------------------------------------------------------------- asking
 
-    def lease(self, person: Person, view: str, count: int) -> list[Question]:
-        """Questions for this person alone, for a while: the first of the queue, and others about the same label (or,
-        where the view is of one item, about the same item)."""
-        if view not in VIEWS or not 1 <= count <= MOST:
-            raise Refused(f"A view is {' or '.join(VIEWS)}, of 1 to {MOST} questions.", 422)
-        with group_commit.writing(self.ledger.store) as connection:
-            able = and_(self._able(person), table.c.label.not_in(self._retired(connection)))
-            first = next(self._queue(connection, able), None)
+    def lease(self, person: Person, view: View, count: int) -> list[Question]:
+        """Reserve up to `count` questions for a person: the first in the queue, and others with its label (or item)."""
+        with transaction(self.ledger.store) as connection:
+            askable = and_(self._is_askable(person), table.c.label.not_in(self._hidden_labels(connection)))
+            first = next(self._queue(connection, askable), None)
             if first is None:
                 return []
             same = table.c.label == first.label if view == "label" else table.c.item == first.item
-            rows = list(islice(self._queue(connection, and_(able, same)), 2 * count))
-            once = list({(row.item, row.label): row for row in reversed(rows)}.values())[::-1][:count]
-            mine = {"person": person.id, "until": self.now() + HELD}
-            ids = [row.id for row in once]
-            free = and_(table.c.id.in_(ids), table.c.state == "open", or_(~self._held(), table.c.person == person.id))
-            connection.execute(update(table).where(free).values(mine))
-            held = select(table.c.id).where(table.c.id.in_(ids), table.c.person == person.id)
-            got = set(connection.scalars(held))
-            return [self._question(row) for row in once if row.id in got]
+            rows = list(islice(self._queue(connection, and_(askable, same)), 2 * count))
+            rows = list({(row.item, row.label): row for row in reversed(rows)}.values())[::-1][:count]
+            ids = [row.id for row in rows]
+            free = or_(~self._is_leased(), table.c.person == person.id)
+            reserve = update(table).where(table.c.id.in_(ids), table.c.state == "open", free)
+            connection.execute(reserve.values(person=person.id, until=self.now() + LEASE_SECONDS))
+            leased = select(table.c.id).where(table.c.id.in_(ids), table.c.person == person.id)
+            leased_ids = set(connection.scalars(leased))
+            return [self._question(row) for row in rows if row.id in leased_ids]
 
     def standing(self, person: Person) -> Standing:
-        """Where this person stands: a line on the page of questions."""
+        """Return the counts that the question page shows."""
         with self.ledger.store.reading() as connection:
             return _standing(connection, person)
 
-    def withdraw_strangers(self) -> None:
-        """Withdraw open questions about items or labels that are not among these data any more."""
-        with group_commit.writing(self.ledger.store) as connection:
-            asked = select(table.c.id, table.c.item, table.c.label).where(table.c.state == "open")
-            gone = [{"which": row.id} for row in connection.execute(asked) if not self._is_ours(row)]
-            if gone:
-                withdrawn = update(table).where(table.c.id == bindparam("which")).values(state="withdrawn")
-                connection.execute(withdrawn, gone)
-
-    def _queue(self, connection: Connection, able: ColumnElement[bool]) -> Iterator[Row[Any]]:
-        """Questions about these data, in the order of asking: random ones of earlier rounds come first."""
-        asked = select(table).where(able).order_by(table.c.round, table.c.place).limit(ROWS)
-        for start in count(0, ROWS):
-            rows = connection.execute(asked.offset(start)).all()
+    def _queue(self, connection: Connection, condition: ColumnElement[bool]) -> Iterator[Row[Any]]:
+        """Yield questions about these data in queue order; random ones of earlier rounds come first."""
+        query = select(table).where(condition).order_by(table.c.round, table.c.place).limit(FETCH_ROWS)
+        for start in count(0, FETCH_ROWS):
+            rows = connection.execute(query.offset(start)).all()
             yield from filter(self._is_ours, rows)
-            if len(rows) < ROWS:
+            if len(rows) < FETCH_ROWS:
                 return
 
     def _is_ours(self, row: Any) -> bool:
         """Tell whether a question is about these data: the ledger may hold questions about others."""
         return row.item in self.rows and row.label in self.columns
 
-    def _retired(self, connection: Connection) -> list[str]:
-        """Labels of these data that the vocabulary of the ledger does not show any more."""
-        shown = set(reader.structure(self.ledger.store, connection).vocabulary.names)
+    def _hidden_labels(self, connection: Connection) -> list[str]:
+        """Return labels of these data that the vocabulary of the ledger no longer shows."""
+        shown = set(reader.read_vocabulary_history(self.ledger.store, connection).vocabulary.names)
         return [name for name in self.columns if name not in shown]
 
-    def _held(self) -> ColumnElement[bool]:
-        """By somebody, now. A lease that ends far later than any lease can was made before the clock was set back."""
+    def _is_leased(self) -> ColumnElement[bool]:
+        """Match questions with a valid lease. A lease that ends too far ahead predates a clock that was set back."""
         now = self.now()
-        return and_(table.c.until.is_not(None), table.c.until > now, table.c.until < now + 2 * HELD)
+        return and_(table.c.until.is_not(None), table.c.until > now, table.c.until < now + 2 * LEASE_SECONDS)
 
-    def _able(self, person: Person) -> ColumnElement[bool]:
-        """What this person may be asked. Of an entry that others are to answer too, each person answers once."""
-        skip = tables.skips
-        skipped = exists().where(skip.c.question == table.c.id, skip.c.person == person.id)
-        by = select(before.c.person).where(before.c.id == table.c.repeats).scalar_subquery()
-        same = and_(before.c.item == table.c.item, before.c.label == table.c.label, before.c.id != table.c.id)
-        voted = exists().where(same, before.c.person == person.id, before.c.state.in_(("open", "answered")))
-        due = or_(table.c.repeats.is_(None), and_(table.c.own, by == person.id), and_(~table.c.own, ~voted))
-        free = or_(~self._held(), table.c.person == person.id)
-        return and_(table.c.state == "open", free, due, ~skipped, assigned(person))
+    def _is_askable(self, person: Person) -> ColumnElement[bool]:
+        """Match open questions that this person may get. Each person votes once on an entry."""
+        skips = tables.skips
+        skipped = exists().where(skips.c.question == table.c.id, skips.c.person == person.id)
+        first_person = select(other.c.person).where(other.c.id == table.c.repeats).scalar_subquery()
+        same_entry = and_(other.c.item == table.c.item, other.c.label == table.c.label, other.c.id != table.c.id)
+        voted = exists().where(same_entry, other.c.person == person.id, other.c.state.in_(("open", "answered")))
+        repeat_fits = or_(and_(table.c.own, first_person == person.id), and_(~table.c.own, ~voted))
+        free = or_(~self._is_leased(), table.c.person == person.id)
+        fits = or_(table.c.repeats.is_(None), repeat_fits)
+        return and_(table.c.state == "open", free, fits, ~skipped, _is_assigned(person))
 
     def _question(self, row: Row[Any]) -> Question:
         return Question(row.id, self.rows[row.item], row.item, row.label, row.probability)
 
     # ---------------------------------------------------------------- answering
 
-    def answer(self, person: Person, question: int, value: str, seconds: float, view: str) -> Answered:
-        """Write an answer. Refused: who does not hold the question, what was answered otherwise, what contradicts what
-        is known of the item."""
-        if value not in VALUES or view not in VIEWS or not seconds >= 0:
-            raise Refused(f"An answer is {', '.join(VALUES)}, in a view of {' or '.join(VIEWS)}.", 422)
-        with together(self.ledger) as (ledger, connection):
-            row = self.one(connection, question)
-            if row.state == "answered" and (row.person, row.value) == (person.id, value):
-                implied = self.implied(connection, row, VALUES[value])
-                standing = _standing(connection, person)
-                return Answered(question, value, implied, row.probability, standing, row.batch)
-            if row.state != "open" or row.person != person.id:
-                raise Refused("This question is somebody else's, or was answered or settled already.", 409)
-            if row.label in self._retired(connection):
-                raise Refused(f"The label {row.label!r} was retired meanwhile: it is not asked any more.", 409)
-            implied = self.implied(connection, row, VALUES[value])
-            batch = ledger.append([row.item], [row.label], [SAID[value]], author=person.name, note=NOTE)
-            said = {"state": "answered", "value": value, "answered": self.now(), "until": None, "view": view}
-            said |= {"seconds": min(seconds, LONGEST), "batch": batch}
-            mine = and_(table.c.id == question, table.c.state == "open", table.c.person == person.id)
-            if connection.execute(update(table).where(mine).values(said)).rowcount != 1:
-                raise Refused("This question was answered meanwhile.", 409)  # and nothing of it is written
-            for label, word in implied.items():
-                same = and_(table.c.item == row.item, table.c.label == label, table.c.state == "open")
-                settled = {"state": "settled", "settled_by": question, "value": word}
-                connection.execute(update(table).where(same, table.c.repeats.is_(None)).values(settled))
-            if not row.own:
-                self._ask_for_votes(connection, row)
-            return Answered(question, value, implied, row.probability, _standing(connection, person), batch)
+    def answer(self, person: Person, question: int, value: Value, seconds: float, view: View) -> SavedAnswer:
+        """Write an answer; refuse it if the person does not hold the question or if it contradicts known labels."""
+        with joint_transaction(self.ledger) as (ledger, connection):
+            row = self.find(connection, question)
+            is_repeated = row.state == "answered" and (row.person, row.value) == (person.id, value)
+            if not is_repeated:
+                self._check_open(connection, row, person)
+            implied = self.implied(connection, row, TERNARY[value])
+            batch = row.batch
+            if not is_repeated:
+                batch = ledger.append([row.item], [row.label], [LEDGER_VALUES[value]], author=person.name, note=NOTE)
+                saved = {"state": "answered", "value": value, "answered": self.now(), "until": None, "view": view}
+                saved |= {"seconds": min(seconds, MAX_ANSWER_SECONDS), "batch": batch}
+                mine = and_(table.c.id == question, table.c.state == "open", table.c.person == person.id)
+                if connection.execute(update(table).where(mine).values(saved)).rowcount != 1:
+                    raise ApiError("This question was answered meanwhile.", 409)  # rolls back the statement too
+                self._settle(connection, row, implied)
+                if not row.own:
+                    self._request_votes(connection, row)
+            return SavedAnswer(question, value, implied, row.probability, _standing(connection, person), batch)
 
-    def _ask_for_votes(self, connection: Connection, row: Row[Any]) -> None:
-        """Ask somebody else the same, until enough people have answered."""
+    def _check_open(self, connection: Connection, row: Row[Any], person: Person) -> None:
+        if row.state != "open" or row.person != person.id:
+            raise ApiError("This question belongs to another person, or was answered or settled already.", 409)
+        if row.label in self._hidden_labels(connection):
+            raise ApiError(f"The label {row.label!r} was retired meanwhile and is no longer asked.", 409)
+
+    def _settle(self, connection: Connection, row: Row[Any], implied: dict[str, str]) -> None:
+        """Close open questions whose answers follow from this one."""
+        for label, value in implied.items():
+            entry = and_(table.c.item == row.item, table.c.label == label, table.c.state == "open")
+            settled = {"state": "settled", "settled_by": row.id, "value": value}
+            connection.execute(update(table).where(entry, table.c.repeats.is_(None)).values(settled))
+
+    def _request_votes(self, connection: Connection, row: Row[Any]) -> None:
+        """Ask another person the same question until enough people have answered."""
         entry = and_(table.c.item == row.item, table.c.label == row.label, table.c.state.in_(("open", "answered")))
-        asked = connection.execute(select(table.c.id, table.c.state, table.c.person, table.c.own).where(entry)).all()
-        votes = {one.person if one.state == "answered" else f"open {one.id}" for one in asked if not one.own}
+        rows = connection.execute(select(table.c.id, table.c.state, table.c.person, table.c.own).where(entry)).all()
+        votes = {vote.person if vote.state == "answered" else f"open {vote.id}" for vote in rows if not vote.own}
         if len(votes) < self.votes:
-            copied = {name: getattr(row, name) for name in ("round", "place", "item", "label", "probability")}
-            copied |= {"random": False, "repeats": row.repeats or row.id, "own": False}
-            connection.execute(insert(table).values(copied | {"purpose": "vote", "state": "open"}))
+            connection.execute(insert(table).values(copy_question(row) | {"purpose": "vote", "state": "open"}))
 
-    def take_back(self, person: Person, answer: int) -> Question:
-        """Take back one's own answer, named by its batch in the ledger. The question is open again, and held; questions
-        that the answer has settled are open too. The ledger keeps both the answer and that it was taken back. A second
-        call for the same answer changes nothing."""
-        with together(self.ledger) as (ledger, connection):
+    def undo(self, person: Person, answer: int) -> Question:
+        """Undo the person's own answer, named by its ledger batch.
+
+        The question is open and leased again, and so are questions that the answer settled. The ledger keeps the
+        answer and the undo. A second call for the same answer changes nothing.
+        """
+        with joint_transaction(self.ledger) as (ledger, connection):
             mine = and_(table.c.batch == answer, table.c.person == person.id)
             row = connection.execute(select(table).where(mine)).first()
             if row is None or row.purpose == "decision" or not self._is_ours(row):
-                raise Refused("There is no answer of yours to take back.", 404)
+                raise ApiError("You have no answer to undo.", 404)
             if is_decided(connection, row.item, row.label):
-                raise Refused("An admin has decided this entry. Ask them to undo the decision first.", 409)
-            if row.state == "open":  # taken back already: an answer keeps its batch until there is another one
+                raise ApiError("An admin has decided this entry. Ask them to undo the decision first.", 409)
+            if row.state == "open":  # undone already: the question keeps the batch until it is answered again
                 return self._question(row)
-            again: dict[str, Any] = {"state": "open", "until": self.now() + HELD}
-            again |= dict.fromkeys(("value", "answered", "seconds", "view"))
+            reopened: dict[str, Any] = {"state": "open", "until": self.now() + LEASE_SECONDS}
+            reopened |= dict.fromkeys(("value", "answered", "seconds", "view"))
             answered = and_(mine, table.c.state == "answered")
-            if connection.execute(update(table).where(answered).values(again)).rowcount != 1:
-                raise Refused("This answer cannot be taken back any more.", 409)
+            if connection.execute(update(table).where(answered).values(reopened)).rowcount != 1:
+                raise ApiError("This answer can no longer be undone.", 409)
             ledger.undo(answer, by=person.name, note=NOTE)
-            free = {"state": "open", "settled_by": None, "value": None}
-            connection.execute(update(table).where(table.c.settled_by == row.id).values(free))
+            unsettled = {"state": "open", "settled_by": None, "value": None}
+            connection.execute(update(table).where(table.c.settled_by == row.id).values(unsettled))
             return self._question(row)
 
     def skip(self, person: Person, question: int) -> None:
-        """No answer: the question is let go, for others, and does not come back to this person."""
-        with group_commit.writing(self.ledger.store) as connection:
+        """Release a question for other people; this person is not asked it again."""
+        skips = tables.skips
+        with transaction(self.ledger.store) as connection:
             mine = and_(table.c.id == question, table.c.state == "open", table.c.person == person.id)
             if connection.execute(update(table).where(mine).values(person=None, until=None)).rowcount != 1:
-                skips = tables.skips
-                again = select(skips.c.question).where(skips.c.question == question, skips.c.person == person.id)
-                if connection.scalar(again) is not None:
+                query = select(skips.c.question).where(skips.c.question == question, skips.c.person == person.id)
+                if connection.scalar(query) is not None:
                     return  # skipped already
-                raise Refused("This question is not yours to skip.", 409)
-            connection.execute(insert(tables.skips).values(question=question, person=person.id))
+                raise ApiError("You do not hold this question, so you cannot skip it.", 409)
+            connection.execute(insert(skips).values(question=question, person=person.id))
 
-    def one(self, connection: Connection, question: int) -> Row[Any]:
+    def find(self, connection: Connection, question: int) -> Row[Any]:
         row = connection.execute(select(table).where(table.c.id == question)).first()
         if row is None or not self._is_ours(row):
-            raise Refused("There is no such question.", 404)
+            raise ApiError("There is no such question.", 404)
         return row
 
-    # ---------------------------------------------------------------- what follows
-
-    def known(self, connection: Connection, item: str) -> Ternary:
-        """What is known of an item, [L]: what was given, and answers on these pages, the latest last."""
-        z: Ternary = self.given.rows([self.rows[item]])[0].copy()
-        asked = select(table.c.label, table.c.value).where(table.c.item == item, table.c.state == "answered")
-        for label, value in connection.execute(asked.order_by(table.c.answered, table.c.id)):
-            if label in self.columns:
-                z[self.columns[label]] = VALUES[value]
-        return z
+    # ---------------------------------------------------------------- implied labels
 
     def implied(self, connection: Connection, row: Row[Any], z: int) -> dict[str, str]:
-        """What follows from an answer that did not follow before: label -> yes or no."""
+        """Return the labels that the hierarchy adds because of an answer; refuse an answer that contradicts others."""
         if self.hierarchy is None or z == 0:
             return {}
-        told = self.known(connection, row.item)
-        told[self.columns[row.label]] = 0
+        known, column = self._known_labels(connection, row.item), self.columns[row.label]
+        known[column] = 0
         try:
-            earlier = self._deduced(row.item, told)
-        except Refused:  # people contradict each other already; that is listed, and holds up nobody
+            before = self._deduce(row.item, known)
+        except ApiError:  # people contradict each other already; admins see that as a disagreement
             return {}
-        told[self.columns[row.label]] = z
-        later = self._deduced(row.item, told)
-        new = np.flatnonzero((later != earlier) & (later != told))
-        return {self.given.names[column]: WORDS[int(later[column])] for column in new}
+        known[column] = z
+        after = self._deduce(row.item, known)
+        new = np.flatnonzero((after != before) & (after != known))
+        return {self.given.names[column]: VALUE_NAMES[int(after[column])] for column in new}
 
-    def _deduced(self, item: str, z: Ternary) -> Ternary:
+    def _known_labels(self, connection: Connection, item: str) -> Ternary:
+        """Return the known labels of an item [L]: given ones, then answers in the order of time."""
+        z: Ternary = self.given.rows([self.rows[item]])[0].copy()
+        query = select(table.c.label, table.c.value).where(table.c.item == item, table.c.state == "answered")
+        for label, value in connection.execute(query.order_by(table.c.answered, table.c.id)):
+            if label in self.columns:
+                z[self.columns[label]] = TERNARY[value]
+        return z
+
+    def _deduce(self, item: str, z: Ternary) -> Ternary:
         assert self.hierarchy is not None
         try:
-            found = self.hierarchy.deduce(Labels.from_ternary(z[None], names=self.given.names, ids=[item]))
+            labels = self.hierarchy.deduce(Labels.from_ternary(z[None], names=self.given.names, ids=[item]))
         except LabelError as error:
-            told = str(error).splitlines()[-1].strip()
-            raise Refused(f"This contradicts what is known of the item: {told}", 409) from None
-        return np.asarray(found.rows([0])[0])
+            reason = str(error).splitlines()[-1].strip()
+            raise ApiError(f"This contradicts known labels of the item: {reason}", 409) from None
+        return np.asarray(labels.rows([0])[0])
 
 
-def assigned(person: Person) -> ColumnElement[bool]:
-    """Questions about labels that a person is asked about: those assigned, or all where none are."""
-    some = tables.assignments
-    mine = select(some.c.label).where(some.c.person == person.id)
-    return or_(~exists().where(some.c.person == person.id), table.c.label.in_(mine))
+def copy_question(row: Row[Any]) -> dict[str, Any]:
+    """Return the values of a question that asks the same of somebody else."""
+    copied = {name: getattr(row, name) for name in ("round", "place", "item", "label", "probability")}
+    return copied | {"random": False, "repeats": row.repeats or row.id, "own": False}
 
 
 def is_decided(connection: Connection, item: str, label: str) -> bool:
-    """Tell whether an admin has decided an entry on which people disagreed."""
+    """Tell whether an admin has decided an entry that people disagreed on."""
     entry = and_(table.c.item == item, table.c.label == label)
     decision = and_(entry, table.c.purpose == "decision", table.c.state == "answered")
     return connection.scalar(select(table.c.id).where(decision).limit(1)) is not None
 
 
+def _is_assigned(person: Person) -> ColumnElement[bool]:
+    """Match questions about the labels of a person: the assigned ones, or all if none is assigned."""
+    assignments = tables.assignments
+    assigned = select(assignments.c.label).where(assignments.c.person == person.id)
+    return or_(~exists().where(assignments.c.person == person.id), table.c.label.in_(assigned))
+
+
 def _standing(connection: Connection, person: Person) -> Standing:
-    """In one statement, which is built once: everybody asks for it with every answer."""
-    return dict(connection.execute(STANDING, {"who": person.id}).one()._mapping)
+    return dict(connection.execute(_STANDING, {"who": person.id}).one()._mapping)
 
 
-_mine = and_(
+_own_answers = and_(
     table.c.state == "answered",
     table.c.person == bindparam("who"),
     or_(table.c.purpose.is_(None), table.c.purpose != "decision"),
 )
-STANDING = select(
-    select(func.count()).where(_mine).label("answered"),
+_STANDING = select(  # one statement, built once: it runs with every answer
+    select(func.count()).where(_own_answers).label("answered"),
     select(func.count()).where(table.c.state == "open").label("open"),
     select(func.coalesce(func.max(tables.rounds.c.id), 0)).label("round"),
-    select(func.coalesce(func.max(table.c.batch), 0)).where(_mine).label("last"),
+    select(func.coalesce(func.max(table.c.batch), 0)).where(_own_answers).label("last"),
 )

@@ -1,42 +1,37 @@
-"""What every request passes before anything of ours sees it, and every answer on its way out: a plain ASGI layer.
+"""Security checks of every request and security headers of every response, as ASGI middleware.
 
-- The Host must be one of ours: a foreign name that was pointed to this machine (DNS rebinding) is turned away.
-- What changes something is a POST of JSON from a page of ours: the Origin is compared, and a form of another page,
-  which cannot send JSON, never gets here.
-- A body has a size and a time, which hold while it is read. Nothing of it is read before somebody asks for it, so who
-  has no session sends nothing that is kept; a connection on which a body was not read to its end is closed.
-- There are no WebSockets.
-- Answers let no other script, style or picture in than our own, and are shown in nobody's frame.
+- `TrustedHostMiddleware` refuses foreign host names that point to this machine (DNS rebinding).
+- Every change is a POST of JSON whose Origin is ours. A form of another site cannot send JSON.
+- A body has a maximum size and time. It is read only when a route asks for it, so a client without a session cannot
+  fill memory. If a body is not read to its end, the connection is closed.
+- WebSockets are refused.
+- Responses allow only our own scripts, styles and images, and forbid framing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from partly.errors import SettingError
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+MAX_BODY_BYTES = 64 << 10
+IMPORT_PATH = "/api/import"  # where admins upload files
+MAX_IMPORT_BYTES = 16 << 20
+BODY_SECONDS = 10.0
 
-MOST_BYTES = 64 << 10
-IMPORTED = "/api/import"  # by admins, of files
-MOST_IMPORTED = 16 << 20
-SECONDS = 10.0  # for a body to arrive
-
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-HEADERS = {
-    "content-security-policy": POLICY,
+RESPONSE_HEADERS = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
@@ -47,137 +42,118 @@ HEADERS = {
 
 
 @dataclass(frozen=True)
-class Address:
-    """Under which names people reach the pages."""
+class ServerAddress:
+    """The origins under which browsers reach the server."""
 
     origins: frozenset[str]  # http://127.0.0.1:8765
-    secure: bool = False  # cookies go over TLS only
+    secure: bool = False  # send cookies over TLS only
 
     @property
-    def hosts(self) -> frozenset[str]:
-        return frozenset(urlsplit(origin).netloc for origin in self.origins)
+    def hosts(self) -> list[str]:
+        names = (urlsplit(origin).hostname or "" for origin in self.origins)
+        return [f"[{name}]" if ":" in name else name for name in names]
 
 
-def here(port: int) -> Address:
-    """This machine and nobody else."""
-    return Address(frozenset(f"http://{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")))
+def local_address(port: int) -> ServerAddress:
+    """Return the address for browsers on this machine only."""
+    return ServerAddress(frozenset(f"http://{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")))
 
 
-def public(url: str) -> Address:
-    """What a reverse proxy, or a network that is trusted, makes of it."""
+def public_address(url: str) -> ServerAddress:
+    """Return the address behind a reverse proxy or in a trusted network."""
     parts = urlsplit(url)
     plain = parts.path in ("", "/") and not parts.query and not parts.fragment and parts.username is None
     if parts.scheme not in ("http", "https") or not parts.hostname or not plain:
-        raise SettingError(f"--public-url {url!r} should be an address without a path: https://labels.example.org")
-    usual = f":{443 if parts.scheme == 'https' else 80}"  # which browsers leave out
-    return Address(frozenset({f"{parts.scheme}://{parts.netloc.lower().removesuffix(usual)}"}), parts.scheme == "https")
+        raise SettingError(f"--public-url {url!r}: give a URL without a path, such as https://labels.example.org")
+    default_port = f":{443 if parts.scheme == 'https' else 80}"  # which browsers leave out
+    origin = f"{parts.scheme}://{parts.netloc.lower().removesuffix(default_port)}"
+    return ServerAddress(frozenset({origin}), parts.scheme == "https")
 
 
-@dataclass(frozen=True)
-class Doors:
-    """An app behind doors."""
+class SecurityMiddleware:
+    """Check requests before the application sees them, and add security headers to all responses."""
 
-    app: App
-    address: Address
-    seconds: float = SECONDS
+    def __init__(self, app: ASGIApp, address: ServerAddress, body_seconds: float = BODY_SECONDS) -> None:
+        self.app = TrustedHostMiddleware(app, allowed_hosts=address.hosts, www_redirect=False)
+        self._origins, self._body_seconds = address.origins, body_seconds
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        if scope["type"] == "lifespan":
-            await self.app(scope, receive, send)
-        elif scope["type"] == "http":
-            refusal = self._refusal(scope)
-            if refusal is None:
-                await self._let_in(scope, receive, _dressed(send))
-            else:
-                await _answer(_dressed(send), *refusal)
-        else:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
+        elif scope["type"] != "http":
+            await self.app(scope, receive, send)
+        elif (refusal := self._refusal(scope)) is not None:
+            await refusal(scope, receive, _add_headers(send))
+        else:
+            body = _LimitedBody(receive, _max_bytes(scope), self._body_seconds, complete=scope["method"] != "POST")
+            await self.app(scope, body.receive, body.close_unless_read(_add_headers(send)))
 
-    def _refusal(self, scope: Message) -> tuple[int, str] | None:
-        """Status and words for what does not come in."""
-        method, host = scope["method"], _headers(scope, b"host")
-        if len(host) != 1 or host[0].lower() not in self.address.hosts:
-            return 421, f"This is not the address of these pages: {', '.join(sorted(self.address.hosts))}."
+    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+        """Return the response to a request that the application must not see."""
+        method, headers = scope["method"], Headers(scope=scope)
         if method in ("GET", "HEAD"):
             return None
         if method != "POST":
-            return 405, "GET or POST."
-        if _headers(scope, b"origin") not in [[origin] for origin in self.address.origins]:
-            return 403, "Only pages of this address may change anything here."
-        if [kind.partition(";")[0].strip().lower() for kind in _headers(scope, b"content-type")] != [
-            "application/json"
-        ]:
-            return 415, "What is sent here is JSON."
-        length = _headers(scope, b"content-length")
-        if length and (len(length) != 1 or not length[0].isdecimal() or int(length[0]) > _most(scope)):
-            return 413, f"At most {_most(scope)} bytes."
+            return _refuse(405, "Use GET or POST.")
+        if headers.getlist("origin") not in [[origin] for origin in self._origins]:
+            return _refuse(403, "Only pages of this server may change anything here.")
+        if [kind.partition(";")[0].strip().lower() for kind in headers.getlist("content-type")] != ["application/json"]:
+            return _refuse(415, "Send JSON.")
+        lengths = headers.getlist("content-length")
+        if lengths and (len(lengths) != 1 or not lengths[0].isdecimal() or int(lengths[0]) > _max_bytes(scope)):
+            return _refuse(413, f"Send at most {_max_bytes(scope)} bytes.")
         return None
 
-    async def _let_in(self, scope: Message, receive: Receive, send: Send) -> None:
-        body = _Body(receive, _most(scope), self.seconds, whole=scope["method"] != "POST")
-        await self.app(scope, body.receive, body.closing(send))
 
+class _LimitedBody:
+    """A request body with a maximum size and time; reading past either raises an HTTP error."""
 
-class _Body:
-    """A body that arrives in time and is not too long; else whoever reads it gets an HTTP error."""
-
-    def __init__(self, receive: Receive, most: int, seconds: float, whole: bool) -> None:
-        self._receive, self._most, self._seconds, self._whole = receive, most, seconds, whole
-        self._size, self._ends = 0, 0.0
+    def __init__(self, receive: Receive, max_bytes: int, seconds: float, complete: bool) -> None:
+        self._receive, self._max_bytes, self._seconds, self._complete = receive, max_bytes, seconds, complete
+        self._size, self._deadline = 0, 0.0
 
     async def receive(self) -> Message:
-        if self._whole:
+        if self._complete:
             return await self._receive()
         now = asyncio.get_running_loop().time()
-        self._ends = self._ends or now + self._seconds
+        self._deadline = self._deadline or now + self._seconds
         try:
-            message = await asyncio.wait_for(self._receive(), self._ends - now)
+            message = await asyncio.wait_for(self._receive(), self._deadline - now)
         except TimeoutError:
-            raise HTTPException(408, f"What is sent must arrive within {self._seconds:g} seconds.") from None
+            raise HTTPException(408, f"The request body must arrive within {self._seconds:g} seconds.") from None
         self._size += len(message.get("body", b""))
-        if self._size > self._most:
-            raise HTTPException(413, f"At most {self._most} bytes.")
-        self._whole = not message.get("more_body", False)
+        if self._size > self._max_bytes:
+            raise HTTPException(413, f"Send at most {self._max_bytes} bytes.")
+        self._complete = not message.get("more_body", False)
         return message
 
-    def closing(self, send: Send) -> Send:
-        """Close the connection after an answer that does not wait for the rest of the body."""
+    def close_unless_read(self, send: Send) -> Send:
+        """Close the connection after a response that does not wait for the rest of the body."""
 
-        async def closing(message: Message) -> None:
-            if message["type"] == "http.response.start" and not self._whole:
-                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+        async def send_closing(message: Message) -> None:
+            if message["type"] == "http.response.start" and not self._complete:
+                MutableHeaders(scope=message)["connection"] = "close"
             await send(message)
 
-        return closing
+        return send_closing
 
 
-def _most(scope: Message) -> int:
-    return MOST_IMPORTED if scope["path"] == IMPORTED else MOST_BYTES
+def _max_bytes(scope: Scope) -> int:
+    return MAX_IMPORT_BYTES if scope["path"] == IMPORT_PATH else MAX_BODY_BYTES
 
 
-def _headers(scope: Message, name: bytes) -> list[str]:
-    found: Iterable[tuple[bytes, bytes]] = scope["headers"]
-    return [value.decode("latin-1") for key, value in found if key.lower() == name]
+def _refuse(status: int, text: str) -> PlainTextResponse:
+    return PlainTextResponse(text, status, headers={"connection": "close"})
 
 
-def _dressed(send: Send) -> Send:
-    """With our headers on every answer; kept by nobody, where it does not say otherwise."""
+def _add_headers(send: Send) -> Send:
+    """Add the security headers; forbid caching unless the response allows it."""
 
-    async def dressed(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            there = list(message.get("headers", ()))
-            added = HEADERS if any(key.lower() == b"cache-control" for key, _ in there) else HEADERS | STORED
-            message["headers"] = there + [(key.encode(), value.encode()) for key, value in added.items()]
+            headers = MutableHeaders(scope=message)
+            headers.update(RESPONSE_HEADERS)
+            headers.setdefault("cache-control", "no-store")
         await send(message)
 
-    return dressed
-
-
-STORED = {"cache-control": "no-store"}
-
-
-async def _answer(send: Send, status: int, words: str) -> None:
-    content = words.encode()
-    headers = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(content)).encode())]
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, (b"connection", b"close")]})
-    await send({"type": "http.response.body", "body": content})
+    return send_with_headers

@@ -1,4 +1,4 @@
-"""Numbers for the pages: what was asked and answered, how long it takes, whether answers agree, how good models are."""
+"""Statistics of a project: answers, pace, agreement, and the quality of its models."""
 
 from __future__ import annotations
 
@@ -6,128 +6,142 @@ import json
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sqlalchemy import Row, and_, select
+from sqlalchemy import Row, select
 
 from partly.annotate import tables
 from partly.annotate.label_state import Answer
-from partly.annotate.query_gain import FLOOR, Given
-from partly.annotate.question_queue import VALUES, VIEWS, Desk
+from partly.annotate.query_gain import AnswerSeries
+from partly.annotate.question_queue import TERNARY, VIEWS, QuestionQueue, View
 
-table = tables.questions
-before = tables.questions.alias("before")
-PRIOR = 5.0  # answers that a label is taken to have had already, at the usual pace
-GUESS = 4.0  # seconds, before anybody has answered
-
-
-def answered(desk: Desk) -> list[Row[Any]]:
-    """All questions that have an answer, in the order of the answers."""
-    with desk.ledger.store.reading() as connection:
-        asked = select(table).where(table.c.state == "answered").order_by(table.c.answered, table.c.id)
-        return list(connection.execute(asked).all())
+PRIOR_ANSWERS = 5.0  # pseudo-answers of each label at the usual pace
+DEFAULT_SECONDS = 4.0  # per answer, before anybody has answered
+MIN_SECONDS = 0.1
+MIN_PROBABILITY = 1e-3  # in a log loss, so that one confident mistake does not dominate
 
 
-def answers(desk: Desk, rows: Sequence[Row[Any]]) -> list[Answer]:
-    """As entries, the latest of each entry last; cannot tell is 0."""
-    return [
-        (desk.rows[row.item], desk.columns[row.label], VALUES[row.value])
-        for row in rows
-        if row.item in desk.rows and row.label in desk.columns
-    ]
+def read_snapshot(queue: QuestionQueue) -> Snapshot:
+    """Read the questions and rounds of a project in one transaction."""
+    questions, rounds = tables.questions, tables.rounds
+    asked = select(questions).where(questions.c.state != "withdrawn")
+    with queue.ledger.store.reading() as connection:
+        return Snapshot(
+            queue,
+            connection.execute(asked.order_by(questions.c.answered, questions.c.id)).all(),
+            connection.execute(select(rounds).order_by(rounds.c.id)).all(),
+        )
 
 
-def arm(desk: Desk, random: bool) -> Given:
-    """The answers of an arm that are yes or no, in their order, without repeats and audits (which nobody has chosen, so
-    that they have no score). Random ones that another answer has settled are among them: to leave them out would make
-    the sample one of what is hard to know."""
-    states = ("answered", "settled") if random else ("answered",)
-    asked = select(table).where(table.c.random.is_(random), table.c.repeats.is_(None), table.c.state.in_(states))
-    asked = asked if random else asked.where(table.c.score.is_not(None))
-    with desk.ledger.store.reading() as connection:
-        rows = connection.execute(asked.order_by(table.c.answered, table.c.id)).all()
-    said = [one for one in answers(desk, rows) if one[2]]
-    parts = np.array(said, np.int64).reshape(-1, 3)
-    return Given(parts[:, 0], parts[:, 1], parts[:, 2].astype(np.int8))
+@dataclass(frozen=True)
+class Snapshot:
+    """Questions that are not withdrawn, in the order of their answers, and rounds."""
+
+    queue: QuestionQueue
+    questions: Sequence[Row[Any]]
+    round_rows: Sequence[Row[Any]]
+
+    @cached_property
+    def answered(self) -> list[Row[Any]]:
+        return [row for row in self.questions if row.state == "answered"]
+
+    @cached_property
+    def entries(self) -> list[Answer]:
+        """Answers as (row, column, z), the latest of each entry last; z is 0 for "cannot tell"."""
+        return self._entries(self.answered)
+
+    def _entries(self, rows: Sequence[Row[Any]]) -> list[Answer]:
+        positions = self.queue.rows, self.queue.columns
+        return [
+            (positions[0][row.item], positions[1][row.label], TERNARY[row.value])
+            for row in rows
+            if row.item in positions[0] and row.label in positions[1]
+        ]
+
+    def answer_series(self, random: bool) -> AnswerSeries:
+        """Return the yes and no answers to random, or to selected, questions, without repeats and audits.
+
+        Audits have no score. Random questions that another answer settled are included: without them the sample
+        would consist of hard questions.
+        """
+        states = ("answered", "settled") if random else ("answered",)
+        rows = [
+            row
+            for row in self.questions
+            if row.random is random
+            and row.repeats is None
+            and row.state in states
+            and (random or row.score is not None)
+        ]
+        parts = np.array([entry for entry in self._entries(rows) if entry[2]], np.int64).reshape(-1, 3)
+        return AnswerSeries(parts[:, 0], parts[:, 1], parts[:, 2].astype(np.int8))
+
+    def asked_before(self) -> set[tuple[int, int]]:
+        """Return entries that are not posed again: answered, settled, or random and open."""
+        rows, columns = self.queue.rows, self.queue.columns
+        return {
+            (rows[row.item], columns[row.label])
+            for row in self.questions
+            if (row.state != "open" or row.random) and row.item in rows and row.label in columns
+        }
+
+    # ---------------------------------------------------------------- pace
+
+    def seconds_per_answer(self, view: View) -> npt.NDArray[np.float64]:
+        """Return the mean seconds per answer of each label [L], shrunk to the mean of the view."""
+        columns = self.queue.columns
+        timed = [row for row in self.answered if row.seconds and row.label in columns]
+        in_view = [row for row in timed if row.view == view]
+        totals, counts = np.zeros(len(columns)), np.zeros(len(columns))
+        for row in in_view:
+            totals[columns[row.label]] += row.seconds
+            counts[columns[row.label]] += 1
+        usual = float(np.mean([row.seconds for row in in_view or timed] or [DEFAULT_SECONDS]))
+        return np.maximum((totals + PRIOR_ANSWERS * usual) / (counts + PRIOR_ANSWERS), MIN_SECONDS)
+
+    def median_seconds(self) -> float:
+        return float(np.median([row.seconds for row in self.answered if row.seconds] or [DEFAULT_SECONDS]))
+
+    def median_seconds_by_view(self) -> dict[str, float]:
+        times = {view: [row.seconds for row in self.answered if row.view == view and row.seconds] for view in VIEWS}
+        return {view: float(np.median(seconds)) for view, seconds in times.items() if seconds}
+
+    # ---------------------------------------------------------------- agreement and models
+
+    def agreement(self) -> dict[str, dict[str, Any]]:
+        """Return how often a repeated question got the same answer, from the same person and from two people."""
+        value_of = {row.id: row.value for row in self.answered}
+        pairs: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+        for row in self.answered:
+            if row.repeats in value_of and row.purpose != "decision":
+                pairs[bool(row.own)].append((row.value, value_of[row.repeats]))
+        return {"within": count_agreement(pairs[True]), "between": count_agreement(pairs[False])}
+
+    @cached_property
+    def rounds(self) -> list[dict[str, Any]]:
+        """Return every round with the log loss of its model on random questions that were answered after it."""
+        losses: dict[int, list[float]] = {}
+        for row in self.answered:
+            if row.random and row.probability is not None and TERNARY[row.value]:
+                p = min(max(row.probability, MIN_PROBABILITY), 1 - MIN_PROBABILITY)
+                losses.setdefault(row.round, []).append(-math.log(p if row.value == "yes" else 1 - p))
+        return [
+            {"round": row.id, "answers": row.answers, "known": row.known, "seconds": row.seconds, "query": row.query}
+            | {"judged": len(losses.get(row.id, ())), "found": json.loads(row.found)}
+            | {"loss": float(np.mean(losses[row.id])) if row.id in losses else None}
+            for row in self.round_rows
+        ]
 
 
-def asked_before(desk: Desk) -> set[tuple[int, int]]:
-    """Entries that are not to be posed again: answered, settled, or random and still open."""
-    with desk.ledger.store.reading() as connection:
-        gone = table.c.state.in_(("answered", "settled")) | and_(table.c.state == "open", table.c.random)
-        found = connection.execute(select(table.c.item, table.c.label).where(gone)).all()
-    pairs = ((desk.rows.get(item), desk.columns.get(label)) for item, label in found)
-    return {(row, column) for row, column in pairs if row is not None and column is not None}
-
-
-# ---------------------------------------------------------------- time
-
-
-def seconds(desk: Desk, rows: Sequence[Row[Any]], view: str) -> npt.NDArray[np.float64]:
-    """That an answer takes in this view, of each label [L]: measured, and near the usual pace of the view, or of both,
-    where few answers are there."""
-    timed = [row for row in rows if row.seconds and row.label in desk.columns]
-    here = [row for row in timed if row.view == view]
-    times, counts = np.zeros(len(desk.columns)), np.zeros(len(desk.columns))
-    for row in here:
-        times[desk.columns[row.label]] += row.seconds
-        counts[desk.columns[row.label]] += 1
-    usual = float(np.mean([row.seconds for row in here or timed] or [GUESS]))
-    return np.maximum((times + PRIOR * usual) / (counts + PRIOR), 0.1)
-
-
-def pace(rows: Sequence[Row[Any]]) -> dict[str, float]:
-    """The middle of the seconds that answers took, by view."""
-    found = {view: [row.seconds for row in rows if row.view == view and row.seconds] for view in VIEWS}
-    return {view: float(np.median(times)) for view, times in found.items() if times}
-
-
-# ---------------------------------------------------------------- agreement
-
-
-def agreement(desk: Desk) -> dict[str, dict[str, Any]]:
-    """Of repeated questions: how often the answer was the same as the one before, within a person and between two."""
-    asked = select(table.c.value, before.c.value, table.c.own).join(before, before.c.id == table.c.repeats)
-    decision = and_(table.c.purpose.is_not(None), table.c.purpose == "decision")
-    both = and_(table.c.state == "answered", before.c.state == "answered", ~decision)
-    with desk.ledger.store.reading() as connection:
-        pairs = connection.execute(asked.where(both)).all()
-    return {
-        name: agreed([(one, other) for one, other, its in pairs if bool(its) is own])
-        for name, own in (("within", True), ("between", False))
-    }
-
-
-def agreed(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Pairs, how many are alike, and Cohen's kappa: how much more alike than by chance; None where it is undefined."""
-    count, same = len(pairs), sum(one == other for one, other in pairs)
-    if not count:
+def count_agreement(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the number of pairs, of equal pairs, and Cohen's kappa; None where kappa is undefined."""
+    if not pairs:
         return {"pairs": 0, "same": 0, "kappa": None}
-    one, other = (Counter(side) for side in zip(*pairs, strict=True))
-    chance = sum(one[value] * other[value] for value in VALUES) / count**2
-    return {"pairs": count, "same": same, "kappa": None if chance == 1 else (same / count - chance) / (1 - chance)}
-
-
-# ---------------------------------------------------------------- models
-
-
-def rounds(desk: Desk) -> list[dict[str, Any]]:
-    """Every round: what its model knew, and how well it foresaw the random answers that came after it, which it could
-    not know. Log loss: less is better; a coin has 0.69."""
-    kept, asked = tables.rounds, select(table).where(table.c.random, table.c.state == "answered")
-    with desk.ledger.store.reading() as connection:
-        found = connection.execute(select(kept).order_by(kept.c.id)).all()
-        random = connection.execute(asked).all()
-    losses: dict[int, list[float]] = {}
-    for row in random:
-        if row.probability is not None and VALUES[row.value]:
-            p = min(max(row.probability, FLOOR), 1 - FLOOR)
-            losses.setdefault(row.round, []).append(-math.log(p if row.value == "yes" else 1 - p))
-    return [
-        {"round": one.id, "answers": one.answers, "known": one.known, "seconds": one.seconds, "query": one.query}
-        | {"judged": len(losses.get(one.id, ())), "loss": float(np.mean(losses[one.id])) if one.id in losses else None}
-        | {"found": json.loads(one.found)}
-        for one in found
-    ]
+    total, same = len(pairs), sum(first == second for first, second in pairs)
+    first, second = (Counter(side) for side in zip(*pairs, strict=True))
+    chance = sum(first[value] * second[value] for value in TERNARY) / total**2
+    return {"pairs": total, "same": same, "kappa": None if chance == 1 else (same / total - chance) / (1 - chance)}

@@ -1,7 +1,7 @@
-"""What is kept beside the ledger, in the same database: people, how they come in, questions, and the models that ask.
+"""Tables of the annotation server, in the same database as the ledger: accounts, questions and rounds.
 
-A statement about an entry is the ledger's alone. A question points to the batch of the ledger that its answer made, and
-both are written in one transaction: after a kill there are both or neither.
+Only the ledger holds statements about entries. An answered question refers to its ledger batch; both are written in
+one transaction, so after a crash both are there, or neither.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ people = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("name", String(64), nullable=False),
-    Column("folded", String(128), nullable=False, unique=True),  # no two names that look alike
-    Column("secret", String(256)),  # scrypt; none of who came in by the address that the start has printed
+    Column("folded", String(128), nullable=False, unique=True),  # case-folded, so that no two names look alike
+    Column("secret", String(256)),  # scrypt hash; NULL for the local user without a password
     Column("role", String(16), nullable=False),
     Column("made", Float, nullable=False),
 )
 
-# Of tokens only digests are kept: who reads the database cannot come in with what it says.
+# Only digests of tokens are stored, so a copy of the database does not let anybody sign in.
 invitations = Table(
     "annotate_invitations",
     metadata,
     Column("digest", String(64), primary_key=True),
     Column("role", String(16), nullable=False),
-    Column("person", Integer, ForeignKey("annotate_people.id")),  # who comes in by it; none: somebody new
+    Column("person", Integer, ForeignKey("annotate_people.id")),  # whom it signs in; NULL: a new person
     Column("expires", Float, nullable=False),
     Column("used", Float),
-    Column("maker", Integer, ForeignKey("annotate_people.id")),  # none: the start of the server has made it
+    Column("maker", Integer, ForeignKey("annotate_people.id")),  # NULL: created by the server at its start
     Column("made", Float),
-    Column("voided", Float),  # by hand, or because its maker was blocked
+    Column("voided", Float),  # revoked, or its maker was blocked
 )
 
 sessions = Table(
@@ -70,13 +70,13 @@ blocked = Table(
 rounds = Table(
     "annotate_rounds",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),  # so that of two trainers one is refused
+    Column("id", Integer, primary_key=True, autoincrement=False),  # of two concurrent trainers one is refused
     Column("made", Float, nullable=False),
-    Column("answers", Integer, nullable=False),  # given when its model was trained
-    Column("known", Integer, nullable=False),  # entries
-    Column("seconds", Float, nullable=False),  # to train and choose
+    Column("answers", Integer, nullable=False),  # so far, when its model was trained
+    Column("known", Integer, nullable=False),  # entries, at that time
+    Column("seconds", Float, nullable=False),  # for training and selection
     Column("query", String(64), nullable=False),
-    Column("found", Text, nullable=False),  # JSON: how good the model is, what choosing has saved, what it doubts
+    Column("found", Text, nullable=False),  # JSON: gain of selection ("worth") and suspect labels ("doubts")
 )
 
 questions = Table(
@@ -85,30 +85,30 @@ questions = Table(
     Column("id", Integer, primary_key=True),
     Column("round", Integer, ForeignKey("annotate_rounds.id"), nullable=False),
     Column("place", Integer, nullable=False),  # in the queue of its round
-    Column("item", Text, nullable=False),  # its id
+    Column("item", Text, nullable=False),  # item id
     Column("label", Text, nullable=False),
-    Column("random", Boolean, nullable=False),  # of the shadow arm
-    Column("repeats", Integer, ForeignKey("annotate_questions.id")),  # an answered one, to measure agreement
-    Column("own", Boolean),  # of a repeat: whether it is for the one who answered before, or for all others
-    Column("score", Float),  # what the query has given it
+    Column("random", Boolean, nullable=False),  # in the random control group
+    Column("repeats", Integer, ForeignKey("annotate_questions.id")),  # an answered question, to measure agreement
+    Column("own", Boolean),  # of a repeat: for the person who answered before, else for all others
+    Column("score", Float),  # of the query strategy
     Column("probability", Float),  # of yes, by the model of its round
     Column("state", String(16), nullable=False),  # open, answered, settled (by another answer) or withdrawn
-    Column("person", Integer, ForeignKey("annotate_people.id")),  # who holds it, or has answered
-    Column("until", Float),  # how long it is held
+    Column("person", Integer, ForeignKey("annotate_people.id")),  # who leases it, or has answered
+    Column("until", Float),  # end of the lease
     Column("value", String(16)),  # yes, no or cannot tell
     Column("answered", Float),
     Column("seconds", Float),  # that the answer took
-    Column("view", String(16)),  # label or item: where it was answered
-    Column("batch", BigInteger),  # of the ledger
+    Column("view", String(16)),  # label or item: the page on which it was answered
+    Column("batch", BigInteger),  # in the ledger
     Column("settled_by", Integer, ForeignKey("annotate_questions.id")),
-    Column("purpose", String(16)),  # of a repeat: vote or decision; none: it measures agreement
-    Column("undos", Text),  # of a decision, JSON: batches of the ledger that take votes back
+    Column("purpose", String(16)),  # of a repeat: vote or decision; NULL: it measures agreement
+    Column("undos", Text),  # of a decision, JSON: ledger batches that undo votes
     Index("annotate_questions_state", "state", "round", "place"),
     Index("annotate_questions_entry", "item", "label"),
     Index("annotate_questions_batch", "batch"),
 )
 
-# Skipped is not answered: it only is not shown to the same person again.
+# Skipped questions are not shown to the same person again.
 skips = Table(
     "annotate_skips",
     metadata,
@@ -116,7 +116,7 @@ skips = Table(
     Column("person", Integer, ForeignKey("annotate_people.id"), primary_key=True),
 )
 
-# Labels that a person is asked about; a person without any is asked about all.
+# Labels that a person is asked about; a person without rows is asked about all.
 assignments = Table(
     "annotate_assignments",
     metadata,
@@ -125,11 +125,11 @@ assignments = Table(
 )
 
 
-# ---------------------------------------------------------------- migrations: see ledger/migrations.py
+# ---------------------------------------------------------------- migrations (see ledger/migrations.py)
 
 
-def _add_makers_of_links(connection: Connection) -> None:
-    """Links know who made them. Older ones do not, so those that nobody has used end here."""
+def _add_link_makers(connection: Connection) -> None:
+    """Store who created a link; unused links of before, which have no maker, are deleted."""
     connection.exec_driver_sql("DELETE FROM annotate_invitations WHERE used IS NULL")
     add_column(connection, "annotate_invitations", Column("maker", Integer, ForeignKey("annotate_people.id")))
     add_column(connection, "annotate_invitations", Column("made", Float))
@@ -137,12 +137,12 @@ def _add_makers_of_links(connection: Connection) -> None:
 
 
 def _index_batches(connection: Connection) -> None:
-    """An answer is found by its batch when it is taken back."""
+    """Find answers by their ledger batch when they are undone."""
     connection.exec_driver_sql("CREATE INDEX annotate_questions_batch ON annotate_questions (batch)")
 
 
 def _add_votes(connection: Connection) -> None:
-    """Votes of several people and decisions about them are questions with a purpose."""
+    """Store votes of several people, and decisions, as questions with a purpose."""
     add_column(connection, "annotate_questions", Column("purpose", String(16)))
     add_column(connection, "annotate_questions", Column("undos", Text))
 
@@ -154,7 +154,7 @@ def _add_assignments(connection: Connection) -> None:
     )
 
 
-STEPS = (_add_makers_of_links, _index_batches, _add_votes, _add_assignments)
+STEPS = (_add_link_makers, _index_batches, _add_votes, _add_assignments)
 SCHEMA = Schema("annotate", "the tables of the annotation server", metadata, STEPS)
 
 

@@ -1,10 +1,9 @@
-"""A process that trains and asks: `python -m partly.annotate.trainer`, its plan as JSON in the first line of its input.
+"""The trainer process: `python -m partly.annotate.trainer`, with its configuration as JSON in the first input line.
 
-It waits for answers in the database, trains on what is known, says what choosing has been worth, and poses questions
-of a new round, in one transaction. All that it needs is in the database, so that it may be killed at any moment: the
-next one goes on from there. It ends when its input does, however whoever started it has ended. It reports on its
-output, a JSON object per line: `text` (what it does), `works` (a round is done, or none is due), `failure` (why it
-ends).
+It waits for answers in the database, trains a model, measures the gain of question selection, and poses the questions
+of a new round in one transaction. All of its state is in the database, so it may be killed at any moment. It ends when
+its input is closed. It reports on its output, one JSON object per line: `text` (current activity), `works` (a round is
+done, or none is due), `failure` (why it ends).
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import sys
 import time
 import traceback
@@ -26,30 +26,19 @@ import numpy.typing as npt
 from scipy.special import expit
 from sklearn.base import clone
 from sqlalchemy import func
-from sqlalchemy import select as choose
+from sqlalchemy import select as sql_select
 
 from partly import engine
-from partly.active.strategies.diverse import scaled
-from partly.annotate import stats, tables
-from partly.annotate.auditing import due, filled
-from partly.annotate.label_state import beside, retired
-from partly.annotate.project import Plan, open_project
-from partly.annotate.query_gain import LEAST, Learn, Worth, worth
-from partly.annotate.question_queue import VIEWS, Desk
-from partly.annotate.question_selection import (
-    NONE,
-    WIDER,
-    Candidates,
-    Wanted,
-    bundles,
-    candidates,
-    drawn,
-    early,
-    joined,
-    lines_of,
-    mixed,
-    unlike,
-)
+from partly.active.strategies.diverse import scale_features
+from partly.annotate import question_selection as selection
+from partly.annotate import tables
+from partly.annotate.auditing import next_audits, read_model_batches
+from partly.annotate.label_state import align, hidden_labels
+from partly.annotate.project import ProjectConfig, open_project
+from partly.annotate.query_gain import MIN_RANDOM_ANSWERS, Learn, QueryGain, measure_gain
+from partly.annotate.question_queue import VIEWS, QuestionQueue
+from partly.annotate.question_selection import Candidates, QuestionDraft
+from partly.annotate.stats import Snapshot, read_snapshot
 from partly.clock import Clock, seed_for
 from partly.data import Dataset
 from partly.engine.feature_cache import cached_features
@@ -59,128 +48,131 @@ from partly.items import Items
 from partly.labels import Hierarchy, Labels
 from partly.labels.matrix import Ternary
 
-PAUSE = 1.0  # seconds between two looks at the database
-NICE = 10  # the pages come first
-DOUBTS = 20  # given labels that are listed
-IN_BUNDLES = 0.3  # of the chosen questions: several about one item
-SURE = 0.9  # of the contrary
-FIRST = "before any model"  # in the place of a query
-AGAIN = 1.25  # so many times the random answers of the last measurement, and it is made again
+POLL_SECONDS = 1.0  # between two looks at the database
+NICENESS = 10  # the pages come first
+MAX_SUSPECTS = 20  # given labels that a model contradicts
+SUSPECT_CONFIDENCE = 0.9  # of the contrary
+BUNDLED_SHARE = 0.3  # of the selected questions: several about one item
+BEFORE_MODEL = "before any model"  # stored instead of a query name
+REMEASURE_FACTOR = 1.25  # measure the gain again after this many times the random answers
 Say = Callable[[str], None]
 Send = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass
 class Trainer:
-    plan: Plan
-    opened: Dataset
-    desk: Desk
+    config: ProjectConfig
+    dataset: Dataset
+    queue: QuestionQueue
     say: Say = lambda _: None
-    base: Classifier = field(init=False)  # unfitted: how to train
-    first: engine.FittedModel | None = None  # the model of a run that is there, which asks first
+    estimator: Classifier = field(init=False)  # not fitted
+    first_model: engine.FittedModel | None = None  # of a finished run; selects the first questions
 
     def __post_init__(self) -> None:
-        if self.plan.run is None:
-            self.base = Classifier(method=self.plan.method, seed=self.plan.seed, progress=False)
+        if self.config.run is None:
+            self.estimator = Classifier(method=self.config.method, seed=self.config.seed, progress=False)
         else:
-            loaded = Classifier.load(self.plan.run)
-            if loaded.label_names_ != self.opened.labels.names:
+            loaded = Classifier.load(self.config.run)
+            if loaded.label_names_ != self.dataset.labels.names:
                 names = loaded.label_names_
-                raise SettingError(f"{self.plan.run}: was trained on other labels" + listing(names, len(names)))
-            self.base, self.first = clone(loaded).set_params(progress=False), loaded.fitted_
-        self.base.set_params(hierarchy=self.opened.hierarchy)
+                raise SettingError(f"{self.config.run}: was trained on other labels" + listing(names, len(names)))
+            self.estimator, self.first_model = clone(loaded).set_params(progress=False), loaded.fitted_
+        self.estimator.set_params(hierarchy=self.dataset.hierarchy)
 
     @cached_property
     def items(self) -> Items:
-        """The items to learn from. Features of images and texts are computed once, for every round, for the measurement
-        of what choosing saves, and to tell which items are alike. The first questions do not wait for them."""
-        if self.opened.items.kind != "features":
-            self.say(f"Computing features of {len(self.opened.items):,} items. This happens once.")
-        return self.base.precompute_features(self.opened.items)
+        """Items to train on. Features of images and texts are computed once; the first questions do not need them."""
+        if self.dataset.items.kind != "features":
+            self.say(f"Computing features of {len(self.dataset.items):,} items. This happens once.")
+        return self.estimator.precompute_features(self.dataset.items)
 
-    def due(self) -> bool:
-        """Whether a round is to be made: there is none, enough was answered since, or nothing is left to ask."""
-        rounds, table = tables.rounds, tables.questions
-        with self.desk.ledger.store.reading() as connection:
-            last = connection.execute(choose(rounds).order_by(rounds.c.id.desc()).limit(1)).first()
-            answers = connection.scalar(choose(func.count()).where(table.c.state == "answered")) or 0
-            left = connection.scalar(choose(func.count()).where(table.c.state == "open")) or 0
-        if last is None or last.query == FIRST:
+    def is_round_due(self) -> bool:
+        """Tell whether there is no round yet, enough new answers have come, or no question is left."""
+        rounds, questions = tables.rounds, tables.questions
+
+        def count(state: str) -> Any:
+            return sql_select(func.count()).where(questions.c.state == state)
+
+        with self.queue.ledger.store.reading() as connection:
+            last = connection.execute(sql_select(rounds).order_by(rounds.c.id.desc()).limit(1)).first()
+            answers, left = (connection.scalar(count(state)) or 0 for state in ("answered", "open"))
+        if last is None or last.query == BEFORE_MODEL:
             return True
-        since = answers - last.answers
-        return since >= self.plan.every or (not left and since > 0)
+        new = answers - last.answers
+        return bool(new >= self.config.every or (not left and new > 0))
 
-    def begin(self) -> None:
-        """Where nobody was asked yet: questions at once, so that nobody waits for the first model, random ones among
-        others as ever. Where somebody was, the model of a finished run has asked already, and knows nothing of the
-        answers."""
-        if stats.rounds(self.desk):
-            self.first = None
-        elif self.first is None:
-            known = coherent(self.desk.given, self.opened.hierarchy)
-            rng = Clock(self.plan.seed).epoch_rng("first questions")
-            random = drawn(known, max(1, round(self.plan.random * self.plan.count)), rng)
-            able = drawn(known, WIDER * self.plan.count, rng, random)
-            chosen = early(able, self.opened.items, self.plan.count - len(random))
-            wanted = [Wanted(row, column, True) for row, column in random]
-            said = {"answers": 0, "known": int(known.known_per_item().sum()), "seconds": 0.0, "query": FIRST}
-            self.desk.pose(said | {"found": "{}"}, mixed(chosen, wanted, [], rng))
+    def pose_first_questions(self) -> None:
+        """Pose questions before there is a model, so that people can start at once.
 
-    def round(self) -> int:
-        """Train, measure, pose; how many questions were posed."""
-        started, desk = time.monotonic(), self.desk
-        known = beside(desk.labels(), self.opened.labels, self.plan.data, retired(desk.ledger))
-        known = coherent(known, self.opened.hierarchy)
-        answers, rounds = stats.answered(desk), stats.rounds(desk)
+        A finished run selects the first questions itself. It is not used again after answers have come.
+        """
+        if read_snapshot(self.queue).round_rows:
+            self.first_model = None
+        elif self.first_model is None:
+            known = drop_contradictions(self.queue.given, self.dataset.hierarchy)
+            rng, count = Clock(self.config.seed).epoch_rng("first questions"), self.config.count
+            random = selection.sample_unknown(known, max(1, round(self.config.random * count)), rng)
+            pool = selection.sample_unknown(known, selection.POOL_FACTOR * count, rng, random)
+            selected = selection.cold_start(pool, self.dataset.items, count - len(random))
+            drafts = selection.interleave(selected, _random_drafts(random), [], rng)
+            self._pose(drafts, known, answers=0, seconds=0.0, query=BEFORE_MODEL, found={})
+
+    def run_round(self) -> int:
+        """Train, measure and pose; return the number of questions."""
+        started, queue = time.monotonic(), self.queue
+        labels = align(queue.labels(), self.dataset.labels, self.config.data, hidden_labels(queue.ledger))
+        known = drop_contradictions(labels, self.dataset.hierarchy)
+        snapshot = read_snapshot(queue)
         found: dict[str, Any] = {}
-        fitted = self._fitted(known)
+        fitted = self._fit(known)
         if fitted is not None:
-            found = {"doubts": doubts(fitted, known), "worth": self._worth(rounds)}
-        self.say("Choosing questions.")
-        wanted = self._wanted(fitted, known, answers, len(rounds))
-        said = {
-            "answers": len(answers),
-            "known": int(known.known_per_item().sum()),
-            "seconds": time.monotonic() - started,
-            "query": self.plan.query if fitted is not None else "random",
-            "found": json.dumps(found),
-        }
-        desk.pose(said, wanted)
-        return len(wanted)
+            found = {"doubts": suspect_labels(fitted, known), "worth": self._measure_gain(snapshot)}
+        self.say("Selecting questions.")
+        drafts = self._select(fitted, known, snapshot)
+        query = self.config.query if fitted is not None else "random"
+        seconds = time.monotonic() - started
+        self._pose(drafts, known, answers=len(snapshot.answered), seconds=seconds, query=query, found=found)
+        return len(drafts)
 
-    def _fitted(self, known: Labels) -> engine.FittedModel | None:
-        """The model of this round; None where nothing is known to learn from."""
-        if self.first is not None:
-            there, self.first = self.first, None
-            return there
+    def _pose(self, drafts: list[QuestionDraft], known: Labels, *, found: dict[str, Any], **values: Any) -> None:
+        values |= {"known": int(known.known_per_item().sum()), "found": json.dumps(found)}
+        self.queue.pose(values, drafts)
+
+    def _fit(self, known: Labels) -> engine.FittedModel | None:
+        """Return the model of this round; None if nothing is known."""
+        if self.first_model is not None:
+            model, self.first_model = self.first_model, None
+            return model
         if not known.known_per_item().any():
             return None
         items = self.items
         self.say(f"Training a model on {int(known.known_per_item().sum()):,} known entries.")
-        model: Classifier = clone(self.base)
-        fitted: engine.FittedModel = model.fit(items, known).fitted_
+        estimator: Classifier = clone(self.estimator)
+        fitted: engine.FittedModel = estimator.fit(items, known).fitted_
         return fitted
 
-    # ---------------------------------------------------------------- what to ask
+    # ---------------------------------------------------------------- questions
 
-    def _wanted(self, fitted: engine.FittedModel | None, known: Labels, answers: Any, number: int) -> list[Wanted]:
-        desk, plan = self.desk, self.plan
-        clock = Clock(plan.seed, epoch=number)
-        rng, asked = clock.epoch_rng("questions"), stats.asked_before(desk)
-        again = self._again(answers, round(plan.repeat * plan.count), rng)
-        shadow = round(plan.random * plan.count) if fitted is not None else plan.count - len(again)
-        random = drawn(known, shadow, rng, asked)
-        audits = due(filled(desk, plan.seed), stats.answers(desk, answers), round(plan.audit * plan.count))
+    def _select(self, fitted: engine.FittedModel | None, known: Labels, snapshot: Snapshot) -> list[QuestionDraft]:
+        config, clock = self.config, Clock(self.config.seed, epoch=len(snapshot.round_rows))
+        rng, asked = clock.epoch_rng("questions"), snapshot.asked_before()
+        repeated = self._repeat(snapshot, round(config.repeat * config.count), rng)
+        random_count = round(config.random * config.count) if fitted is not None else config.count - len(repeated)
+        random = selection.sample_unknown(known, random_count, rng, asked)
+        batches = read_model_batches(self.queue, config.seed)
+        audits = next_audits(batches, snapshot.entries, round(config.audit * config.count))
         audits = [entry for entry in audits if entry not in random]
-        rest = plan.count - len(random) - len(again) - len(audits)
-        best = self._best(fitted, known, max(rest, 0), clock, asked | {*random, *audits}, answers)
-        chosen = [
-            Wanted(int(row), int(column), False, float(score), float(chance))
-            for row, column, score, chance in zip(best.rows, best.columns, best.score, best.probability, strict=True)
+        rest = config.count - len(random) - len(repeated) - len(audits)
+        best = self._best(fitted, known, max(rest, 0), clock, asked | {*random, *audits}, snapshot)
+        selected = [
+            QuestionDraft(int(row), int(column), False, float(score), float(probability))
+            for row, column, score, probability in zip(
+                best.rows, best.columns, best.score, best.probability, strict=True
+            )
         ]
-        guests = [Wanted(row, column, True) for row, column in random]
-        again += [Wanted(row, column, False) for row, column in audits]
-        return mixed(chosen, self._foreseen(fitted, guests), self._foreseen(fitted, again), rng)
+        repeated += [QuestionDraft(row, column, False) for row, column in audits]
+        random_drafts = self._with_predictions(fitted, _random_drafts(random))
+        return selection.interleave(selected, random_drafts, self._with_predictions(fitted, repeated), rng)
 
     def _best(
         self,
@@ -189,166 +181,163 @@ class Trainer:
         count: int,
         clock: Clock,
         asked: set[tuple[int, int]],
-        answers: Any,
+        snapshot: Snapshot,
     ) -> Candidates:
-        lines, plan = lines_of(self.opened.hierarchy, known), self.plan
+        config, hierarchy = self.config, self.dataset.hierarchy
+        ancestors = [] if hierarchy is None else hierarchy.lines(known.names)
         if fitted is None or count < 1:
-            return NONE
+            return selection.NO_CANDIDATES
         items = cached_features(fitted.prepare_items(self.items))
-        takes = {view: stats.seconds(self.desk, answers, view) for view in VIEWS}
-        found = candidates(
-            plan.query,
+        seconds = {view: snapshot.seconds_per_answer(view) for view in VIEWS}
+        candidates = selection.select_candidates(
+            config.query,
             fitted.method,
             items,
             known,
-            WIDER * count,
+            selection.POOL_FACTOR * count,
             clock,
-            lines=lines,
-            seconds=takes["label"],
+            ancestors=ancestors,
+            seconds=seconds["label"],
             asked=asked,
-            settings=plan.settings,
+            settings=config.settings,
         )
-        if not len(found):
-            return found
-        by_item = found.value * (takes["label"] / takes["item"])[found.columns]  # who looks at items has another pace
-        several = bundles(replace(found, value=by_item), round(IN_BUNDLES * count), lines)
-        spread = unlike(found, vectors(fitted, items, found.rows), count, lines)
-        return joined(several, spread)[:count]
+        if not len(candidates):
+            return candidates
+        item_value = candidates.value * (seconds["label"] / seconds["item"])[candidates.columns]
+        by_item = replace(candidates, value=item_value)
+        bundles = selection.bundle_by_item(by_item, round(BUNDLED_SHARE * count), ancestors)
+        diverse = selection.diversify(candidates, vectors(fitted, items, candidates.rows), count, ancestors)
+        return selection.concatenate(bundles, diverse)[:count]
 
-    def _again(self, answers: Any, count: int, rng: np.random.Generator) -> list[Wanted]:
-        """Answered questions that come once more, each once: by turns to who answered, and to others where there are
-        any."""
+    def _repeat(self, snapshot: Snapshot, count: int, rng: np.random.Generator) -> list[QuestionDraft]:
+        """Ask answered questions once more, in turn to the same person and, if there are several, to another."""
+        answers, rows, columns = snapshot.answered, self.queue.rows, self.queue.columns
         done = {row.repeats for row in answers}
-        able = [row for row in answers if row.repeats is None and row.id not in done and row.item in self.desk.rows]
+        able = [row for row in answers if row.repeats is None and row.id not in done and row.item in rows]
         several = len({row.person for row in answers}) > 1
-        picked = rng.permutation(len(able))[:count].tolist()
-        return [
-            Wanted(
-                self.desk.rows[able[k].item],
-                self.desk.columns[able[k].label],
-                False,
-                repeats=able[k].id,
-                own=not several or place % 2 == 0,
-            )
-            for place, k in enumerate(picked)
-        ]
+        drafts = []
+        for place, k in enumerate(rng.permutation(len(able))[:count].tolist()):
+            row, own = able[k], not several or place % 2 == 0
+            drafts.append(QuestionDraft(rows[row.item], columns[row.label], False, repeats=row.id, own=own))
+        return drafts
 
-    def _foreseen(self, fitted: engine.FittedModel | None, wanted: list[Wanted]) -> list[Wanted]:
-        """With what the model thinks of them, before anybody has answered: it is judged by that later."""
-        if fitted is None or not wanted:
-            return wanted
-        p = fitted.predict(self.items[np.array([one.row for one in wanted])])
-        return [
-            Wanted(one.row, one.column, one.random, None, float(p[i, one.column]), one.repeats, one.own)
-            for i, one in enumerate(wanted)
-        ]
+    def _with_predictions(self, fitted: engine.FittedModel | None, drafts: list[QuestionDraft]) -> list[QuestionDraft]:
+        """Add the model's predictions, by which it is judged after the answers."""
+        if fitted is None or not drafts:
+            return drafts
+        p = fitted.predict(self.items[np.array([draft.row for draft in drafts])])
+        return [replace(draft, probability=float(p[i, draft.column])) for i, draft in enumerate(drafts)]
 
-    # ---------------------------------------------------------------- what it was worth
+    # ---------------------------------------------------------------- gain of selection
 
-    def _worth(self, rounds: list[dict[str, Any]]) -> dict[str, Any]:
-        """Measured anew when a quarter more random answers are there; else what was found last."""
-        random, chosen = stats.arm(self.desk, True), stats.arm(self.desk, False)
-        before = [one["found"]["worth"] for one in rounds if one["found"].get("worth")]
-        if before and len(random) < AGAIN * max(before[-1]["random"], LEAST - 1):
-            return dict(before[-1])
-        if len(random) < LEAST:
-            return Worth(len(random), len(chosen)).plain()
-        self.say("Measuring what choosing questions saves.")
-        return worth(
-            self.desk.given, random, chosen, self._learn, seed_for(self.plan.seed, "worth", len(random))
-        ).plain()
+    def _measure_gain(self, snapshot: Snapshot) -> dict[str, Any]:
+        """Measure the gain when a quarter more random answers have come; else return the last measurement."""
+        random, selected = (snapshot.answer_series(random=is_random) for is_random in (True, False))
+        measured = [row["found"]["worth"] for row in snapshot.rounds if row["found"].get("worth")]
+        if measured and len(random) < REMEASURE_FACTOR * max(measured[-1]["random"], MIN_RANDOM_ANSWERS - 1):
+            return dict(measured[-1])
+        if len(random) < MIN_RANDOM_ANSWERS:
+            return QueryGain(len(random), len(selected)).plain()
+        self.say("Measuring what question selection saves.")
+        seed = seed_for(self.config.seed, "worth", len(random))
+        return measure_gain(self.queue.given, random, selected, self._learn, seed).plain()
 
     @property
     def _learn(self) -> Learn:
-        """A plain linear model, which is solved in no time: all are judged by the same."""
-        items, hierarchy = self.items, self.opened.hierarchy
+        """A linear model, which trains fast: it judges all answers alike."""
+        items, hierarchy = self.items, self.dataset.hierarchy
         frozen = None if items.kind == "features" else {"freeze": "all"}
-        judge = Classifier("bce", "linear", seed=self.plan.seed, progress=False, backbone_settings=frozen)
+        linear = Classifier("bce", "linear", seed=self.config.seed, progress=False, backbone_settings=frozen)
 
         def learn(labels: Labels) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[Any]]:
-            labels = coherent(labels, hierarchy)
-            told = np.flatnonzero(labels.known_per_item())
-            if not len(told):
+            labels = drop_contradictions(labels, hierarchy)
+            known_rows = np.flatnonzero(labels.known_per_item())
+            if not len(known_rows):
                 return lambda rows: np.full((len(rows), labels.shape[1]), 0.5)
-            model = clone(judge).fit(items[told], labels[told])
+            model = clone(linear).fit(items[known_rows], labels[known_rows])
             return lambda rows: model.predict_proba(items[rows])
 
         return learn
 
 
-def coherent(labels: Labels, hierarchy: Hierarchy | None) -> Labels:
-    """With what follows from the hierarchy. Where people contradict each other over it, a yes below a no, neither is
-    learned from."""
+def _random_drafts(entries: list[tuple[int, int]]) -> list[QuestionDraft]:
+    return [QuestionDraft(row, column, True) for row, column in entries]
+
+
+def drop_contradictions(labels: Labels, hierarchy: Hierarchy | None) -> Labels:
+    """Apply the hierarchy; a yes below a no, by different people, becomes unknown on both sides."""
     if hierarchy is None:
         return labels
-    lines = hierarchy.lines(labels.names)
+    ancestors = hierarchy.lines(labels.names)
 
     def rule(z: Ternary, _: slice) -> Ternary:
-        kept = z.copy()
-        for below, above in lines:
-            torn = (z[:, below] == 1) & (z[:, above] == -1)
-            kept[torn, below] = kept[torn, above] = 0
-        return kept
+        consistent = z.copy()
+        for child, ancestor in ancestors:
+            conflicting = (z[:, child] == 1) & (z[:, ancestor] == -1)
+            consistent[conflicting, child] = consistent[conflicting, ancestor] = 0
+        return consistent
 
     return hierarchy.deduce(labels.mapped(rule))
 
 
 def vectors(fitted: engine.FittedModel, items: Items, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Where items lie, for telling which are alike: their features, each at its scale; of others what the model makes
-    of them, the probabilities of all labels."""
+    """Return a vector per row to measure diversity: scaled features, or predicted probabilities of all labels."""
     if items.kind == "features":
-        return scaled(items, rows)
-    at, back = np.unique(rows, return_inverse=True)
-    return fitted.predict(items[at]).astype(np.float64)[back]
+        return scale_features(items, rows)
+    unique, inverse = np.unique(rows, return_inverse=True)
+    return fitted.predict(items[unique]).astype(np.float64)[inverse]
 
 
-def doubts(fitted: engine.FittedModel, known: Labels) -> list[dict[str, Any]]:
-    """Known entries of whose contrary a model is sure that has not seen the item, the surest first."""
+def suspect_labels(fitted: engine.FittedModel, known: Labels) -> list[dict[str, Any]]:
+    """Return known entries that out-of-fold predictions contradict, the most confident first."""
     if fitted.out_of_fold is None or fitted.out_of_fold.shape != known.shape:
         return []
     row, column, value = known.entries()
     p = expit(np.asarray(fitted.out_of_fold, np.float64)[row, column])
-    chance = np.where(value == 1, p, 1 - p)
-    worst = np.argsort(chance, kind="stable")[:DOUBTS]
+    probability = np.where(value == 1, p, 1 - p)
+    worst = np.argsort(probability, kind="stable")[:MAX_SUSPECTS]
     return [
         {"item": known.id_at(int(row[k])), "label": known.names[column[k]], "given": "yes" if value[k] == 1 else "no"}
-        | {"chance": float(chance[k])}
+        | {"chance": float(probability[k])}
         for k in worst
-        if chance[k] < 1 - SURE
+        if probability[k] < 1 - SUSPECT_CONFIDENCE
     ]
 
 
+# ---------------------------------------------------------------- the process
+
+
 def main() -> None:
-    """Train and ask until the input ends."""
-    os.nice(NICE)
-    plan = Plan(**json.loads(sys.stdin.buffer.readline()))
-    send = _sender(sys.stdout.fileno())
-    os.dup2(2, 1)  # so that what a library prints is not taken for a message of ours
+    """Train and pose questions until the input is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C stops the server, which closes our input
+    os.nice(NICENESS)
+    config = ProjectConfig(**json.loads(sys.stdin.buffer.readline()))
+    send = _make_sender(sys.stdout.fileno())
+    os.dup2(2, 1)  # output of libraries must not mix with our messages
     try:
-        _work(plan, send)
+        _run(config, send)
     except BrokenPipeError:
-        pass  # the process that started this one has ended
+        pass  # the server has ended
     except Exception as error:
         traceback.print_exc()
         with suppress(BrokenPipeError):
-            send({"failure": failure(error)})
+            send({"failure": describe_failure(error)})
         sys.exit(2)
 
 
-def _work(plan: Plan, send: Send) -> None:
-    opened, desk = open_project(plan)
-    trainer = Trainer(plan, opened, desk, lambda text: send({"text": text}))
-    trainer.begin()
-    while not _ended(PAUSE):
+def _run(config: ProjectConfig, send: Send) -> None:
+    trainer = Trainer(config, *open_project(config), say=lambda text: send({"text": text}))
+    trainer.pose_first_questions()
+    while not _input_closed(POLL_SECONDS):
         text = "The trainer waits for answers."
-        if trainer.due():
-            count = trainer.round()
-            text = f"A model has chosen {count} new questions." if count else "No questions are left."
+        if trainer.is_round_due():
+            count = trainer.run_round()
+            text = f"A model has selected {count} new questions." if count else "No questions are left."
         send({"text": text, "works": True})
 
 
-def failure(error: Exception) -> str:
-    """Say what went wrong and what to do, for the dashboard of admins."""
+def describe_failure(error: Exception) -> str:
+    """Return what went wrong and what to do, for the overview of admins."""
     if isinstance(error, PartlyError):
         return f"{error}\nCorrect this, or restart partly annotate with other options."
     if isinstance(error, MemoryError):
@@ -359,13 +348,13 @@ def failure(error: Exception) -> str:
     )
 
 
-def _sender(out: int) -> Send:
-    lines = open(os.dup(out), "w", buffering=1)  # noqa: SIM115, for as long as the process lives
+def _make_sender(descriptor: int) -> Send:
+    lines = open(os.dup(descriptor), "w", buffering=1)  # noqa: SIM115, open for the life of the process
     return lambda message: print(json.dumps(message), file=lines)
 
 
-def _ended(seconds: float) -> bool:
-    """Whether the input has ended, after waiting so long."""
+def _input_closed(seconds: float) -> bool:
+    """Wait for up to so many seconds; tell whether the input is closed."""
     ready, _, _ = select.select([sys.stdin], [], [], seconds)
     return bool(ready) and not os.read(sys.stdin.fileno(), 1)
 

@@ -1,4 +1,4 @@
-"""Keep the trainer process alive: start it, read its status, restart it after a failure."""
+"""Supervise the trainer process: start it, read its status, restart it after a failure, close it at the end."""
 
 from __future__ import annotations
 
@@ -7,94 +7,104 @@ import signal
 import subprocess
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from partly.annotate.programs import program
-from partly.annotate.project import Plan
+from partly.annotate.project import ProjectConfig
+from partly.annotate.subprocesses import module_command
 
-PAUSE_SECONDS = 5.0  # before the first restart; doubles with every further failure
-MAX_PAUSE_SECONDS = 60.0
+RESTART_SECONDS = 5.0  # before the first restart; doubles with every further failure
+MAX_RESTART_SECONDS = 60.0
+CLOSE_SECONDS = 3.0  # for a trainer to end by itself
 
 
 @dataclass(frozen=True)
 class TrainerStatus:
-    """What the trainer is doing. `failure` says why it stopped and what to do; it is shown to admins only."""
+    """Current activity of the trainer. `failure`: why it stopped and what to do, for admins only."""
 
     text: str = ""
     failure: str | None = None
 
     def for_person(self, admin: bool) -> str:
-        """One sentence for the page of questions."""
+        """Return one sentence for the question page."""
         if self.failure is None:
             return self.text
-        rest = "See Overview for the reason." if admin else "Please tell an admin."
-        return f"The trainer has stopped, so no new questions come for now. Your answers are saved. {rest}"
+        action = "See Overview for the reason." if admin else "Please tell an admin."
+        return f"The trainer has stopped, so there are no new questions. Your answers are saved. {action}"
 
 
-class Keeper:
-    """Runs a trainer for as long as the pages are served."""
+class TrainerSupervisor:
+    """Keeps a trainer process running while the pages are served."""
 
-    def __init__(self, plan: Plan, pause: float = PAUSE_SECONDS) -> None:
-        self._plan, self._pause = plan, pause
+    def __init__(
+        self, config: ProjectConfig, restart_seconds: float = RESTART_SECONDS, close_seconds: float = CLOSE_SECONDS
+    ) -> None:
+        self._config, self._restart_seconds, self._close_seconds = config, restart_seconds, close_seconds
         self._status = TrainerStatus("The trainer is starting.")
-        self._over = threading.Event()
+        self._closing = threading.Event()
         self.process: subprocess.Popen[bytes] | None = None
-        self._thread = threading.Thread(target=self._keep, name="keeper", daemon=True)
+        self._thread = threading.Thread(target=self._supervise, name="trainer-supervisor", daemon=True)
 
-    def start(self) -> Keeper:
+    def start(self) -> TrainerSupervisor:
         self._thread.start()
         return self
 
     def status(self) -> TrainerStatus:
         return self._status
 
-    def end(self) -> None:
-        """Kill the trainer. It need not finish anything, since all of its state is in the database."""
-        self._over.set()
-        process = self.process
-        if process is not None:
-            process.kill()
+    def close(self) -> None:
+        """Close the trainer's input, which ends it; kill it if it is in the middle of a round.
+
+        A killed trainer loses nothing: all of its state is in the database.
+        """
+        self._closing.set()
+        if (process := self.process) is not None:
+            assert process.stdin is not None
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+            try:
+                process.wait(self._close_seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
         self._thread.join(10)
 
-    def _keep(self) -> None:
-        pause = self._pause
-        while not self._over.is_set():
+    def _supervise(self) -> None:
+        pause = self._restart_seconds
+        while not self._closing.is_set():
             worked = self._run_once()
-            pause = self._pause if worked else min(2 * pause, MAX_PAUSE_SECONDS)
-            self._over.wait(pause)
+            pause = self._restart_seconds if worked else min(2 * pause, MAX_RESTART_SECONDS)
+            self._closing.wait(pause)
 
     def _run_once(self) -> bool:
-        """Run one trainer until it ends; return whether it has worked meanwhile. The reason of the last failure stays
-        until then, since a restarted trainer may fail again."""
-        self.process = process = _started(self._plan)
-        if self._over.is_set():  # the pages ended while this one was started
+        """Run one trainer until it ends; return whether it has worked. Until then the last failure is shown."""
+        self.process = process = _start(self._config)
+        if self._closing.is_set():  # closed while this trainer was started
             process.kill()
         assert process.stdout is not None
         worked, reason = False, None
         for line in process.stdout:
-            message = _message(line)
+            message = _parse_message(line)
             worked = worked or message.get("works") is True
             reason = message.get("failure", reason)
             self._status = TrainerStatus(str(message.get("text", "")), None if worked else self._status.failure)
         with suppress(BrokenPipeError), process:
-            pass  # closes its pipes and waits for it
-        if not self._over.is_set():
-            reason = reason or killed(process.returncode)
-            self._status = TrainerStatus("", f"{reason}\nThe trainer starts again by itself.")
+            pass  # closes the pipes and waits
+        if not self._closing.is_set():
+            reason = reason or describe_exit(process.returncode)
+            self._status = TrainerStatus("", f"{reason}\nThe trainer restarts automatically.")
         return worked
 
 
-def _message(line: bytes) -> dict[str, Any]:
+def _parse_message(line: bytes) -> dict[str, Any]:
     with suppress(ValueError):
-        found = json.loads(line)
-        if isinstance(found, dict):
-            return found
+        message = json.loads(line)
+        if isinstance(message, dict):
+            return message
     return {}
 
 
-def killed(code: int) -> str:
-    """Say why a process ended that gave no reason itself."""
+def describe_exit(code: int) -> str:
+    """Return a likely reason for a process that ended without giving one."""
     if code == -signal.SIGKILL:
         return (
             "The trainer was killed, most likely because memory ran out. Free memory, or choose a smaller method: "
@@ -103,12 +113,12 @@ def killed(code: int) -> str:
     return f"The trainer ended with exit code {code}. The console of partly annotate shows more."
 
 
-def _started(plan: Plan) -> subprocess.Popen[bytes]:
-    command, environment = program("partly.annotate.trainer")
+def _start(config: ProjectConfig) -> subprocess.Popen[bytes]:
+    command, environment = module_command("partly.annotate.trainer")
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
     assert process.stdin is not None
-    with suppress(BrokenPipeError):  # then it has ended, which is seen soon enough
-        # By its input and not as an argument, which everybody on the machine could read: a URL may hold a password.
-        process.stdin.write(json.dumps(plan.plain()).encode() + b"\n")
+    with suppress(BrokenPipeError):  # the process has ended already
+        # As input, not as an argument that every user of the machine can read: a URL may hold a password.
+        process.stdin.write(json.dumps(asdict(config)).encode() + b"\n")
         process.stdin.flush()
     return process

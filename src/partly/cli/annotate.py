@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 from partly.cli.app import command
-from partly.cli.options import Count, Data, DataOptionsWithoutSize, Method, Query, QuerySetting, Seed, option
+from partly.cli.options import (
+    Count,
+    Data,
+    DataOptionsWithoutSize,
+    Method,
+    Query,
+    QuerySetting,
+    Seed,
+    model_option,
+    option,
+    question_option,
+)
 from partly.cli.printing import say
 from partly.errors import SettingError
 from partly.registry import parse_settings
 
-QUESTIONS, PEOPLE, SERVER = "Questions", "People", "Server"
+people_option, server_option = partial(option, panel="People"), partial(option, panel="Server")
 
 
 @command("Annotation")
@@ -21,43 +33,37 @@ def annotate(
     ledger: Annotated[str, option("Ledger for the answers: a file or postgresql://...; created if missing.")],
     reading: DataOptionsWithoutSize,
     run: Annotated[
-        Path | None, option("Finished run that asks first and whose configuration is trained on.", panel="Model")
+        Path | None, model_option("Finished run that asks first and whose configuration is trained on.")
     ] = None,
     method: Method = "auto",
     query: Query = "uncertainty",
     query_setting: QuerySetting = None,
     count: Count = 100,
-    every: Annotated[int, option("Number of answers after which a model is trained.", panel=QUESTIONS)] = 50,
+    every: Annotated[int, question_option("Number of answers after which a model is trained.")] = 50,
     random: Annotated[
-        float, option("Share of random questions: the control group that shows the gain.", panel=QUESTIONS)
+        float, question_option("Share of random questions: the control group that shows the gain.")
     ] = 0.1,
-    repeat: Annotated[float, option("Share of questions asked twice, to measure agreement.", panel=QUESTIONS)] = 0.05,
-    audit: Annotated[float, option("Share of questions about entries that models filled in.", panel=QUESTIONS)] = 0.05,
-    votes: Annotated[
-        int, option("Number of people who answer each entry; admins resolve disagreements.", panel=PEOPLE)
-    ] = 1,
+    repeat: Annotated[float, question_option("Share of questions asked twice, to measure agreement.")] = 0.05,
+    audit: Annotated[float, question_option("Share of questions about entries that models filled in.")] = 0.05,
+    votes: Annotated[int, people_option("Number of people who answer each entry; admins resolve disagreements.")] = 1,
     guidelines: Annotated[
-        str | None, option("TOML file with a text per label, shown next to its questions.", panel=PEOPLE)
+        str | None, people_option("TOML file with a text per label, shown next to its questions.")
     ] = None,
     show: Annotated[
-        str | None, option("Image folder to show for the items, matched by id.  [default: DATA]", panel=PEOPLE)
+        str | None, people_option("Image folder to show for the items, matched by id.  [default: DATA]")
     ] = None,
-    accounts: Annotated[
-        bool, option("Require people to sign in; admins invite them.", "--accounts", panel=PEOPLE)
-    ] = False,
+    accounts: Annotated[bool, people_option("Require people to sign in; admins invite them.", "--accounts")] = False,
     new_password: Annotated[
-        str | None, option("Print a link with which this account sets a new password.", panel=PEOPLE)
+        str | None, people_option("Print a link with which this account sets a new password.")
     ] = None,
     name: Annotated[
-        str | None, option("Your name in the ledger, without --accounts.  [default: user name]", panel=PEOPLE)
+        str | None, people_option("Your name in the ledger, without --accounts.  [default: user name]")
     ] = None,
     host: Annotated[
-        str, option("Address to listen on; any but this machine needs --accounts and --public-url.", panel=SERVER)
+        str, server_option("Address to listen on; any but this machine needs --accounts and --public-url.")
     ] = "127.0.0.1",
-    port: Annotated[int, option("Port to listen on.", panel=SERVER, min=1, max=65535)] = 8765,
-    public_url: Annotated[
-        str | None, option("URL under which people reach the server: https://...", panel=SERVER)
-    ] = None,
+    port: Annotated[int, server_option("Port to listen on.", min=1, max=65535)] = 8765,
+    public_url: Annotated[str | None, server_option("URL under which people reach the server: https://...")] = None,
     seed: Seed = 0,
 ) -> None:
     """Ask people in a browser and train on their answers.
@@ -68,11 +74,11 @@ def annotate(
 
     without_password(ledger)
     try:
-        from partly.annotate.project import Plan
-        from partly.annotate.server import Served, serve
+        from partly.annotate.project import ProjectConfig
+        from partly.annotate.server import ServerConfig, serve
     except ImportError as error:
         raise SettingError(f"The annotation server needs {error.name}: pip install 'partly[annotate]'.") from error
-    project = Plan(
+    project = ProjectConfig(
         data=data,
         ledger=ledger,
         labels=None if reading.labels is None else str(reading.labels),
@@ -91,4 +97,4 @@ def annotate(
         votes=votes,
         seed=seed,
     )
-    serve(project, Served(host, port, accounts, public_url, show, name, guidelines, new_password), say)
+    serve(project, ServerConfig(host, port, accounts, public_url, show, name, guidelines, new_password), say)

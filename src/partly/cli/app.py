@@ -7,6 +7,7 @@ to edit. Whatever needs numpy or torch is imported inside the functions, so that
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr
 from typing import Annotated, Any
@@ -21,7 +22,9 @@ from partly.distributed.progress import step
 from partly.errors import SettingError
 
 PANELS = ("Start", "Models", "Labels", "Comparison", "Annotation")  # in the order of `partly --help`
-GENERAL = "General"  # options that every command has, shown last
+FIRST_PANELS, LAST_PANELS = ("Arguments", "Data", "Model", "Training"), ("Output", "Options", "General")
+TYPE = re.compile(r" <(?:list\[)?(\w+)[^>]*>")  # as Typer writes the type of an option
+TYPE_NAMES = {"str": "TEXT", "int": "N", "float": "NUMBER"}
 SERVERS = ("annotate",)  # commands that run until they are stopped, so there is no progress to show
 
 
@@ -48,7 +51,7 @@ def _(
             "--quiet",
             expose_value=False,
             callback=_set_quiet,
-            rich_help_panel=GENERAL,
+            rich_help_panel="General",
             help="Suppress progress output; errors are still printed.",
         ),
     ] = False,
@@ -63,19 +66,27 @@ class Command(TyperCommand):
 
     def __init__(self, *args: Any, params: list[Any] | None = None, **settings: Any) -> None:
         super().__init__(*args, params=[*(params or []), QUIET], **settings)
+        for param in self.params:
+            if param.param_type_name == "argument":
+                param.metavar = param.metavar or str(param.name).upper()
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return [re.sub(r"^\{(.*)\}(\.\.\.)?$", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        panels: dict[str, list[tuple[str, str]]] = {}
+        panels: dict[str, list[tuple[str, str]]] = {panel: [] for panel in FIRST_PANELS}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
-            is_argument = param.param_type_name == "argument"
-            panel = "Arguments" if is_argument else getattr(param, "rich_help_panel", None) or "Options"
-            if record is not None:
-                panels.setdefault(GENERAL if "--help" in param.opts else panel, []).append(record)
-        general = panels.pop(GENERAL)
-        for panel, records in [*panels.items(), (GENERAL, general)]:
-            with formatter.section(panel):
-                formatter.write_dl(records)
+            name, help = param.get_help_record(ctx) or ("", "")
+            panel = getattr(param, "rich_help_panel", None) or ("General" if "--help" in param.opts else "Options")
+            if param.param_type_name == "argument":
+                panel, name = "Arguments", str(param.metavar)
+            name = TYPE.sub(lambda match: f" {TYPE_NAMES.get(match[1], match[1].upper())}", name)
+            panels.setdefault(panel, []).append((name, help))
+        last = [panel for panel in LAST_PANELS if panel in panels]
+        for panel in [*(panel for panel in panels if panel not in last), *last]:
+            if panels[panel]:
+                with formatter.section(panel):
+                    formatter.write_dl(panels[panel])
 
 
 class Commands(TyperGroup):
@@ -119,6 +130,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"max_content_width": 110},
 )
 
 

@@ -10,16 +10,16 @@ import typer
 
 from partly.cli.app import command
 from partly.cli.options import (
-    MODEL,
-    OUTPUT,
-    TRAINING,
     Address,
     DataOptionsWithoutHierarchy,
     Json,
     On,
     Workers,
-    option,
+    data_option,
+    model_option,
+    output_option,
     split_names,
+    training_option,
 )
 from partly.cli.printing import print_json, say
 from partly.errors import SettingError
@@ -31,23 +31,21 @@ if TYPE_CHECKING:
 @command("Comparison")
 def compare(
     data: Annotated[str, typer.Argument(help="Data as for `partly train` (several: a,b), or an experiment (.toml).")],
-    methods: Annotated[str, option("Methods a,b,...; settings as a[name=value].", panel=MODEL)] = "all",
+    methods: Annotated[str, model_option("Methods a,b,...; settings as a[name=value].")] = "all",
     scenarios: Annotated[
-        str, option("Simulations of missing labels: uniform:0.1,...; full keeps all labels.", panel="Data")
+        str, data_option("Simulations of missing labels: uniform:0.1,...; full keeps all labels.")
     ] = "full",
-    heads: Annotated[str, option("Heads linear,mlp,...; auto picks one per method.", panel=MODEL)] = "auto",
-    seeds: Annotated[int, option("Number of runs per cell, each with a seed of its own.", panel=TRAINING)] = 5,
+    heads: Annotated[str, model_option("Heads linear,mlp,...; auto picks one per method.")] = "auto",
+    seeds: Annotated[int, training_option("Number of runs per cell, each with a seed of its own.")] = 5,
     validation: Annotated[
-        str, option("Labels of the validation part: complete, partial or complete,partial.", panel=TRAINING)
+        str, training_option("Labels of the validation part: complete, partial or complete,partial.")
     ] = "complete",
-    tune: Annotated[
-        int, option("Number of trials to tune each method's settings; 0 keeps the defaults.", panel=TRAINING)
-    ] = 0,
+    tune: Annotated[int, training_option("Number of trials to tune each method's settings; 0 keeps the defaults.")] = 0,
     *,
     reading: DataOptionsWithoutHierarchy,
-    out: Annotated[Path, option("Folder for the results and the report.", panel=OUTPUT)] = Path("results"),
+    out: Annotated[Path, output_option("Folder for the results and the report.")] = Path("results"),
     table: Annotated[
-        list[Path] | None, option("File for the tables: .tex, .md, .csv or .json. Repeatable.", panel=OUTPUT)
+        list[Path] | None, output_option("File for the tables: .tex, .md, .csv or .json. Repeatable.")
     ] = None,
     workers: Workers = None,
     on: On = "here",
@@ -99,32 +97,33 @@ def run_comparison(
 ) -> dict[str, Any]:
     """Run an experiment, show its table and write its report; return where everything is, and the leading methods."""
     from partly.atomic_io import write_file
-    from partly.cli.opening import words
-    from partly.comparison import active_curves, overview, paper_tables, runner, score_tables
+    from partly.cli.opening import describe_unlabelled
+    from partly.comparison import active_curves, markdown, page, runner
     from partly.comparison.groups import gather
+    from partly.comparison.tables import find_format, find_leaders, table
 
-    formats = {path: paper_tables.format_of(path) for path in tables}
+    formats = {path: find_format(path) for path in tables}
     if tables and experiment.queries:
         raise SettingError("--table works for comparisons of methods, but this one compares queries. Leave it out.")
     failure = None
     try:
-        lines = runner.run(experiment, out, workers, on=on, address=address)
+        records = runner.run(experiment, out, workers, on=on, address=address)
     except runner.Incomplete as error:
-        if not error.lines:
+        if not error.records:
             raise
-        lines, failure = error.lines, error
-    show(active_curves.markdown(lines) if experiment.queries else score_tables.markdown(lines, over=experiment.over))
-    for number, curves in enumerate(active_curves.groups(lines).values()):
-        write_file(out / f"{experiment.name}-{number}.svg", active_curves.picture(curves))
+        records, failure = error.records, error
+    show(active_curves.render(records) if experiment.queries else markdown.render(records, over=experiment.over))
+    for number, curves in enumerate(active_curves.gather(records).values()):
+        write_file(out / f"{experiment.name}-{number}.svg", active_curves.draw(curves))
     report = out / f"{experiment.name}.html"
     unlisted = runner.unlisted(experiment)
-    note = words(unlisted, "only methods that learn from unlabeled items use them") if unlisted else ""
+    note = describe_unlabelled(unlisted, "only methods that learn from unlabeled items use them") if unlisted else ""
     if note:
         say(note)
-    overview.write(lines, report, title=experiment.title or experiment.name, over=experiment.over, note=note)
+    page.write(records, report, title=experiment.title or experiment.name, over=experiment.over, note=note)
     for path, kind in formats.items():
-        write_file(path, paper_tables.table(lines, kind).encode())
+        write_file(path, table(records, kind).encode())
     if failure is not None:
         raise failure  # the cells that finished are reported first
-    leaders = [] if experiment.queries else paper_tables.leaders(gather(lines))
+    leaders = [] if experiment.queries else find_leaders(gather(records))
     return {"report": report, "results": report.with_suffix(".jsonl"), "tables": list(tables), "leaders": leaders}

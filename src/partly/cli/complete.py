@@ -1,17 +1,15 @@
-"""`partly complete`: fill in missing labels with a guaranteed precision, or write the questions that it takes."""
+"""`partly complete`: fill in missing labels with guarantees, or write the questions that they take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from partly.cli.app import command
 from partly.cli.options import (
-    MODEL,
-    OUTPUT,
-    TRAINING,
     Data,
     DataOptionsWithoutSize,
     Device,
@@ -21,33 +19,33 @@ from partly.cli.options import (
     Method,
     Scenario,
     Seed,
+    model_option,
     option,
+    output_option,
+    question_option,
+    training_option,
 )
 from partly.cli.printing import print_json, say
 from partly.errors import SettingError
 
 if TYPE_CHECKING:
-    from partly.completion import Completion
+    from partly.completion import Completion, Terms
     from partly.data import Dataset
     from partly.labels import Labels
     from partly.ledger import Ledger
 
 AUTHOR = "partly complete"
-GUARANTEE, QUESTIONS = "Guarantee", "Questions"
+guarantee_option = partial(option, panel="Guarantee")
 
 
 @dataclass(frozen=True)
 class Outputs:
     """Where completed labels and questions are written."""
 
-    out: Annotated[Path | None, option("File for the completed labels.", panel=OUTPUT)] = None
-    ledger: Annotated[
-        str | None, option("Ledger that the filled-in labels are added to, as one batch.", panel=OUTPUT)
-    ] = None
+    out: Annotated[Path | None, output_option("File for the completed labels.")] = None
+    ledger: Annotated[str | None, output_option("Ledger that the filled-in labels are added to, as one batch.")] = None
     form: Format = None
-    questions: Annotated[Path | None, option("File for the questions.  [default: next to --out]", panel=QUESTIONS)] = (
-        None
-    )
+    questions: Annotated[Path | None, question_option("File for the questions.  [default: next to --out]")] = None
 
 
 @command("Labels")
@@ -57,45 +55,46 @@ def complete(
     outputs: Outputs,
     reading: DataOptionsWithoutSize,
     scenario: Scenario = None,
-    precision: Annotated[
-        float, option("Minimum precision of the filled-in yes, and of the filled-in no.", panel=GUARANTEE)
-    ] = 0.95,
+    precision: Annotated[float, guarantee_option("Minimum precision of the filled-in yes.")] = 0.95,
+    max_missed: Annotated[
+        float, guarantee_option("Maximum share of the hidden yes that may become no; 0 fills in no no.")
+    ] = 0.05,
     recall: Annotated[
-        float | None, option("Also certify this share of the hidden positives as found.", panel=GUARANTEE)
+        float | None, guarantee_option("Also certify this share of the hidden positives as found.")
     ] = None,
-    confidence: Annotated[float, option("Confidence level of the guarantee.", panel=GUARANTEE)] = 0.95,
+    confidence: Annotated[float, guarantee_option("Confidence level of the guarantee.")] = 0.95,
     mechanism: Annotated[
-        str, option("Assume at-random or not-at-random missing entries; auto tests it.", panel=GUARANTEE)
+        str, guarantee_option("at-random trusts the known entries; otherwise answers certify.")
     ] = "auto",
-    force: Annotated[bool, option("Fill in labels without a guarantee, too.", "--force", panel=GUARANTEE)] = False,
+    force: Annotated[bool, guarantee_option("Fill in labels without a guarantee, too.", "--force")] = False,
+    dry_run: Annotated[bool, output_option("Show what targets would fill in, and write nothing.", "--dry-run")] = False,
     budget_questions: Annotated[
-        int, option("Maximum number of questions, if entries are not missing at random.", panel=QUESTIONS)
+        int, question_option("Maximum number of questions, unless --mechanism is at-random.")
     ] = 200,
     answers: Annotated[
-        list[Path] | None, option("Answered questions of earlier calls. Repeatable: give all of them.", panel=QUESTIONS)
+        list[Path] | None, question_option("Answered questions of earlier calls. Repeatable: give all of them.")
     ] = None,
     method: Method = "auto",
     head: Head = "auto",
     budget: Annotated[
-        str | None, option("Time limit for auto: minutes, or 20x for twenty plain fits.", panel=TRAINING)
+        str | None, training_option("Time limit for auto: minutes, or 20x for twenty plain fits.")
     ] = None,
     folds: Annotated[
-        int | None, option("Number of folds for out-of-fold scores.  [default: the method's, or 5]", panel=TRAINING)
+        int | None, training_option("Number of folds for out-of-fold scores.  [default: the method's, or 5]")
     ] = None,
-    run: Annotated[Path | None, option("Run folder for the model, for `partly explain`.", panel=MODEL)] = None,
-    compare: Annotated[
-        bool, option("Train on the completed labels, too, and report whether they help.", panel=OUTPUT)
-    ] = True,
+    run: Annotated[Path | None, model_option("Run folder for the model, for `partly explain`.")] = None,
+    compare: Annotated[bool, output_option("Train on the completed labels, too, and report whether they help.")] = True,
     device: Device = "auto",
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Fill in missing labels with a guaranteed precision.
+    """Fill in missing labels with guarantees for yes and for no.
 
-    Where the known entries cannot support the guarantee, questions for people are written instead.
+    Of the entries filled in as yes, at least --precision are yes. Of the hidden yes, at most --max-missed become no. A
+    few questions for people are written, whose answers certify this; --mechanism at-random certifies by known entries.
     """
     from partly.cli.explain import remember
-    from partly.cli.opening import hidden, of_use
+    from partly.cli.opening import apply_scenario, select_items
     from partly.completion import complete as fill_in
     from partly.completion.downstream import measure_benefit
     from partly.estimators.classifier import Classifier
@@ -103,8 +102,8 @@ def complete(
 
     if outputs.form is not None and outputs.out is None:
         raise SettingError(f"--format {outputs.form} is the format of --out, which is not given.")
-    opened, _ = of_use(reading.open(data), method, say)
-    opened = hidden(opened, scenario, seed)
+    opened, _ = select_items(reading.open(data), method, say)
+    opened = apply_scenario(opened, scenario, seed)
     # Opened before training, so that a missing ledger is reported at once.
     ledger = None if outputs.ledger is None else Ledger(without_password(outputs.ledger))
     model = Classifier(
@@ -117,6 +116,7 @@ def complete(
         opened.labels,
         precision,
         confidence,
+        max_missed=max_missed or None,
         recall=recall,
         budget=budget_questions,
         answers=answered,
@@ -126,6 +126,9 @@ def complete(
         folds=folds,
         seed=seed,
     )
+    if dry_run:
+        _show_preview(completion, as_json)
+        return
     if run is not None:
         remember(run, data, reading.labels, reading.meaning, scenario, seed)
     result: dict[str, Any] = {"words": completion.words, "labels": completion.table} | _plain(completion)
@@ -204,9 +207,39 @@ def _write_labels(
             author=AUTHOR,
             run=str(completion.model.run_dir or f"{completion.model.method_} on {completion.known.digest()[:12]}"),
             confidence=chance,
-            note=f"{status}: precision {terms.precision:g}, confidence {terms.confidence:g}",
+            note=f"{status}: {_describe_terms(terms)}",
         )
     return written
+
+
+def _describe_terms(terms: Terms) -> str:
+    no = "" if terms.max_missed is None else f", at most {terms.max_missed:g} of the hidden yes become no"
+    return f"precision of yes {terms.precision:g}{no}, confidence {terms.confidence:g}"
+
+
+def _show_preview(completion: Completion, as_json: bool) -> None:
+    """Print what several targets would fill in."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from partly.completion.preview import preview
+
+    expected = preview(completion.entry_scores, completion.terms)
+    if print_json(expected.to_json(), as_json):
+        return
+    yes = Table("precision", "filled in as yes", "of the hidden yes", "expected wrong", "answers needed")
+    for target in expected.yes:
+        answers = "-" if target.answers_needed is None else str(target.answers_needed)
+        share = f"{target.share_of_hidden_yes:.0%}"
+        yes.add_row(f"{target.precision:g}", str(target.filled), share, f"{target.wrong:.0f}", answers)
+    no = Table("missed share", "filled in as no", "hidden yes lost")
+    for lost in expected.no:
+        no.add_row(f"{lost.max_missed:g}", str(lost.filled), f"{lost.lost_yes:.0f} of {expected.hidden_yes:.0f}")
+    Console().print(yes, no)
+    say(
+        "Expected from the model's probabilities; nothing is certified or written. "
+        f"Proposal: --precision {expected.proposal:g} --max-missed 0.05."
+    )
 
 
 def _destinations(result: dict[str, Any]) -> list[str]:

@@ -9,8 +9,8 @@ import typer
 
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
-from partly.cli.options import OUTPUT, DataOptions, Format, Json, option
-from partly.cli.printing import print_json, say
+from partly.cli.options import DataOptions, Format, Json, data_option, output_option
+from partly.cli.printing import print_json, say, summarize
 from partly.errors import SettingError
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def convert(
     form: Format = None,
     *,
     reading: Annotated[DataOptions, Omit("hierarchy", "size", "skip_bad")],
-    part: Annotated[str | None, option("Part of the source to write: train or test.", panel="Data")] = None,
+    part: Annotated[str | None, data_option("Part of the source to write: train or test.")] = None,
     scores: Annotated[
         Path | None,
-        option("Probabilities of `partly predict`, written as predictions of Label Studio tasks.", panel=OUTPUT),
+        output_option("Probabilities of `partly predict`, written as predictions of Label Studio tasks."),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -54,7 +54,7 @@ def convert(
         files.write_labels(opened.labels, target, form=form, absent=reading.absent)
         if not isinstance(opened.items, Absent):
             say(f"Only the labels are written: this format cannot hold the {opened.items.kind} of {source}.")
-    say(f"{target}: {opened.labels!r}")
+    say(f"{target}: {summarize(opened.labels.summary())}")
     print_json({"out": target}, as_json)
 
 

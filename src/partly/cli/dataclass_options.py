@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
@@ -23,14 +24,20 @@ class Omit:
         self.names = names
 
 
-def files_in(folder: str) -> Callable[[str], list[str]]:
-    """Complete a word with the names of the files in a folder of the package, without importing them."""
+def plugins_in(folder: str) -> Callable[[str], list[str]]:
+    """Complete a word with the names of the plug-ins in a folder of the package, without importing them."""
 
     def complete(begun: str) -> list[str]:
-        stems = sorted(path.stem for path in (Path(__file__).parents[1] / folder).glob("[!_]*.py"))
-        return [name for stem in stems if (name := stem.replace("_", "-")).startswith(begun)]
+        files = (Path(__file__).parents[1] / folder).glob("[!_]*.py")
+        return sorted(name for file in files for name in _provided(file) if name.startswith(begun))
 
     return complete
+
+
+def _provided(file: Path) -> list[str]:
+    """Return the names in `PROVIDES` of a plug-in file, or the name of the file."""
+    provides = re.search(r"^PROVIDES = \{(.*?)\}", file.read_text("utf-8"), re.M | re.S)
+    return re.findall(r'"([^"]+)":', provides[1]) if provides else [file.stem.replace("_", "-")]
 
 
 def expand_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,7 +45,7 @@ def expand_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     The metadata of a field may hold `help`; `option`, one spelling or several (`"--augment/--no-augment"`), where it is
     not the name of the field; `cli_type`, where the option takes less than the field; `cli=False` for a field that is
-    no option; `complete`, a folder of the package whose file names complete a word; `panel`, its heading in the help.
+    no option; `complete`, a folder of the package whose plug-ins complete a word; `panel`, its heading in the help.
     A field annotated with a `typer.Option` is used as it is. A `dict` holds settings: `head_settings` becomes a
     repeatable `--head-setting name=value`. The function can still be called with an instance.
     """
@@ -107,7 +114,7 @@ def _option(field: dataclasses.Field[Any], hint: Any) -> Any:
     option = typer.Option(
         *names,
         help=field.metadata.get("help"),
-        autocompletion=files_in(field.metadata["complete"]) if "complete" in field.metadata else None,
+        autocompletion=plugins_in(field.metadata["complete"]) if "complete" in field.metadata else None,
         rich_help_panel=field.metadata.get("panel"),
     )
     if kind is None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from partly.cli.app import command
 from partly.cli.options import Json, Seed, option
-from partly.cli.printing import print_scores, say
+from partly.cli.printing import print_scores, say, summarize
 
 SCENARIO = "single-positive"
 
@@ -27,7 +27,7 @@ def demo(
     """
     from partly import scenarios
     from partly.atomic_io import write_file
-    from partly.cli.reporting import report, scores
+    from partly.cli.reporting import build_report, list_scores
     from partly.data import split_holdout
     from partly.data.formats.digits import digits, pictures
     from partly.estimators.classifier import Classifier
@@ -35,7 +35,7 @@ def demo(
 
     truth = digits(train=items, seed=seed)
     data = replace(truth, labels=scenarios.parse(SCENARIO)(truth.labels, seed), truth=truth.labels)
-    say(f"digits: {data.labels!r}")
+    say(f"digits, one positive label per item: {summarize(data.labels.summary())}")
     fit, hold = split_holdout(len(data.labels), 0.2, seed)
     models = {}
     for title, method, head, labels in (
@@ -47,7 +47,9 @@ def demo(
         model.fit(data.items[fit], labels[fit], validation=(data.items[hold], labels[hold]))
         say(f"{title}: {model.method_} ({model.reason_})")
         models[title] = model.fitted_
-    made = report("Digits, one yes known of each", models, data, fit, hold, upper="all labels known", drawn=pictures)
+    made = build_report(
+        "Digits, one yes known of each", models, data, fit, hold, upper="all labels known", draw=pictures
+    )
     page.write(made, out / "report.html")
     write_file(out / "report.png", page.draw_overview(made))  # shown in the README
-    print_scores(scores(made), out / "report.html", as_json)
+    print_scores(list_scores(made), out / "report.html", as_json)

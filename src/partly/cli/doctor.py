@@ -9,8 +9,8 @@ import typer
 
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
-from partly.cli.options import MODEL, DataOptions, Json, Seed, option
-from partly.cli.printing import one_line, print_json, say
+from partly.cli.options import DataOptions, Json, Seed, model_option
+from partly.cli.printing import one_line, print_json, say, summarize
 from partly.errors import PartlyError
 
 LEVELS = {"problem": "PROBLEM", "warning": "Warning", "note": "Note", "fine": "OK"}
@@ -21,9 +21,7 @@ MAX_LABELS_SHOWN = 30
 def doctor(
     labels: Annotated[str, typer.Argument(help="Label file, or a data set that includes its labels.")],
     data: Annotated[str | None, typer.Argument(help="Items of these labels, as for `partly train`.")] = None,
-    method: Annotated[
-        str, option("Method that computes out-of-fold scores; see `partly methods`.", panel=MODEL)
-    ] = "auto",
+    method: Annotated[str, model_option("Method that computes out-of-fold scores; see `partly methods`.")] = "auto",
     *,
     reading: Annotated[DataOptions, Omit("labels", "hierarchy", "size")],
     seed: Seed = 0,
@@ -49,7 +47,6 @@ def examine(
     from partly.doctor import encodings, report_unreadable, run_checks
     from partly.doctor.context import CheckContext
     from partly.engine import describe_backbone
-    from partly.items import origin_of
 
     how = reading.label_format()
     try:
@@ -68,7 +65,7 @@ def examine(
     tested = None if opened.test is None else opened.test.items
     context = CheckContext(opened.labels, opened.items, tested, method, seed)
     if not context.find_missing_input("features"):
-        origin = origin_of(context.features)
+        origin = context.features.origin
         if origin is not None:
             say(describe_backbone(origin))
     return run_checks(context)
@@ -92,11 +89,7 @@ def page(result: dict[str, Any]) -> str:
     """Return the findings as text: findings first, then the table of labels."""
     lines = []
     if result["known"]:
-        known = result["known"]
-        lines.append(
-            f"{known['items']:,} items, {known['labels']:,} labels, {known['known_share']:.1%} of entries known "
-            f"({known['yes']:,} yes, {known['no']:,} no)"
-        )
+        lines.append(summarize(result["known"]))
     for one in result["findings"]:
         lines.append(f"\n{LEVELS[one['level']]} ({one['check']}): {one_line(one['words'])}")
         lines += [f"  What to do: {one_line(one['remedy'])}"] if one.get("remedy") else []
@@ -110,7 +103,7 @@ def page(result: dict[str, Any]) -> str:
 
 def _label_table(labels: list[dict[str, Any]]) -> list[str]:
     names = [one_line(row["label"]) for row in labels[:MAX_LABELS_SHOWN]]
-    width = max(map(len, names), default=0)
+    width = max(map(len, ["label", *names]))
     lines = [f"\n{'label':{width}}  {'yes':>8}{'no':>8}{'unknown':>9}"]
     lines += [
         f"{name:{width}}  {row['yes']:>8}{row['no']:>8}{row['unknown']:>9}"

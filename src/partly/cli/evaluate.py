@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from partly.cli.app import command
-from partly.cli.options import DataOptions, Json, LabelFormatOptions, option
+from partly.cli.options import DataOptions, Json, LabelFormatOptions, data_option, option
 from partly.cli.printing import print_json, print_scores, say
 from partly.errors import SettingError, within
 
@@ -35,9 +35,7 @@ LOW_SCORES = (
 def evaluate(
     scores: Annotated[Path, typer.Argument(help="Probabilities of `partly predict`, or a run that predicts DATA.")],
     labels: Annotated[str, typer.Argument(help="Labels to score against, or DATA (its test part, if any).")],
-    observed: Annotated[
-        Path | None, option("Labels of DATA, where a run predicts it.", "--labels", panel="Data")
-    ] = None,
+    observed: Annotated[Path | None, data_option("Labels of DATA, where a run predicts it.", "--labels")] = None,
     threshold: Annotated[float, option("Probability from which on an entry is predicted yes.")] = 0.5,
     run: Annotated[Path | None, option("Run whose own thresholds, one per label, are used instead.")] = None,
     *,
@@ -100,7 +98,7 @@ def _predict_known(
     from partly.cli.opening import open_data
     from partly.data.matching import find_positions
     from partly.engine import load
-    from partly.images.showing import track_progress
+    from partly.images.progress import track_progress
     from partly.labels.scored import enumerate_rows, gather_known
     from partly.model_choice.missingness import EntrySums
 

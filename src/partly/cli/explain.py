@@ -10,7 +10,7 @@ import typer
 
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
-from partly.cli.options import DataOptions, Json, RunFolder, option
+from partly.cli.options import DataOptions, Json, RunFolder, data_option, option
 from partly.cli.printing import one_line, print_json
 from partly.errors import DataError, did_you_mean
 
@@ -25,7 +25,7 @@ def explain(
     run: RunFolder,
     item: Annotated[str, typer.Argument(help="Id of an item of the training or test data.")],
     label: Annotated[str, typer.Argument(help="Name of a label.")],
-    data: Annotated[str | None, option("Data, if they have moved, or other items.", panel="Data")] = None,
+    data: Annotated[str | None, data_option("Data, if they have moved, or other items.")] = None,
     *,
     reading: Annotated[DataOptions, Omit("hierarchy", "size", "skip_bad")],
     count: Annotated[int, option("Maximum number of reasons of each kind.", "-n", "--count", min=1)] = 5,
@@ -69,7 +69,7 @@ def _absolute(name: str) -> str:
 def _open_source(run: Path, data: str | None, reading: DataOptions) -> Dataset:
     """Open the data of the options, or those that the run folder names."""
     from partly import atomic_io
-    from partly.cli.opening import hidden, open_data
+    from partly.cli.opening import apply_scenario, open_data
     from partly.data import LabelSemantics
 
     if data is not None:
@@ -82,7 +82,7 @@ def _open_source(run: Path, data: str | None, reading: DataOptions) -> Dataset:
         meaning = LabelSemantics.from_options(**{one.name: source.get(one.name) for one in fields(LabelSemantics)})
         labels = None if source["labels"] is None else Path(source["labels"])
     opened = open_data(source["data"], labels, meaning=meaning)
-    return hidden(opened, source["scenario"], source["seed"])
+    return apply_scenario(opened, source["scenario"], source["seed"])
 
 
 def page(reasons: dict[str, Any]) -> str:

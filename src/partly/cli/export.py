@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from partly.cli.app import command
-from partly.cli.options import OUTPUT, Json, RunFolder, option
+from partly.cli.options import Json, RunFolder, output_option
 from partly.cli.printing import print_json, say
 from partly.errors import SettingError
 
@@ -14,13 +14,9 @@ from partly.errors import SettingError
 @command("Models")
 def export(
     run: RunFolder,
-    onnx: Annotated[
-        Path | None, option("ONNX file: takes items, returns logits and probabilities.", panel=OUTPUT)
-    ] = None,
-    model_card: Annotated[
-        Path | None, option("Markdown file that describes data, scores and limits.", panel=OUTPUT)
-    ] = None,
-    overwrite: Annotated[bool, option("Replace existing files.", "--overwrite", panel=OUTPUT)] = False,
+    onnx: Annotated[Path | None, output_option("ONNX file: takes items, returns logits and probabilities.")] = None,
+    model_card: Annotated[Path | None, output_option("Markdown file that describes data, scores and limits.")] = None,
+    overwrite: Annotated[bool, output_option("Replace existing files.", "--overwrite")] = False,
     as_json: Json = False,
 ) -> None:
     """Export a finished model to ONNX, with a model card."""

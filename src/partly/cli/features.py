@@ -7,7 +7,7 @@ from typing import Annotated
 
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
-from partly.cli.options import MODEL, OUTPUT, Address, Data, DataOptions, Device, Json, On, option
+from partly.cli.options import Address, Data, DataOptions, Device, Json, On, model_option, output_option
 from partly.cli.printing import print_json, say
 from partly.errors import DataError, SettingError
 from partly.registry import parse_settings
@@ -18,10 +18,10 @@ LABEL_OPTIONS = ("labels", "hierarchy", *DataOptions().label_format())
 @command("Models")
 def features(
     data: Data,
-    out: Annotated[Path, option("Folder for the features; the same command resumes.", panel=OUTPUT)],
-    backbone: Annotated[str | None, option("Feature extractor.  [default: a pretrained one]", panel=MODEL)] = None,
+    out: Annotated[Path, output_option("Folder for the features; the same command resumes.")],
+    backbone: Annotated[str | None, model_option("Feature extractor.  [default: a pretrained one]")] = None,
     backbone_setting: Annotated[
-        list[str] | None, option("Setting of the backbone: name=value. Repeatable.", panel=MODEL)
+        list[str] | None, model_option("Setting of the backbone: name=value. Repeatable.")
     ] = None,
     *,
     reading: Annotated[DataOptions, Omit(*LABEL_OPTIONS)],

@@ -16,7 +16,7 @@ import typer
 from partly.cli.app import command, group
 from partly.cli.dataclass_options import Omit
 from partly.cli.options import DataOptions, Format, Json, LabelFormatOptions, option
-from partly.cli.printing import print_json, say
+from partly.cli.printing import print_json, say, summarize
 from partly.errors import SettingError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def init(
             parents = read_hierarchy(hierarchy)
         created = Ledger.create(without_password(place), split_names(labels), parents, author=user_name(author))
     count, shown = len(created.log()), created.store.place.shown
-    say(f"Created {shown} with {len(created.vocabulary().names)} labels ({count} batches).")
+    say(f"Created {shown} with {len(created.vocabulary().names)} labels.")
     print_json({"ledger": shown, "batches": count}, as_json)
 
 
@@ -110,7 +110,7 @@ def import_(
         batches = [opened.append(items, labels, values, **origin, note=note, key=key, **how)]
     else:
         found = read_labels(source, **reading.label_format())
-        say(f"{source}: {found!r}")
+        say(f"{source}: {summarize(found.summary())}")
         batches = [opened.append_labels(found, **origin, note=note or source, key=key, mapping=names, **how)]
     earlier, added = [n for n in batches if n <= last], [n for n in batches if n > last]
     shown = opened.store.place.shown
@@ -158,7 +158,7 @@ def export(
 
     labels = opened.labels(at, policy=policy, models=models)
     write_labels(labels, target, form=form, absent=reading.absent)
-    say(f"{target}: {labels!r}")
+    say(f"{target}: {summarize(labels.summary())}")
     by_models = sum(one.count for one in opened.log(at) if one.kind == "model" and not one.undone_by)
     if by_models and not models:
         say(f"Left out: {by_models} statements by models (--models includes them).")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from partly.cli.app import command
-from partly.cli.dataclass_options import files_in
+from partly.cli.dataclass_options import plugins_in
 from partly.cli.options import Json, option
 from partly.cli.printing import print_json
 
@@ -15,7 +15,7 @@ from partly.cli.printing import print_json
 @command("Comparison")
 def methods(
     name: Annotated[
-        str | None, typer.Argument(help="Show only this method.", autocompletion=files_in("methods"))
+        str | None, typer.Argument(help="Show only this method.", autocompletion=plugins_in("methods"))
     ] = None,
     as_json: Json = False,
     recipes: Annotated[

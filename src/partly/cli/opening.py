@@ -1,4 +1,4 @@
-"""What the commands share: opening the data they are given, and saying something on the way."""
+"""Open the data of a command: items, labels, and what a scenario hides of them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def open_data(
     size: int | None = None,
     meaning: LabelSemantics = LabelSemantics(),  # noqa: B008 (it is frozen)
 ) -> Dataset:
-    """A data set by name, file or folder, with the labels that a file gives it."""
+    """Return a data set by name, file or folder, with the labels of a label file."""
     if labels is None and not data.is_whole(name, meaning.label_columns):
         raise DataError(
             f"{name}: items by themselves need --labels with the observed labels; or --label-columns a,b, where the "
@@ -40,32 +40,32 @@ def open_data(
     return opened
 
 
-def of_use(opened: Dataset, method: str, say: Say) -> tuple[Dataset, str]:
-    """What this method is to learn from: with the items of which the labels say nothing at all, where it learns from
-    such; and the words about them, which are said too."""
+def select_items(opened: Dataset, method: str, say: Say) -> tuple[Dataset, str]:
+    """Include the items without any label if the method learns from them; return the data and a note, which is also
+    printed."""
     count = len(opened.unlabelled_rows)
     if not count:
         return opened, ""
-    kept = methods.find(method).about.learns_from_unknown
-    left_out = f"{method} learns nothing from such, and they are left out (a row without any value would keep them)"
-    note = words(count, f"{method} learns from them too" if kept else left_out)
+    included = methods.find(method).about.learns_from_unknown
+    left_out = f"{method} learns nothing from them, and they are left out (a row without any value would keep them)"
+    note = describe_unlabelled(count, f"{method} learns from them too" if included else left_out)
     say(note)
-    return (opened.include_unlabelled() if kept else replace(opened, with_unlabelled=None)), note
+    return (opened.include_unlabelled() if included else replace(opened, with_unlabelled=None)), note
 
 
-def words(count: int, what: str) -> str:
-    """About items of which a file of labels says nothing at all."""
-    return f"{count:,} items have no row in the labels, so nothing is known of them; {what}."
+def describe_unlabelled(count: int, consequence: str) -> str:
+    """Return a sentence about items that a label file does not mention."""
+    return f"{count:,} items have no row in the labels, so nothing is known of them; {consequence}."
 
 
-def some(labels: Labels, index: npt.NDArray[np.int64]) -> Labels:
-    """Labels of some items, under the ids that these have among all."""
-    return labels[index] if labels.given_ids is not None else labels[index].with_ids(map(str, index.tolist()))
+def with_ids(labels: Labels, rows: npt.NDArray[np.int64]) -> Labels:
+    """Return the labels of some items; an item without an id is named by its row."""
+    return labels[rows] if labels.given_ids is not None else labels[rows].with_ids(map(str, rows.tolist()))
 
 
-def hidden(opened: Dataset, scenario: str | None, seed: int) -> Dataset:
-    """The same, of which a scenario hides a part; what there was is then the truth."""
+def apply_scenario(opened: Dataset, scenario: str | None, seed: int) -> Dataset:
+    """Hide labels by a scenario; the labels before that become the truth."""
     if scenario is None:
         return opened
-    played = scenarios.parse(scenario)(opened.labels, seed, opened.hierarchy)
-    return replace(opened, labels=played, truth=opened.truth or opened.labels)
+    observed = scenarios.parse(scenario)(opened.labels, seed, opened.hierarchy)
+    return replace(opened, labels=observed, truth=opened.truth or opened.labels)

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from partly.cli.dataclass_options import Omit, files_in
+from partly.cli.dataclass_options import Omit, plugins_in
 
 if TYPE_CHECKING:
     from partly.data import Dataset, LabelSemantics
 
-DATA, MODEL, TRAINING, OUTPUT = "Data", "Model", "Training", "Output"  # panels of options
-
 
 def option(help: str, *names: str, panel: str | None = None, **settings: Any) -> Any:
-    """Return a Typer option under a panel."""
+    """Return a Typer option, under the heading `panel` of the help."""
     return typer.Option(*names, help=help, rich_help_panel=panel, **settings)
 
 
+data_option = partial(option, panel="Data")
+model_option = partial(option, panel="Model")
+training_option = partial(option, panel="Training")
+question_option = partial(option, panel="Questions")
+output_option = partial(option, panel="Output")
+
+
 def _about(help: str) -> dict[str, str]:
-    return {"help": help, "panel": DATA}
+    return {"help": help, "panel": "Data"}
 
 
 @dataclass(frozen=True)
@@ -79,55 +85,49 @@ Data = Annotated[
     str,
     typer.Argument(
         help="Items: a table of features or texts, an image folder, a folder of `partly features`, an .npz with a "
-        "train and a test part, or a built-in data set (digits, scenes). See `partly formats`.",
+        "train and a test part, or a built-in data set (digits, scenes). `partly formats` lists all.",
         metavar="DATA",
     ),
 ]
 RunFolder = Annotated[Path, typer.Argument(help="Folder of a finished run.", metavar="RUN")]
 Method = Annotated[
     str,
-    option(
+    model_option(
         "Training method (see `partly methods`), or auto for a weighted portfolio.",
-        panel=MODEL,
-        autocompletion=files_in("methods"),
+        autocompletion=plugins_in("methods"),
     ),
 ]
-Head = Annotated[str, option("Network on top of the features: linear, mlp, kernel, ...", panel=MODEL)]
-MethodSetting = Annotated[
-    list[str] | None, option("Setting of the method: name=value. Repeatable.", "--setting", panel=MODEL)
-]
+Head = Annotated[str, model_option("Network on top of the features: linear, mlp, kernel, ...")]
+MethodSetting = Annotated[list[str] | None, model_option("Setting of the method: name=value. Repeatable.", "--setting")]
 HeadSetting = Annotated[
-    list[str] | None, option("Setting of the head, for example hidden=256. Repeatable.", "--head-setting", panel=MODEL)
+    list[str] | None, model_option("Setting of the head, for example hidden=256. Repeatable.", "--head-setting")
 ]
 Scenario = Annotated[
     str | None,
-    option("Hide labels to simulate missing ones, for example uniform:0.1 or single-positive.", panel=DATA),
+    data_option("Hide labels to simulate missing ones, for example uniform:0.1 or single-positive."),
 ]
 Query = Annotated[
     str,
-    option(
+    question_option(
         "Strategy that chooses the questions: random, uncertainty, diverse or look-ahead.",
-        panel="Questions",
-        autocompletion=files_in("active/strategies"),
+        autocompletion=plugins_in("active/strategies"),
     ),
 ]
 QuerySetting = Annotated[
-    list[str] | None, option("Setting of the strategy: name=value. Repeatable.", "--query-setting", panel="Questions")
+    list[str] | None, question_option("Setting of the strategy: name=value. Repeatable.", "--query-setting")
 ]
-Count = Annotated[int, option("Maximum number of questions (per round).", "-n", "--count", panel="Questions")]
-Device = Annotated[str, option("Where to compute: auto, cpu, cuda, ...", panel=TRAINING)]
+Count = Annotated[int, question_option("Maximum number of questions (per round).", "-n", "--count")]
+Device = Annotated[str, training_option("Where to compute: auto, cpu, cuda, ...")]
 Seed = Annotated[int, option("Random seed; the same seed gives the same result.")]
 Format = Annotated[
     str | None,
-    option("Format to write, where the file name does not tell; see `partly formats`.", "--format", "--form"),
+    output_option("Format to write, if the file name does not tell; see `partly formats`.", "--format", "--form"),
 ]
-SafeCsv = Annotated[
-    bool, option("Prefix cells that a spreadsheet would run as a formula with '.", "--safe-csv", panel=OUTPUT)
-]
+SafeCsv = Annotated[bool, output_option("Prefix cells that a spreadsheet would run as a formula with '.", "--safe-csv")]
 Workers = Annotated[int | None, option("Number of worker processes.  [default: all cores]")]
 On = Annotated[str, option("Where to run: here (processes of this machine) or ray.", "--on")]
 Address = Annotated[str | None, option("Ray cluster to join.  [default: RAY_ADDRESS, or start Ray here]")]
-Json = Annotated[bool, option("Print the result as JSON.", "--json", panel=OUTPUT)]
+Json = Annotated[bool, output_option("Print the result as JSON.", "--json")]
 
 
 def split_names(text: str) -> list[str]:

@@ -13,7 +13,7 @@ import typer
 
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
-from partly.cli.options import OUTPUT, Address, DataOptions, Json, On, RunFolder, SafeCsv, option
+from partly.cli.options import Address, DataOptions, Json, On, RunFolder, SafeCsv, data_option, output_option
 from partly.cli.printing import print_json, say
 from partly.errors import CheckpointError, DataError, PartlyError, SettingError, Stopped, listing, within
 
@@ -33,31 +33,31 @@ def predict(
         str | None, typer.Argument(help="Items as for `partly train`; of data with a test part, that part.")
     ] = None,
     *,
-    out: Annotated[Path, option("File for the probabilities: .csv or .parquet, one row per item.", panel=OUTPUT)],
+    out: Annotated[Path, output_option("File for the probabilities: .csv or .parquet, one row per item.")],
     known: Annotated[
         Path | None,
-        option("Known labels of these items, for the heads c-tran and label-transformer.", panel="Data"),
+        data_option("Known labels of these items, for the heads c-tran and label-transformer."),
     ] = None,
     reading: Annotated[DataOptions, Omit("labels", "hierarchy", "size")],
     beliefs: Annotated[
-        bool, option("Write the method's beliefs about its training entries instead.", "--beliefs", panel=OUTPUT)
+        bool, output_option("Write the method's beliefs about its training entries instead.", "--beliefs")
     ] = False,
     binary: Annotated[
-        bool, option("Write 1 (yes) and 0 (no) by the run's thresholds instead.", "--binary", "--calls", panel=OUTPUT)
+        bool, output_option("Write 1 (yes) and 0 (no) by the run's thresholds instead.", "--binary", "--calls")
     ] = False,
     teacher: Annotated[
         str | None,
-        option("Teacher of these items, where training had a score file: another one, or none.", panel="Data"),
+        data_option("Teacher of these items, where training had a score file: another one, or none."),
     ] = None,
     teacher_only: Annotated[
-        bool, option("Write the scores of the run's teachers alone, as probabilities.", "--teacher-only", panel=OUTPUT)
+        bool, output_option("Write the scores of the run's teachers alone, as probabilities.", "--teacher-only")
     ] = False,
     top: Annotated[
-        int | None, option("Write only the N most probable labels of each item, one per row.", panel=OUTPUT)
+        int | None, output_option("Write only the N most probable labels of each item, one per row.")
     ] = None,
     above: Annotated[
         str | None,
-        option("Write only probabilities from this value on, or above the run's thresholds (own).", panel=OUTPUT),
+        output_option("Write only probabilities from this value on, or above the run's thresholds (own)."),
     ] = None,
     safe_csv: SafeCsv = False,
     on: On = "here",
@@ -126,7 +126,7 @@ def predict_items(
 
     from partly import data as files
     from partly.engine import load
-    from partly.images.showing import track_progress
+    from partly.images.progress import track_progress
 
     cut = _parse_above(above)
     fitted = load(run)
@@ -156,7 +156,7 @@ def _label_columns(fitted: FittedModel) -> list[str]:
     if fitted.names == tuple(map(str, range(len(fitted.names)))):
         return []
     items = fitted.method.task.items
-    encoding = getattr(items, "encoding", None)
+    encoding = items.encoding
     features = {*(items.names or ()), *(() if encoding is None else encoding.column_names)}
     return [name for name in fitted.names if name not in features]
 
@@ -226,7 +226,7 @@ def predict_files(
     """
     from partly.atomic_io import locked
     from partly.executors import Died
-    from partly.images.showing import track_progress
+    from partly.images.progress import track_progress
 
     with locked(out):
         _claim_folder(out, _model_identity(run) | dict(how))

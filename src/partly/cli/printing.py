@@ -6,6 +6,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,14 @@ def printable(text: str) -> str:
 def one_line(name: str) -> str:
     """Return a name as printable text in one line."""
     return printable(" ".join(name.splitlines()))
+
+
+def summarize(labels: Mapping[str, Any]) -> str:
+    """Describe labels in one line, from the counts of `Labels.summary()`."""
+    return (
+        f"{labels['items']:,} items, {labels['labels']:,} labels, {100 * labels['known_share']:.3g} % of entries known "
+        f"({labels['yes']:,} yes, {labels['no']:,} no)"
+    )
 
 
 def print_json(result: Any, as_json: bool) -> bool:

@@ -7,7 +7,6 @@ from typing import Annotated
 
 from partly.cli.app import command
 from partly.cli.options import (
-    OUTPUT,
     Count,
     Data,
     DataOptionsWithoutSize,
@@ -17,7 +16,7 @@ from partly.cli.options import (
     RunFolder,
     SafeCsv,
     Seed,
-    option,
+    output_option,
 )
 from partly.cli.printing import print_json, say
 from partly.errors import SettingError, listing
@@ -28,7 +27,7 @@ from partly.registry import parse_settings
 def query(
     run: RunFolder,
     data: Data,
-    out: Annotated[Path, option("File for the questions: .csv or .parquet, with a column for answers.", panel=OUTPUT)],
+    out: Annotated[Path, output_option("File for the questions: .csv or .parquet, with a column for answers.")],
     *,
     reading: DataOptionsWithoutSize,
     query: Query = "look-ahead",

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from partly.cli.app import command
 from partly.cli.ledger import user_name
 from partly.cli.options import (
-    OUTPUT,
-    TRAINING,
     Count,
     Data,
     DataOptionsWithoutSize,
@@ -33,13 +31,16 @@ from partly.cli.options import (
     Scenario,
     Seed,
     option,
+    output_option,
+    question_option,
+    training_option,
 )
-from partly.cli.printing import print_json, say
+from partly.cli.printing import print_json, say, summarize
 from partly.errors import CheckpointError, SettingError, Stopped
 from partly.registry import parse_settings
 
 if TYPE_CHECKING:
-    from partly.active import Loop, Plan
+    from partly.active import Loop, LoopConfig
     from partly.data import Dataset
     from partly.estimators.classifier import Classifier
     from partly.labels import Labels
@@ -48,40 +49,38 @@ if TYPE_CHECKING:
 FIGURE, PAGE = "progress.svg", "report.html"
 LEDGER_FILE = "ledger.json"  # in the run folder: which ledger it asks about, and after which batch
 SIMULATED_ROUNDS = 10
-QUESTIONS, SIMULATION = "Questions", "Simulation"
+simulation_option = partial(option, panel="Simulation")
 
 
 @command("Annotation")
 def refine(
     data: Data,
-    run: Annotated[Path, option("Run folder; the same command resumes.", panel=OUTPUT)],
+    run: Annotated[Path, output_option("Run folder; the same command resumes.")],
     *,
     reading: DataOptionsWithoutSize,
-    answers: Annotated[Path | None, option("Answered questions of this round.", panel=QUESTIONS)] = None,
+    answers: Annotated[Path | None, question_option("Answered questions of this round.")] = None,
     author: Annotated[
-        str | None, option("Who answered, for a ledger as --labels.  [default: user name]", panel=QUESTIONS)
+        str | None, question_option("Who answered, for a ledger as --labels.  [default: user name]")
     ] = None,
     query: Query = "look-ahead",
     query_setting: QuerySetting = None,
     count: Count = 100,
     scenario: Scenario = None,
     rounds: Annotated[
-        int | None, option(f"Number of simulated rounds.  [default: {SIMULATED_ROUNDS}]", panel=SIMULATION)
+        int | None, simulation_option(f"Number of simulated rounds.  [default: {SIMULATED_ROUNDS}]")
     ] = None,
     random_control: Annotated[
         bool,
-        option("Also simulate random questions, for comparison.", "--random-control", "--shadow", panel=SIMULATION),
+        simulation_option("Also simulate random questions, for comparison.", "--random-control", "--shadow"),
     ] = False,
     method: Method = "auto",
     head: Head = "auto",
     setting: MethodSetting = None,
     head_setting: HeadSetting = None,
-    restart: Annotated[int, option("Train from scratch every N rounds; 0 always continues.", panel=TRAINING)] = 10,
-    round_epochs: Annotated[int, option("Epochs in a round that continues training.", panel=TRAINING)] = 1,
-    epochs: Annotated[
-        int | None, option("Epochs of training from scratch.  [default: the method's]", panel=TRAINING)
-    ] = None,
-    lr: Annotated[float | None, option("Learning rate.  [default: the method's]", panel=TRAINING)] = None,
+    restart: Annotated[int, training_option("Train from scratch every N rounds; 0 always continues.")] = 10,
+    round_epochs: Annotated[int, training_option("Epochs in a round that continues training.")] = 1,
+    epochs: Annotated[int | None, training_option("Epochs of training from scratch.  [default: the method's]")] = None,
+    lr: Annotated[float | None, training_option("Learning rate.  [default: the method's]")] = None,
     device: Device = "auto",
     seed: Seed = 0,
     as_json: Json = False,
@@ -91,8 +90,8 @@ def refine(
     Without --scenario people answer: each call writes questions, and the next one reads them with --answers. With
     --scenario, labels are hidden and the complete labels answer.
     """
-    from partly.active import Plan
-    from partly.cli.opening import hidden, of_use
+    from partly.active import LoopConfig
+    from partly.cli.opening import apply_scenario, select_items
     from partly.data.formats import ledger_db
     from partly.estimators.classifier import Classifier
 
@@ -100,12 +99,12 @@ def refine(
         raise SettingError("--random-control and --rounds are for simulations: add --scenario, or leave them out.")
     if scenario is not None and answers is not None:
         raise SettingError("In a simulation (--scenario) the complete labels answer: leave out --answers.")
-    plan = Plan(query, count, round_epochs, restart, settings=parse_settings(query_setting or []))
+    plan = LoopConfig(query, count, round_epochs, restart, settings=parse_settings(query_setting or []))
     session = None
     if reading.labels is not None and scenario is None and ledger_db.recognizes(reading.labels):
         session = LedgerSession.of(reading.labels, run)
         reading = replace(reading, labels=session.labels)
-    opened, _ = of_use(reading.open(data), method, say)
+    opened, _ = select_items(reading.open(data), method, say)
     new_model = partial(
         Classifier,
         method,
@@ -124,12 +123,12 @@ def refine(
                 session.save(run)
             result = _ask_people(data, loop, answers, session, author)
         else:
-            truth, opened = opened.labels, hidden(opened, scenario, seed)
-            say(repr(opened.labels))
+            title = f"{data}, {scenario}"
+            truth, opened = opened.labels, apply_scenario(opened, scenario, seed)
+            say(f"{title}: {summarize(opened.labels.summary())}")
             arms = {query: (run, plan)}
             if random_control and query != "random":
                 arms["random"] = (run / "random", replace(plan, query="random", settings={}))
-            title = f"{data}, {scenario}"
             result = _simulate(title, opened, truth, arms, new_model, rounds or SIMULATED_ROUNDS)
     except KeyboardInterrupt:  # between two trainings
         raise Stopped(f"Stopped; finished rounds are in {run}.") from None
@@ -137,10 +136,10 @@ def refine(
     return result
 
 
-def _loop(opened: Dataset, model: Classifier, folder: Path, plan: Plan) -> Loop:
+def _loop(opened: Dataset, model: Classifier, folder: Path, plan: LoopConfig) -> Loop:
     from partly.active import Loop, simulation
 
-    measure = simulation.against(opened)
+    measure = simulation.make_measure(opened)
     return Loop(model, opened.items, opened.labels, folder, plan, hierarchy=opened.hierarchy, measure=measure)
 
 
@@ -161,7 +160,7 @@ def _ask_people(
         loop.write(path)
     arms = {loop.plan.query: loop.rounds()}
     outcome = [
-        simulation.told(loop.rounds()[-1]),
+        simulation.describe_round(loop.rounds()[-1]),
         f"{count} questions: {path}" if count else "Nothing is left to ask.",
     ]
     rounds_page.write(page, f"{data}: questions", outcome, arms, loop.labels, questions)
@@ -175,7 +174,7 @@ def _simulate(
     title: str,
     opened: Dataset,
     truth: Labels,
-    arms: dict[str, tuple[Path, Plan]],
+    arms: dict[str, tuple[Path, LoopConfig]],
     new_model: Callable[[], Classifier],
     rounds: int,
 ) -> dict[str, Any]:
@@ -188,13 +187,13 @@ def _simulate(
     for name, (folder, plan) in arms.items():
         loop = _loop(opened, new_model(), folder, plan)
         for number in range(rounds + 1):
-            history[name] = loop.run(simulation.from_truth(truth), number)
+            history[name] = loop.run(simulation.answers_from_truth(truth), number)
             if loop.round == number:
-                say(f"{name}, {simulation.told(history[name][-1])}")
+                say(f"{name}, {simulation.describe_round(history[name][-1])}")
         known[name] = loop.labels
     query, (run, _) = next(iter(arms.items()))
-    write_file(run / FIGURE, figures.draw_progress(rounds_page.panels(history)))
-    outcome = simulation.verdict(history)
+    write_file(run / FIGURE, figures.draw_progress(rounds_page.make_panels(history)))
+    outcome = simulation.summarize(history)
     rounds_page.write(run / PAGE, f"{title}: which questions pay?", outcome, history, known[query])
     say("\n".join([*outcome, f"Figure: {run / FIGURE}", f"Report: {run / PAGE}"]))
     return {"rounds": history, "questions": None, "report": str(run / PAGE)}

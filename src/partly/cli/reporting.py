@@ -1,113 +1,112 @@
-"""The report of models that were trained by a command."""
+"""The report of models that a command trained, and their scores as plain values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from partly.cli.opening import some as named
+from partly.cli.opening import with_ids
 from partly.data import Dataset
 from partly.engine import FittedModel, activation
-from partly.items import made_of, pictures
-from partly.labels.scored import KnownScores, enumerate_rows, gather_known
-from partly.model_choice.missingness import EntrySums
+from partly.items import image_array, source_items
 from partly.report import page
 from partly.report.examples import Examples, evenly_spaced
+from partly.report.model_view import Rows, view_model
 
 Scores = dict[str, dict[str, float]]
-Rows = Iterator[tuple[slice, npt.NDArray[np.float32]]]
 Index = npt.NDArray[np.int64]
-SHOWN = 200  # items to choose examples from
+MAX_EXAMPLE_ITEMS = 200  # from which examples are chosen
 
 
-def report(
+def build_report(
     title: str,
     models: Mapping[str, FittedModel],
     data: Dataset,
     fit: Index,
     hold: Index,
     upper: str = "",
-    drawn: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.uint8]] | None = None,
+    draw: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.uint8]] | None = None,
     evidence: bool = False,
     examples_by: Mapping[str, FittedModel] | None = None,
 ) -> page.Report:
-    """Scores on the test part, or else on the held-out items (or, without any, on those of training); examples from the
-    held-out items. Every item is predicted once, and of that only scores of known entries are kept. upper: the run
-    that saw all labels; drawn: how features are shown as pictures, where they can be; evidence: show where in the
-    pictures it is; examples_by: models that have not seen the held-out items, where `models` have."""
-    shown = data[hold if len(hold) else fit]
+    """Return a report with scores on the test part, else on the held-out items, else on the training items.
+
+    Parameters
+    ----------
+    title : str
+        Title of the page.
+    models : mapping
+        Models by name. Each item is predicted once, and only scores of known entries are kept.
+    data : Dataset
+        All items, and the test part if there is one.
+    fit, hold : array of int
+        Rows that were trained on and held out; examples come from the latter.
+    upper : str
+        Name of the model that saw all labels.
+    draw : callable, optional
+        Turns features into images.
+    evidence : bool
+        Show where in images the evidence is.
+    examples_by : mapping, optional
+        Models that have not seen the held-out items, where `models` have.
+    """
+    rows = hold if len(hold) else fit
+    shown = data[rows]
     evaluated = data.test or shown
-    at = evenly_spaced(len(shown.items), SHOWN)
-    some = shown[at]
+    chosen = evenly_spaced(len(shown.items), MAX_EXAMPLE_ITEMS)
+    examples = shown[chosen]
     runs, predicted = [], list[npt.NDArray[np.float32]]()
     for name, model in models.items():
-        passed = list[npt.NDArray[np.float32]]()
-        entries = EntrySums(evaluated.labels)
-        taught = model.taught_by(ids=evaluated.labels.given_ids)
-        blocks = entries.passing(enumerate_rows(taught.predict_blocks(evaluated.items)))
-        known = gather_known(blocks if data.test is not None else _keeping(blocks, at, passed), evaluated.labels)
-        runs.append(_view(name, model, known, name == upper, entries))
-        shows = model if examples_by is None else examples_by[name]
-        shows = shows.taught_by(ids=some.labels.given_ids)
-        predicted.append(shows.predict(some.items) if data.test is not None else np.concatenate(passed))
-    items = made_of(some.items) if drawn is None else pictures(drawn(some.items.take(slice(None)).numpy()))
-    found = tuple(partial(activation, model) for model in models.values()) if evidence else ()
-    among_all = (hold if len(hold) else fit)[at]  # so that who has no id is named by its place in the data
-    given = named(data.labels, among_all)
-    truth = None if data.truth is None else named(data.truth, among_all)
-    examples = Examples(tuple(predicted), truth, given, items, found)
-    return page.Report(title, data.labels[fit], tuple(runs), evaluated.labels, examples)
+        privilege = "all labels" if name == upper else "the truth" if model.method.needs_truth else ""
+        parts = list[npt.NDArray[np.float32]]()
+        observe = partial(_collect, chosen=chosen, parts=parts)
+        runs.append(view_model(name, model, evaluated.items, evaluated.labels, privilege, observe))
+        example_model = (model if examples_by is None else examples_by[name]).taught_by(ids=examples.labels.given_ids)
+        predicted.append(example_model.predict(examples.items) if data.test is not None else np.concatenate(parts))
+    items = (
+        source_items(examples.items) if draw is None else image_array(draw(examples.items.take(slice(None)).numpy()))
+    )
+    maps = tuple(partial(activation, model) for model in models.values()) if evidence else ()
+    positions = rows[chosen]  # an item without an id is named by its position in the data
+    truth = None if data.truth is None else with_ids(data.truth, positions)
+    shown_examples = Examples(tuple(predicted), truth, with_ids(data.labels, positions), items, maps)
+    return page.Report(title, data.labels[fit], tuple(runs), evaluated.labels, shown_examples)
 
 
-def _keeping(blocks: Rows, at: Index, found: list[npt.NDArray[np.float32]]) -> Rows:
-    """The same blocks; the rows at some positions are kept aside as they pass."""
+def _collect(blocks: Rows, chosen: Index, parts: list[npt.NDArray[np.float32]]) -> Rows:
+    """Pass blocks on, and keep the rows of chosen items."""
     for rows, block in blocks:
-        found.append(block[at[(at >= rows.start) & (at < rows.stop)] - rows.start])
+        parts.append(block[chosen[(chosen >= rows.start) & (chosen < rows.stop)] - rows.start])
         yield rows, block
 
 
-def _view(name: str, model: FittedModel, probabilities: KnownScores, saw_all: bool, entries: EntrySums) -> page.RunView:
-    privilege = "all labels" if saw_all else "the truth" if model.method.needs_truth else ""
-    own = model.thresholds if model.has_thresholds else None
-    notes = () if model.calibration is None else model.calibration.describe(model.names)
-    return page.view_run(
-        name,
-        model.description,
-        model.progress,
-        model.reason,
-        probabilities,
-        privilege,
-        own,
-        notes,
-        entries,
-        teacher=None if model.teaching is None else model.teaching.combination.weights(),
-    )
+def evaluated_part(data: Dataset, hold: Index) -> str:
+    """Return the name of the part that scores are on."""
+    return "test" if data.test is not None else "held-out" if len(hold) else "training"
 
 
-def measured(made: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:
-    """The scores of a report of one run as plain values, with what they were measured on."""
-    (run,), truth = made.scored, made.truth
+def score_record(report: page.Report, data: Dataset, hold: Index) -> dict[str, Any]:
+    """Return the scores of a report of one run as plain values, with what they were measured on."""
+    (run,), truth = report.scored, report.truth
     assert truth is not None
     assert run.ap is not None
-    part = "test" if data.test is not None else "held-out" if len(hold) else "training"
     yes, no = truth.counts()
-    by_label = {"AP": run.ap.tolist(), "yes": yes.tolist(), "no": no.tolist()}
-    found: dict[str, Any] = {"part": part, "items": len(truth), "scores": run.scores}
+    record: dict[str, Any] = {"part": evaluated_part(data, hold), "items": len(truth), "scores": run.scores}
     if run.own is not None:
-        found["at_own_thresholds"] = run.own
+        record["at_own_thresholds"] = run.own
     if run.missing is not None and run.missing.biased:
         shares = {"yes_known": run.missing.yes_known, "no_known": run.missing.no_known}
         test = {"kind": run.missing.kind, "p": run.missing.p_value, "words": run.missing.describe()}
-        found |= {"missing": test | shares, "uncorrected": run.uncorrected}
-    return found | {"by_label": by_label}
+        record |= {"missing": test | shares, "uncorrected": run.uncorrected}
+    return record | {"by_label": {"AP": run.ap.tolist(), "yes": yes.tolist(), "no": no.tolist()}}
 
 
-def scores(made: page.Report) -> Scores:
-    """Of every run, at one half, and at its own thresholds where it has some."""
-    able = [run for run in made.scored if run.scores is not None]
-    at_half = {run.view.title: run.scores for run in able if run.scores is not None}
-    return at_half | {f"{run.view.title}, at its own thresholds": run.own for run in able if run.own is not None}
+def list_scores(report: page.Report) -> Scores:
+    """Return the scores of every run at 0.5, and at its own thresholds where it has some."""
+    scores = {run.view.title: run.scores for run in report.scored if run.scores is not None}
+    own = {run.view.title: run.own for run in report.scored if run.scores is not None and run.own is not None}
+    return scores | {f"{title}, at its own thresholds": values for title, values in own.items()}

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from partly.cli.app import command
-from partly.cli.options import OUTPUT, Json, LabelFormatOptions, SafeCsv, Seed, option
-from partly.cli.printing import print_json, say
+from partly.cli.options import Json, LabelFormatOptions, SafeCsv, Seed, option, output_option
+from partly.cli.printing import print_json, say, summarize
 
 
 @command("Labels")
@@ -18,7 +18,7 @@ def simulate(
     scenario: Annotated[
         str, option("Which labels stay known: uniform:0.1, single-positive, positives:0.25, dense:0.1, ...")
     ],
-    out: Annotated[Path, option("File for the observed labels: .csv, .parquet or .npz.", panel=OUTPUT)],
+    out: Annotated[Path, output_option("File for the observed labels: .csv, .parquet or .npz.")],
     safe_csv: SafeCsv = False,
     seed: Seed = 0,
     *,
@@ -35,5 +35,5 @@ def simulate(
     observed = scenarios.parse(scenario)(truth, seed, None if whole is None else whole.hierarchy)
     with files.for_spreadsheets(safe_csv):
         files.write_labels(observed, out)
-    say(f"{out}: {observed!r}")
+    say(f"{out}: {summarize(observed.summary())}")
     print_json(observed.summary() | {"out": out}, as_json)

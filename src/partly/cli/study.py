@@ -9,14 +9,14 @@ import typer
 
 from partly.cli.app import command
 from partly.cli.options import (
-    MODEL,
-    OUTPUT,
-    TRAINING,
     DataOptionsWithoutHierarchy,
     Json,
     Workers,
-    option,
+    data_option,
+    model_option,
+    output_option,
     split_names,
+    training_option,
 )
 from partly.cli.printing import print_json, say
 from partly.errors import SettingError
@@ -26,16 +26,14 @@ from partly.errors import SettingError
 def study(
     data: Annotated[str, typer.Argument(help="Data as for `partly train`, or an experiment (.toml).")],
     shares: Annotated[
-        str, option("Shares of labels to observe, from 0 to 1.", panel="Data")
+        str, data_option("Shares of labels to observe, from 0 to 1.")
     ] = "0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1",
-    scenarios: Annotated[
-        str, option("Ways to annotate that are compared.", panel="Data")
-    ] = "uniform,dense,noisy,noisy-plus",
-    head: Annotated[str, option("Network on top of the features: linear, mlp, gnn, ...", panel=MODEL)] = "mlp",
-    seeds: Annotated[int, option("Number of runs per cell, each with a seed of its own.", panel=TRAINING)] = 3,
+    scenarios: Annotated[str, data_option("Ways to annotate that are compared.")] = "uniform,dense,noisy,noisy-plus",
+    head: Annotated[str, model_option("Network on top of the features: linear, mlp, gnn, ...")] = "mlp",
+    seeds: Annotated[int, training_option("Number of runs per cell, each with a seed of its own.")] = 3,
     *,
     reading: DataOptionsWithoutHierarchy,
-    out: Annotated[Path, option("Folder for the results, the report and the figure.", panel=OUTPUT)] = Path("results"),
+    out: Annotated[Path, output_option("Folder for the results, the report and the figure.")] = Path("results"),
     workers: Workers = None,
     as_json: Json = False,
 ) -> None:
@@ -67,10 +65,10 @@ def study(
         name, found = "study", [one]
     show = say if as_json else print
     for one in found:
-        show(f"{one.data}, {one.head}: {studies.answer(one)}\n\n" + "\n".join(studies.table(one)))
+        show(f"{one.data}, {one.head}: {studies.answer(one)}\n\n" + "\n".join(studies.render_table(one)))
     rankings = [(one, one.ranking()) for one in found]
     leaders = [
-        {"data": one.data, "head": one.head, "leader": ranking.leader, "level": list(ranking.level)}
+        {"data": one.data, "head": one.head, "leader": ranking.leader, "level": list(ranking.tied)}
         for one, ranking in rankings
         if ranking is not None
     ]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from partly.cli.app import command
 from partly.cli.dataclass_options import Omit
-from partly.cli.options import MODEL, OUTPUT, Data, DataOptions, Device, Json, option
+from partly.cli.options import Data, DataOptions, Device, Json, data_option, model_option, output_option
 from partly.cli.printing import print_json, say
 from partly.errors import DataError
 
@@ -17,14 +17,14 @@ LABEL_OPTIONS = ("labels", "absent", "uncertain", "missing", "label_columns", "t
 @command("Models")
 def teach(
     data: Data,
-    names: Annotated[Path, option("Text file with one label name per line.", panel="Data")],
-    out: Annotated[Path, option("File for the scores: .csv or .parquet, one row per item.", panel=OUTPUT)],
+    names: Annotated[Path, data_option("Text file with one label name per line.")],
+    out: Annotated[Path, output_option("File for the scores: .csv or .parquet, one row per item.")],
     descriptions: Annotated[
-        Path | None, option("TOML file with descriptions or further phrasings of labels.", panel="Data")
+        Path | None, data_option("TOML file with descriptions or further phrasings of labels.")
     ] = None,
-    encoder: Annotated[str, option("Encoder: auto, or hf:NAME for a model of Hugging Face.", panel=MODEL)] = "auto",
+    encoder: Annotated[str, model_option("Encoder: auto, or hf:NAME for a model of Hugging Face.")] = "auto",
     prompt: Annotated[
-        list[str] | None, option("Sentence with {} for the name, such as 'a photo of a {}.'. Repeatable.", panel=MODEL)
+        list[str] | None, model_option("Sentence with {} for the name, such as 'a photo of a {}.'. Repeatable.")
     ] = None,
     *,
     reading: Annotated[DataOptions, Omit(*LABEL_OPTIONS)],

@@ -13,7 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from partly.cli.app import command
-from partly.cli.options import MODEL, OUTPUT, TRAINING, Data, DataOptions, Json, Scenario, option
+from partly.cli.options import (
+    Data,
+    DataOptions,
+    Json,
+    Scenario,
+    data_option,
+    model_option,
+    option,
+    output_option,
+    training_option,
+)
 from partly.cli.printing import print_json, say, show
 from partly.config import TrainConfig
 from partly.errors import CheckpointError, SettingError
@@ -42,26 +52,26 @@ def train_command(
     scenario: Scenario = None,
     hold_out: Annotated[
         float | None,
-        option("Share of items held out to score and to choose the epoch.  [default: 0.2 if needed]", panel="Data"),
+        data_option("Share of items held out to score and to choose the epoch.  [default: 0.2 if needed]"),
     ] = None,
     config: TrainConfig,
     descriptions: Annotated[
-        Path | None, option("TOML file that describes labels, for the teacher names.", panel=MODEL)
+        Path | None, model_option("TOML file that describes labels, for the teacher names.")
     ] = None,
     freeze: Annotated[
-        bool, option("Train the head only, on features that the backbone computes once.", "--freeze", panel=MODEL)
+        bool, model_option("Train the head only, on features that the backbone computes once.", "--freeze")
     ] = False,
     refit: Annotated[
-        bool, option("Refit the final model on all items after scoring.", "--refit/--no-refit", panel=TRAINING)
+        bool, training_option("Refit the final model on all items after scoring.", "--refit/--no-refit")
     ] = True,
     start_from: Annotated[
-        Path | None, option("Finished run to start from; labels may have changed since.", panel=TRAINING)
+        Path | None, training_option("Finished run to start from; labels may have changed since.")
     ] = None,
     evidence: Annotated[
-        bool, option("Show in the report where in images the evidence for a label is.", "--evidence", panel=OUTPUT)
+        bool, output_option("Show in the report where in images the evidence for a label is.", "--evidence")
     ] = False,
     verbose: Annotated[
-        bool, option("Print details: memory, threads, how models are weighted.", "--verbose", panel=OUTPUT)
+        bool, output_option("Print details: memory, threads, how models are weighted.", "--verbose")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -134,7 +144,7 @@ def train(
     from partly import engine
     from partly.cli import train_summary
     from partly.cli.explain import remember
-    from partly.cli.opening import hidden, of_use
+    from partly.cli.opening import apply_scenario, select_items
     from partly.data import split_holdout
     from partly.data.formats import ledger_db
     from partly.distributed.group import process_group
@@ -143,8 +153,8 @@ def train(
     with process_group().rank_zero_first():  # the first process scans every image, the others find its results
         opened = reading.open(data)
     listed = len(opened.labels)
-    opened, unlisted = of_use(opened, config.method, say)
-    opened = hidden(opened, scenario, config.seed)
+    opened, unlisted = select_items(opened, config.method, say)
+    opened = apply_scenario(opened, scenario, config.seed)
     source = reading.hierarchy or (labels if labels is not None and ledger_db.recognizes(labels) else None)
     if source is not None and opened.hierarchy is not None:
         config = replace(config, hierarchy=opened.hierarchy)
@@ -183,13 +193,12 @@ def _prepare(config: TrainConfig, opened: Dataset, out: Output) -> PreparedData:
     from partly import engine
     from partly.cli import train_summary
     from partly.distributed.group import process_group
-    from partly.items import origin_of
 
     labels = engine.apply_hierarchy(config, opened.labels)
     out.say(train_summary.data_line(labels))
     with process_group().rank_zero_first():
         items = engine.precompute_features(opened.items, config, engine.device_of(config.device))
-    origin = origin_of(items)
+    origin = items.origin
     if origin is not None:
         out.say(engine.describe_backbone(origin))
     return engine.PreparedData(items, labels)
@@ -198,9 +207,9 @@ def _prepare(config: TrainConfig, opened: Dataset, out: Output) -> PreparedData:
 def _has_one_epoch(config: TrainConfig, data: PreparedData) -> bool:
     """Return whether there is no best epoch to choose."""
     from partly.engine import resolve_config
-    from partly.items import conditioned
+    from partly.items import prepare_for_training
 
-    return resolve_config(config, conditioned(data.items), data.labels)[0].epochs == 1
+    return resolve_config(config, prepare_for_training(data.items), data.labels)[0].epochs == 1
 
 
 def _reported(
@@ -219,7 +228,7 @@ def _reported(
     import numpy as np
 
     from partly.cli import train_summary
-    from partly.cli.reporting import measured, report, scores
+    from partly.cli.reporting import build_report, list_scores, score_record
     from partly.engine import write_scores
     from partly.report import page
     from partly.report.summary import LOW_PROBABILITIES, trained_on_yes_only
@@ -227,18 +236,18 @@ def _reported(
     method, twice, on_test = scored.config.method, final is not scored, opened.test is not None
     learned = np.arange(len(opened.labels)) if on_test and twice else fit
     models = {method: final if on_test else scored}
-    made = report(title, models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
+    made = build_report(title, models, opened, learned, hold, evidence=evidence, examples_by={method: scored})
     refitted = train_summary.refit_sentence(len(opened.labels), on_test) if twice else ""
     made = replace(made, note=" ".join(filter(None, [note, refitted])))
     page.write(made, run / "report.html")
-    write_scores(run, measured(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
+    write_scores(run, score_record(made, opened, hold) | _origin_of_scores(scored, twice and not on_test))
     for line in train_summary.score_lines(made, opened, hold, scored):
         out.show(line)
     if trained_on_yes_only(made.runs[0]):
         out.show(f"{method}: {LOW_PROBABILITIES}")
     if refitted:
         out.show(refitted)
-    return scores(made)
+    return list_scores(made)
 
 
 def _start(start_from: Path | None, labels: Path | None) -> dict[str, Any]:
@@ -261,12 +270,12 @@ def _fit(
     import numpy as np
 
     from partly import engine
-    from partly.cli.opening import some
+    from partly.cli.opening import with_ids
     from partly.engine import checkpoint
     from partly.optim import schedules
 
     held = engine.PreparedData(data.items[hold], data.labels[hold]) if len(hold) else None
-    plan = engine.resolve(config, engine.PreparedData(data.items[fit], some(data.labels, fit)), held)
+    plan = engine.resolve(config, engine.PreparedData(data.items[fit], with_ids(data.labels, fit)), held)
     _print_plan(plan, out)
     if refit and held is not None and schedules.needs_validation(plan.config.schedule):
         out.say(f"Not refitted on all items: the schedule {plan.config.schedule} goes by held-out scores.")
@@ -283,7 +292,7 @@ def _fit(
         )
     scored = engine.fit_calibrated(replace(plan, config=replace(plan.config, run_dir=held_out_folder)), **start)
     final_config = replace(plan.config, epochs=scored.progress.best_epoch or plan.config.epochs)
-    labels = some(data.labels, np.arange(len(data.labels)))
+    labels = with_ids(data.labels, np.arange(len(data.labels)))
     final = engine.resolve(final_config, engine.PreparedData(data.items, labels), reason=plan.reason)
     return scored, engine.fit_calibrated(final, **start)
 

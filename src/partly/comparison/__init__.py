@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from partly.comparison import runner
-from partly.comparison.paper_tables import table
 from partly.comparison.plan import Experiment, read_experiment
+from partly.comparison.tables import table
 
 __all__ = ["Experiment", "compare", "read_experiment", "table"]
 

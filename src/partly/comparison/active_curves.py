@@ -1,4 +1,4 @@
-"""Tables and curves of the cells that ask questions: the area under the progression of P@k, by query."""
+"""Tables and curves of cells that ask questions: the area under the progress curve of P@k, by query strategy."""
 
 from __future__ import annotations
 
@@ -8,116 +8,109 @@ from typing import Any
 import numpy as np
 
 from partly import methods
-from partly.active import Plan
-from partly.active.simulation import RANKS
+from partly.active import LoopConfig
+from partly.active.simulation import PRECISION_METRICS
 from partly.active.strategies import find
-from partly.comparison import results as result_lines
-from partly.comparison.groups import named
+from partly.comparison import results
+from partly.comparison.groups import spell
+from partly.comparison.markdown import format_mean, mark
 from partly.comparison.plan import SIMULATED
-from partly.comparison.results import Line
-from partly.comparison.score_tables import Draw, number
-from partly.comparison.statistics import Mean, Scores, mean, rank
+from partly.comparison.results import Record
+from partly.comparison.statistics import Scores, mean, rank
 from partly.report import figures, plots
 from partly.report.layout import escape_markdown
 
-Group = dict[str, list[Line]]  # query -> its lines, one a seed
-Published = Callable[[Line, str], dict[str, str]]  # line and score -> source -> the value reported there
+QueryRecords = dict[str, list[Record]]  # query -> its records, one per seed
+Save = Callable[[str, bytes], str]  # name and SVG of a picture -> its address
+Published = Callable[[Record, str], dict[str, str]]  # record and score -> source -> reported value
 NOTES = (
-    "Area under the progression: the mean of a score on the test part over the rounds after the first answers; mean "
-    "over seeds ± half of the 95 % interval (Student's t). **Bold**: the largest area; ≈: not shown to be smaller."
+    "Area: mean test score over the rounds after the first answers; mean over seeds ± half of the 95 % confidence "
+    "interval (Student's t). **Bold**: the largest area; ≈: not significantly smaller."
 )
 
 
-def groups(lines: Sequence[Line]) -> dict[str, Group]:
-    """What is compared: by title, the lines that differ in the query and the seed alone."""
-    found: dict[str, Group] = {}
-    for line in (line for line in lines if line.get("asks")):
-        asks = line["asks"]
-        method = named(line["method"], line["settings"], methods.find(line["method"]).defaults())
+def gather(records: Sequence[Record]) -> dict[str, QueryRecords]:
+    """Group the records that differ only in query and seed, by title."""
+    groups: dict[str, QueryRecords] = {}
+    for record in (record for record in records if record.get("asks")):
+        asks = record["asks"]
+        method = spell(record["method"], record["settings"], methods.find(record["method"]).defaults())
         size = f"{asks['rounds']} rounds of {asks['questions']}"
-        others = {name: asks[name] for name in ("errors", "epochs", "restart", "last_child") if name in asks}
-        size = named(size, others, SIMULATED | vars(Plan()))
-        title = ", ".join([line["data"], line["scenario"], method, line["head"], size])
-        query = named(asks["query"], asks.get("settings", {}), find(asks["query"]).defaults())
-        found.setdefault(title, {}).setdefault(query, []).append(line)
-    return found
+        options = {name: asks[name] for name in ("errors", "epochs", "restart", "last_child") if name in asks}
+        size = spell(size, options, SIMULATED | vars(LoopConfig()))
+        title = ", ".join([record["data"], record["scenario"], method, record["head"], size])
+        query = spell(asks["query"], asks.get("settings", {}), find(asks["query"]).defaults())
+        groups.setdefault(title, {}).setdefault(query, []).append(record)
+    return groups
 
 
-def markdown(
-    lines: Sequence[Line], level: int = 3, draw: Draw | None = None, published: Published | None = None
+def render(
+    records: Sequence[Record], level: int = 3, save: Save | None = None, published: Published | None = None
 ) -> str:
-    """A row for each score of each group, a column a query, and the published values below it.
+    """Render a table for each group: a row per score, a column per query, published values below.
 
-    level: of the headings. draw: takes the name and the SVG of a picture and returns the address to link to; without it
-    there are no pictures.
+    level: of the headings. save: stores a picture and returns its address; without it there are no pictures.
     """
-    result_lines.check(list(lines))
-    text: list[str] = []
-    for title, group in groups(lines).items():
-        text += [f"{'#' * level} {escape_markdown(title)}", ""]
-        if draw:
-            text += [f"![P@k over the answers, by query]({draw(title, picture(group))})", ""]
-        text += [f"| area | {' | '.join(map(escape_markdown, group))} |", "|---" + "|---:" * len(group) + "|"]
-        for name in RANKS:
-            text += [_row(name, _ours(group, name))]
-            theirs = [published(found[0], name) if published else {} for found in group.values()]
-            sources = dict.fromkeys(source for one in theirs for source in one)
-            text += [_row(f"{name}, {source}", [one.get(source, "") for one in theirs]) for source in sources]
-        text += [_row(name, cells) for name, cells in _at_the_end(group).items()]
-        text.append("")
-    text += [NOTES, ""]
-    return "\n".join(text)
+    results.check_consistency(records)
+    parts: list[str] = []
+    for title, group in gather(records).items():
+        parts += [f"{'#' * level} {escape_markdown(title)}", ""]
+        if save:
+            parts += [f"![P@k by number of answers and query]({save(title, draw(group))})", ""]
+        parts += [f"| area | {' | '.join(map(escape_markdown, group))} |", "|---" + "|---:" * len(group) + "|"]
+        for name in PRECISION_METRICS:
+            parts.append(_render_row(name, _format_areas(group, name)))
+            reported = [published(same[0], name) if published else {} for same in group.values()]
+            sources = dict.fromkeys(source for values in reported for source in values)
+            parts += [_render_row(f"{name}, {source}", [r.get(source, "") for r in reported]) for source in sources]
+        parts += [_render_row(name, cells) for name, cells in _summarize_last_round(group).items()]
+        parts.append("")
+    return "\n".join([*parts, NOTES, ""])
 
 
-def _ours(group: Group, name: str) -> list[str]:
-    """The area of each query."""
-    scores = {query: _by_seed(found, name) for query, found in group.items()}
-    ranking = rank([scores])
-    best, level = (ranking.leader, ranking.level) if ranking else ("", ())
-    return [_cell(mean(by_seed.values()), q == best, q in level) for q, by_seed in scores.items()]
+def _format_areas(group: QueryRecords, name: str) -> list[str]:
+    areas = {query: _area_by_seed(same, name) for query, same in group.items()}
+    ranking = rank([areas])
+    leader, tied = (ranking.leader, ranking.tied) if ranking else ("", ())
+    return [mark(format_mean(mean(values.values())), query == leader, query in tied) for query, values in areas.items()]
 
 
-def _at_the_end(group: Group) -> dict[str, list[str]]:
-    """After the last round: mAP, and the minutes that people took to answer, where lines say so."""
-    last = [[line["rounds"][-1] for line in found] for found in group.values()]
+def _area_by_seed(records: Sequence[Record], name: str) -> Scores:
+    return {record["seed"]: record["areas"][name] for record in records if record["areas"][name] is not None}
+
+
+def _summarize_last_round(group: QueryRecords) -> dict[str, list[str]]:
+    """mAP after the last round, and the minutes of answering, where records contain them."""
+    last = [[record["rounds"][-1] for record in same] for same in group.values()]
     rows: dict[str, list[str]] = {}
-    if all(one["scores"].get("mAP") is not None for ends in last for one in ends):
-        rows["mAP at the end"] = [number(mean([one["scores"]["mAP"] for one in ends])) for ends in last]
-    if all("seconds" in one for ends in last for one in ends):
-        rows["minutes of answering"] = [f"{np.mean([one['seconds'] for one in ends]) / 60:.0f}" for ends in last]
+    if all(end["scores"].get("mAP") is not None for ends in last for end in ends):
+        rows["final mAP"] = [format_mean(mean([end["scores"]["mAP"] for end in ends])) for ends in last]
+    if all("seconds" in end for ends in last for end in ends):
+        rows["minutes of answering"] = [f"{np.mean([end['seconds'] for end in ends]) / 60:.0f}" for ends in last]
     return rows
 
 
-def _row(name: str, cells: Sequence[str]) -> str:
+def _render_row(name: str, cells: Sequence[str]) -> str:
     return f"| {name} | {' | '.join(cells)} |"
 
 
-def _by_seed(lines: Sequence[Line], name: str) -> Scores:
-    """By seed, where the area is defined."""
-    return {line["seed"]: line["areas"][name] for line in lines if line["areas"][name] is not None}
-
-
-def picture(group: Group) -> bytes:
-    """SVG: the mean curves of one group."""
-    ordered = [(place, query, found) for place, (query, found) in enumerate(group.items())]
-    panels = {name: {query: _curve(place, found, name) for place, query, found in ordered} for name in RANKS}
+def draw(group: QueryRecords) -> bytes:
+    """SVG of the mean curves of one group."""
+    ordered = [(place, query, same) for place, (query, same) in enumerate(group.items())]
+    panels = {
+        name: {query: _mean_curve(place, same, name) for place, query, same in ordered} for name in PRECISION_METRICS
+    }
     return figures.draw_progress(panels)
 
 
-def _curve(place: int, lines: Sequence[Line], name: str) -> plots.Curve:
-    """The mean over the seeds, as far as all of them came."""
-    ends = min(len(line["rounds"]) for line in lines)
+def _mean_curve(place: int, records: Sequence[Record], name: str) -> plots.Curve:
+    """Mean over seeds, up to the last round that all of them have."""
+    rounds = min(len(record["rounds"]) for record in records)
 
-    def over_seeds(of: Any) -> list[float]:
-        means: list[float] = np.mean([[of(one) for one in line["rounds"][:ends]] for line in lines], axis=0).tolist()
+    def average(value: Callable[[Any], float]) -> list[float]:
+        values = [[value(entry) for entry in record["rounds"][:rounds]] for record in records]
+        means: list[float] = np.mean(values, axis=0).tolist()
         return means
 
-    answers = over_seeds(lambda one: one["answers"])
-    return plots.Curve(
-        plots.choose_style(place, False), [round(x) for x in answers], over_seeds(lambda one: one["scores"][name])
-    )
-
-
-def _cell(value: Mean | None, best: bool, level: bool) -> str:
-    text = number(value)
-    return f"**{text}**" if best else f"{text} ≈" if level else text
+    answers = [round(x) for x in average(lambda entry: entry["answers"])]
+    return plots.Curve(plots.choose_style(place), answers, average(lambda entry: entry["scores"][name]))

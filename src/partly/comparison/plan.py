@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from partly import methods, scenarios
-from partly.active import Plan
+from partly.active import LoopConfig
 from partly.data import LabelSemantics
 from partly.data.formats import digits, scenes
 from partly.errors import SettingError, did_you_mean, within
@@ -86,7 +86,7 @@ class Experiment:
     yardsticks: bool = False  # whether `auto` and tuned scikit-learn run along
     known_only: bool = False  # learn from items of which something is known, and no others
     queries: tuple[str, ...] = ()  # if any, each cell asks questions by one of them, in rounds
-    asks: dict[str, Any] = field(default_factory=dict)  # rounds, errors, and what partly.active.Plan has
+    asks: dict[str, Any] = field(default_factory=dict)  # rounds, errors, and what partly.active.LoopConfig has
     over: str = ""  # a method; the report then says what the others add to it, by scenario and by groups of labels
     parts: tuple[dict[str, Any], ...] = ()  # each overrules some of the above; the cells of all of them are run
     name: str = "compare"
@@ -186,16 +186,16 @@ class Experiment:
         return {name: asks[name] for name in SIMULATED} | asdict(plan_of(asks))  # with all that was left open
 
 
-def plan_of(asks: dict[str, Any]) -> Plan:
+def plan_of(asks: dict[str, Any]) -> LoopConfig:
     """How the questions of a cell are chosen; refuses what cannot be."""
-    known = [*SIMULATED, *(one.name for one in fields(Plan))]
+    known = [*SIMULATED, *(one.name for one in fields(LoopConfig))]
     for name in asks:
         if name not in known:
             raise SettingError(f"asks has no entry {name!r}.{did_you_mean(name, known)}")
     if not isinstance(asks["rounds"], int) or asks["rounds"] < 1:
         raise SettingError(f"rounds = {asks['rounds']!r} must be a whole number, 1 or more.")
     within(0, 0.5, errors=asks["errors"])
-    return Plan(**{name: value for name, value in asks.items() if name not in SIMULATED})
+    return LoopConfig(**{name: value for name, value in asks.items() if name not in SIMULATED})
 
 
 def cut_of(data: str) -> tuple[str, int | None]:

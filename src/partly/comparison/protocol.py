@@ -208,16 +208,16 @@ def _asked(cell: Cell, data: Dataset) -> dict[str, Any]:
     out, and the scores of every round are on the test part."""
     observed = mask(cell, data)
     model = Classifier(**vars(config_of(cell)))
-    measure = simulation.against(replace(data, labels=observed, truth=data.labels))
+    measure = simulation.make_measure(replace(data, labels=observed, truth=data.labels))
     begun = time.perf_counter()
     with TemporaryDirectory() as folder:
         where = (model, data.items, observed, folder, plan_of(cell.asks))
         loop = Loop(*where, hierarchy=data.hierarchy, measure=measure)
-        answer = simulation.from_people(data.labels, cell.asks["errors"], cell.seed)
+        answer = simulation.answers_with_errors(data.labels, cell.asks["errors"], cell.seed)
         rounds = loop.run(answer, cell.asks["rounds"])
-        rounds = simulation.with_seconds(rounds, (questions for _, questions, _ in loop.answers()))
+        rounds = simulation.add_seconds(rounds, (questions for _, questions, _ in loop.answers()))
     seconds = time.perf_counter() - begun  # of all rounds
-    areas = {name: simulation.area(rounds, name) for name in simulation.RANKS}
+    areas = {name: simulation.area(rounds, name) for name in simulation.PRECISION_METRICS}
     test = TestPart(data, loop.labels.counts()[0])
     found = _tested(model.fitted_, test, loop.training.config, observed, seconds)
     return found | {"rounds": rounds, "areas": _plain(areas)}

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from partly.atomic_io import locked
 from partly.comparison import results
+from partly.comparison.live_view import LiveView
 from partly.comparison.plan import Cell, Experiment
 from partly.comparison.protocol import ProtocolError, check_no_leak, failed_cell, open_data, run_cell
-from partly.comparison.view import Live
 from partly.data import Dataset, LabelSemantics
 from partly.distributed.progress import allowed, step
 from partly.errors import DataError, PartlyError, Stopped, listing
@@ -21,16 +21,16 @@ How = tuple[str | None, bool, LabelSemantics]  # labels, skip_bad and what files
 
 
 class Incomplete(PartlyError):
-    """Some cells of a comparison failed; those that did not are in `lines`."""
+    """Some cells of a comparison failed; finished ones are in `records`."""
 
-    def __init__(self, path: Path, failed: list[results.Line], finished: list[results.Line]) -> None:
-        places = (f"{results.named(line)}: {line['failed']}" for line in failed)
+    def __init__(self, path: Path, failed: list[results.Record], finished: list[results.Record]) -> None:
+        places = (f"{results.describe(line)}: {line['failed']}" for line in failed)
         super().__init__(
             f"{path}: {len(failed)} of {len(failed) + len(finished)} cells failed"
             + listing(places, len(failed), 20)
             + "\nThe others are there. Run again to try these once more."
         )
-        self.lines = finished
+        self.records = finished
 
 
 def run(
@@ -40,7 +40,7 @@ def run(
     progress: bool = True,
     on: str = "here",
     address: str | None = None,
-) -> list[results.Line]:
+) -> list[results.Record]:
     """Run what is not there yet; returns every line of the experiment. The file is `<out>/<name>.jsonl`. A cell that
     fails is a line with its reason, and is tried again next time; when all others are through, `Incomplete` is
     raised. Where cells run, and how many at a time: `executors.placed`."""
@@ -48,19 +48,19 @@ def run(
         return _run(experiment, out, placed(on, address, workers), progress)
 
 
-def _run(experiment: Experiment, out: Path, execute: Results, progress: bool) -> list[results.Line]:
+def _run(experiment: Experiment, out: Path, execute: Results, progress: bool) -> list[results.Record]:
     path = out / f"{experiment.name}.jsonl"
     with locked(out):
         there = {results.key_of(line): line for line in results.read(path)}
         failed = {results.key_of(line): line for line in results.read_failed(path)}
         consistency = results.ConsistencyCheck(there.values())
-        results.check_present(list(there.values()))
+        results.check_protocol(there.values())
         opened = partial(_opened, how=_how(experiment))
         with step("Reading the data"):
             wanted = {_key(cell, opened(cell.data, size=cell.size)): cell for cell in experiment.cells()}
         todo = [cell for key, cell in wanted.items() if key not in there]
         try:
-            with Live(len(wanted), [there[key] for key in wanted if key in there], progress) as live:
+            with LiveView(len(wanted), [there[key] for key in wanted if key in there], progress) as live:
                 for line in _finished(todo, experiment, execute):
                     key = results.key_of(line)
                     _refuse_other_data(line, key, wanted)
@@ -75,18 +75,18 @@ def _run(experiment: Experiment, out: Path, execute: Results, progress: bool) ->
         except KeyboardInterrupt:
             count = sum(key in there for key in wanted)
             raise Stopped(f"Stopped; {count} of {len(wanted)} cells are in {path}.") from None
-        results.settle(path, [*there.values(), *failed.values()])
+        results.write_sorted(path, [*there.values(), *failed.values()])
     lost = [failed[key] for key in wanted if key in failed]
     if lost:
         raise Incomplete(path, lost, [there[key] for key in wanted if key in there])
     return [there[key] for key in wanted]
 
 
-def _refuse_other_data(line: results.Line, key: str, wanted: dict[str, Cell]) -> None:
+def _refuse_other_data(line: results.Record, key: str, wanted: dict[str, Cell]) -> None:
     """A worker opens data and methods by itself: on another machine, or after a file has changed, they may differ."""
     if key not in wanted:
         raise DataError(
-            f"{line['data']}: where {results.named(line)} was run, the data or the file of the method are not what "
+            f"{line['data']}: where {results.describe(line)} was run, the data or the file of the method are not what "
             "they are here. Start again where they have changed meanwhile; else copy them to all machines."
         )
 
@@ -97,7 +97,7 @@ def unlisted(experiment: Experiment) -> int:
     return sum(len(_opened(name, how=how, size=experiment.size).unlabelled_rows) for name in experiment.data)
 
 
-def _finished(todo: list[Cell], experiment: Experiment, execute: Results) -> Iterator[results.Line]:
+def _finished(todo: list[Cell], experiment: Experiment, execute: Results) -> Iterator[results.Record]:
     """The lines of these cells as they come. Always in processes of one thread each, wherever and however many they
     are, so that neither the number of workers nor an interruption changes a bit."""
     how = _how(experiment)
@@ -112,7 +112,7 @@ def _how(experiment: Experiment) -> How:
     return experiment.labels, experiment.skip_bad, experiment.meaning
 
 
-def _work(cell: Cell, how: How) -> results.Line:
+def _work(cell: Cell, how: How) -> results.Record:
     data = _opened(cell.data, how=how, size=cell.size)
     try:
         # Outside of the cell's time, as is all that is loaded on first use.

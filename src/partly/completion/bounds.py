@@ -2,8 +2,10 @@
 
 docs/completion.md has the theorems; nothing here depends on labels or models.
 
-- `wrong_p`: for entries drawn without replacement; exact, by the hypergeometric distribution. Clopper and Pearson's
-  binomial bound is its limit for infinite zones.
+- `wrong_p`: precision of filled entries, from known entries drawn without replacement; exact, by the hypergeometric
+  distribution. Clopper and Pearson's binomial bound is its limit for infinite zones.
+- `missed_p`: share of the hidden yes that become no, from known yes drawn without replacement, given bounds on the
+  number of hidden yes (`fewest_yes`); exact.
 - `log_evidence`: for clusters of entries (items) that are independent of each other; a mixture of bets.
 - `SequentialTest`: for entries drawn one by one, valid at any stopping time; a bet that accounts for what is left.
 """
@@ -26,11 +28,45 @@ STAKE = 0.8  # of the sequential test; optimal if a fifth of the allowed errors 
 
 
 def wrong_p(errors: Any, sample: Any, zone: Any, wrong: Any) -> Any:
-    """p-value of the claim that a zone has `wrong` wrong entries or more; takes numbers or arrays.
+    """p-value of the claim that a zone has `wrong` wrong entries or more outside the sample; numbers or arrays.
 
-    It is the probability of at most this many errors in a sample drawn without replacement.
+    It is the probability of at most this many errors in a sample drawn without replacement, if the zone has `errors`
+    and `wrong` wrong entries. The claim is false for every larger number of errors, so the test is exact.
     """
-    return hypergeom.cdf(errors, zone, np.minimum(wrong, zone), sample)
+    return hypergeom.cdf(errors, zone, np.minimum(errors + wrong, zone), sample)
+
+
+def fewest_yes(known_yes: int, known: int, entries: int, risk: float) -> int:
+    """Lower confidence bound for the number of yes among all entries, from known entries drawn without replacement.
+
+    It exceeds the true number with at most probability `risk`.
+    """
+    low, high = known_yes, entries - (known - known_yes)
+    while low < high:  # the probability of so many known yes grows with the number of yes
+        middle = (low + high) // 2
+        if hypergeom.sf(known_yes - 1, entries, middle, known) > risk:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def missed_p(
+    missed: int, known: int, share: float, hidden: tuple[int, int], implied: tuple[int, int] = (0, 0)
+) -> float:
+    """p-value of the claim that more than this share of the hidden yes is in the zone of no.
+
+    missed: known yes in the zone, of `known` in all. hidden: smallest and largest possible number of hidden yes; the
+    largest p-value over these numbers counts. implied: yes that follow from known entries, in all and in the zone; they
+    are neither known by chance nor hidden.
+    """
+    fewest, most = hidden
+    # For each number of missed yes, the p-value is largest for the most hidden yes of which it exceeds the share.
+    excess = np.arange(math.floor(share * fewest), math.floor(share * most) + 1) + 1
+    hidden_yes = np.minimum(np.ceil(excess / share) - 1, most)
+    in_zone = missed + implied[1] + excess
+    total = np.maximum(known + implied[0] + hidden_yes, in_zone)
+    return float(np.max(hypergeom.cdf(missed, total, in_zone, known))) if most else 0.0
 
 
 def log_evidence(losses: npt.NDArray[Any], largest: float) -> float:

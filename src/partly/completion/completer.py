@@ -1,4 +1,4 @@
-"""`complete`: fill in missing labels with a guaranteed precision."""
+"""`complete`: fill in missing labels with guarantees for yes and for no."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def complete(
     precision: float = 0.95,
     confidence: float = 0.95,
     *,
+    max_missed: float | None = 0.05,
     recall: float | None = None,
     missing: str = "auto",
     answers: Labels | None = None,
@@ -38,7 +39,7 @@ def complete(
     folds: int | None = None,
     seed: int = 0,
 ) -> Completion:
-    """Fill in missing labels with at least this precision, for yes and for no, with this confidence for both.
+    """Fill in missing labels with guarantees: the precision of yes, and the share of hidden yes that become no.
 
     Parameters
     ----------
@@ -49,13 +50,16 @@ def complete(
     labels : Labels, or array of [N, L]
         1 yes, 0 no, NaN unknown.
     precision : float
-        Guaranteed precision of filled entries.
+        Guaranteed precision of the entries filled in as yes.
     confidence : float
-        Confidence level of the guarantee.
+        Confidence level of all guarantees together.
+    max_missed : float, optional
+        Largest share of the hidden yes that may be filled in as no; None fills in no no.
     recall : float, optional
         Certify also that at least this share of the hidden yes is filled in.
     missing : "auto", "at-random" or "not-at-random"
-        Whether entries are missing at random; "auto" tests it. If not, people are asked.
+        "at-random" assumes that entries are missing at random, so that known entries certify. Otherwise answers to
+        random questions certify; "auto" also says whether a test rejects missing at random.
     answers : Labels, optional
         Answers so far, of the same shape. `questions` of the result holds the next questions.
     budget : int
@@ -82,11 +86,11 @@ def complete(
     >>> truth = partly.Labels.from_full((X[:, :3] > 0).astype(int))
     >>> observed = partly.scenarios.uniform(truth, 0.34, seed=0)
     >>> model = partly.Classifier("bce", head="linear", progress=False)
-    >>> done = partly.complete(model, X, observed, precision=0.9)
+    >>> done = partly.complete(model, X, observed, precision=0.9, missing="at-random")
     >>> done.labels.shape, done.filled <= observed.summary()["unknown"]
     ((400, 3), True)
     """
-    terms = Terms(precision, confidence, recall, budget)
+    terms = Terms(precision, confidence, max_missed, recall, budget)
     if missing not in MISSING:
         raise SettingError(f"missing = {missing!r}.{did_you_mean(str(missing), MISSING)}")
     check_model(model)
@@ -95,20 +99,32 @@ def complete(
     known = observed if tree is None else tree.deduce(observed)
     if not observed.known_per_item().any():
         raise LabelError("labels: no entry is known, so there is nothing to learn from.")
-    why = {"at-random": "", "not-at-random": "as requested"}.get(missing)
-    why = reason_not_mar(observed, X, seed) if why is None else why
+    why, hint = _reason_for_answers(missing, observed, X, seed)
     if why and recall is not None:
         raise SettingError(
-            f"recall = {recall}: cannot be certified here, because entries are not missing at random ({why}), and "
-            "questions about filled entries do not measure recall. Leave it out."
+            f"recall = {recall}: answers about filled entries do not measure recall. Leave it out, or assume that "
+            "entries are missing at random (missing='at-random')."
         )
     fitted, scores = compute_out_of_fold(model, X, known, folds)
     entries = build_entry_scores(scores, observed, known, tree, bool(why), seed)
     if not why:
         return _fill_in(entries, known, tree, fitted, terms, certify_by_known(entries, terms), force)
     answered = known if answers is None else _add_answers(known, answers, tree)
-    certification = certify_by_answers(entries, answered, terms, why, seed)
+    first = certificate.certify_yes(entries, terms.precision, terms.yes_risk)[0].threshold if hint else None
+    certification = certify_by_answers(entries, answered, terms, why, seed, first)
     return _fill_in(entries, answered, tree, fitted, terms, certification, force)
+
+
+def _reason_for_answers(missing: str, observed: Labels, X: Any, seed: int) -> tuple[str, bool]:
+    """Return why answers certify and not known entries, and whether known entries may choose the first zone."""
+    if missing == "at-random":
+        return "", True
+    if missing == "not-at-random":
+        return "entries are not missing at random, as requested", False
+    reason = reason_not_mar(observed, X, seed)
+    if reason:
+        return f"entries are not missing at random: {reason}", False
+    return "no test shows that entries are not missing at random, and none can show that they are", True
 
 
 def reason_not_mar(observed: Labels, X: Any, seed: int) -> str:
@@ -128,19 +144,26 @@ def reason_not_mar(observed: Labels, X: Any, seed: int) -> str:
 
 def certify_by_known(entries: EntryScores, terms: Terms) -> Certification:
     """Certify by known entries that are missing at random. The risk is divided among the guarantees."""
-    risk = terms.risk / (2 if terms.recall is None else 3)
-    (yes, zones), (no, _) = (certificate.certify(entries, value, terms.precision, risk) for value in (1, -1))
+    yes, zones = certificate.certify_yes(entries, terms.precision, terms.yes_risk)
+    no = ZoneDecision(-1, None)
+    if terms.max_missed is not None:
+        no = certificate.certify_no(entries, terms.max_missed, terms.other_risk)
     if terms.recall is None:
         return Certification((yes, no))
-    limit = certificate.find_recall_limit(entries, zones, terms.recall, risk)
+    limit = certificate.find_recall_limit(entries, zones, terms.recall, terms.other_risk)
     return Certification((yes, no), recall_certified=yes.threshold is not None and yes.threshold <= limit)
 
 
-def certify_by_answers(entries: EntryScores, answered: Labels, terms: Terms, why: str, seed: int) -> Certification:
-    """Certify by the answers so far. answered: the known labels with these answers."""
+def certify_by_answers(
+    entries: EntryScores, answered: Labels, terms: Terms, why: str, seed: int, first: float | None = None
+) -> Certification:
+    """Certify by the answers so far. answered: the known labels with these answers; first: zone of yes to start with.
+
+    Known entries may choose the first zone, because the answers are drawn independently of them.
+    """
     answers = np.where(entries.candidates, answered.rows(slice(None)), 0).astype(np.int8)
-    rules = audit.Rules(1 - terms.precision, terms.risk / 2, terms.budget)
-    state = audit.advance_audit(audit.start_searches(entries, seed), answers, rules)
+    rules = audit.Rules(terms.precision, terms.max_missed, terms.yes_risk, terms.other_risk, terms.budget)
+    state = audit.advance_audit(audit.start_searches(entries, seed, first), answers, rules)
     return Certification(state.sides, why, (state.rows, state.columns))
 
 
@@ -168,6 +191,8 @@ def _fill_in(
 
 def _force(entries: EntryScores, side: ZoneDecision, terms: Terms) -> ZoneDecision:
     """Fill in without a certificate, by the model's own probabilities."""
+    if side.value == -1 and terms.max_missed is None:
+        return side
     chance = entries.for_value(side.value)[0]
     zone = (chance >= terms.precision) & entries.candidates & entries.fillable
     expected = float((1 - chance[zone]).sum())

@@ -38,8 +38,8 @@ class EntryScores:
     """All entries [N, L]: the probability of yes (`chance`), the `observed` values, and the `candidates` to fill in.
 
     Entries that follow from a hierarchy are neither observed nor candidates: whether they are known depends on their
-    value. pooled: labels without a calibration of their own, [L]; audited: whether known entries are not a random
-    sample, so that answers decide.
+    value; `implied` has their values. pooled: labels without a calibration of their own, [L]; audited: whether known
+    entries are not a random sample, so that answers decide.
     """
 
     chance: Floats
@@ -48,6 +48,7 @@ class EntryScores:
     pooled: Bools
     names: tuple[str, ...]
     audited: bool = False
+    implied: npt.NDArray[np.int8] | None = None
 
     @property
     def known_share(self) -> Floats:
@@ -96,8 +97,9 @@ def build_entry_scores(
         for child, ancestors in hierarchy.lines(observed.names):
             bounded[:, child] = np.minimum(bounded[:, child], chance[:, ancestors])
         chance = bounded
-    z = observed.rows(slice(None))
-    return EntryScores(chance, z, known.rows(slice(None)) == 0, pooled, observed.names, audited)
+    z, everything = observed.rows(slice(None)), known.rows(slice(None))
+    implied = np.where(z == 0, everything, 0).astype(np.int8)
+    return EntryScores(chance, z, everything == 0, pooled, observed.names, audited, implied)
 
 
 def calibrate_chances(scores: Floats, observed: Labels, parts: int, seed: int) -> tuple[Floats, Bools]:

@@ -16,12 +16,21 @@ from partly.labels import Labels
 Positions = npt.NDArray[np.int64]
 
 
+YES_SHARE = 0.8  # of the risk; the guarantee of no needs less evidence
+
+
 @dataclass(frozen=True)
 class Terms:
-    """Requested guarantee: precision of filled entries, confidence, recall of yes, and number of questions."""
+    """Requested guarantees.
+
+    precision: of the entries filled in as yes; max_missed: largest share of the hidden yes that may be filled in as no,
+    None to fill in no no; confidence: of all guarantees together; recall: share of the hidden yes to be filled in;
+    budget: number of questions.
+    """
 
     precision: float = 0.95
     confidence: float = 0.95
+    max_missed: float | None = 0.05
     recall: float | None = None
     budget: int = 200
 
@@ -30,6 +39,12 @@ class Terms:
         wrong = [f"{name} = {value}" for name, value in shares.items() if value is not None and not 0.5 <= value < 1]
         if wrong:
             raise SettingError(f"{', '.join(wrong)}: should be at least 0.5 and below 1.")
+        if self.max_missed is not None and not 0 < self.max_missed <= 0.5:
+            raise SettingError(
+                f"max_missed = {self.max_missed}: should be above 0 and at most 0.5, or None (--max-missed 0) to fill "
+                "in no no. It is the share of the hidden yes that may become no. There is no precision of no: where "
+                "most entries are no, it can be met while most hidden yes are lost."
+            )
         if self.budget < 0:
             raise SettingError(f"budget = {self.budget}: should be a number of questions, 0 or more.")
 
@@ -37,13 +52,25 @@ class Terms:
     def risk(self) -> float:
         return 1 - self.confidence
 
+    @property
+    def yes_risk(self) -> float:
+        """Risk of the guarantee of yes."""
+        if self.max_missed is None and self.recall is None:
+            return self.risk
+        return YES_SHARE * self.risk
+
+    @property
+    def other_risk(self) -> float:
+        """Risk of each other guarantee: of no, and of recall."""
+        return (self.risk - self.yes_risk) / max((self.max_missed is not None) + (self.recall is not None), 1)
+
 
 @dataclass(frozen=True, eq=False)
 class Certification:
     """Decisions for yes and for no.
 
-    why: reason why known entries are not a random sample, so that people are asked; questions: rows and columns of the
-    open questions.
+    why: reason why answers decide and not known entries, empty where entries are assumed to be missing at random;
+    questions: rows and columns of the open questions.
     """
 
     sides: tuple[ZoneDecision, ZoneDecision]
@@ -54,23 +81,23 @@ class Certification:
 
 @dataclass(frozen=True, eq=False)
 class Completion:
-    """Completed labels and their guarantee.
+    """Completed labels and their guarantees.
 
-    With the requested confidence, the entries filled in as yes and as no each have at least the requested precision,
-    over all labels together.
+    With the requested confidence, the entries filled in as yes have at least the requested precision, and at most the
+    requested share of the hidden yes is filled in as no, over all labels together.
 
     Attributes
     ----------
     labels : Labels
         Known, answered and filled entries. Nothing is filled in unless it is certified or forced.
     certified : bool
-        Whether the guarantee holds.
+        Whether the guarantees hold.
     filled : int
         Number of filled entries.
     expected_errors : float
         Expected number of wrong entries among them.
     terms : Terms
-        Requested guarantee.
+        Requested guarantees.
     certification : Certification
         Decisions and open questions.
     sides : tuple of ZoneDecision
@@ -132,13 +159,16 @@ class Completion:
         filled = {value: np.bincount(columns[z == value], minlength=len(names)) for value in (1, -1)}
         known = (self.entry_scores.observed != 0).sum(axis=0)
         separately = {side.value: set(side.labels) for side in self.sides}
+        completed = self.labels.rows(slice(None))
         return [
             {
                 "label": name,
                 "known": int(known[j]),
                 "filled_yes": int(filled[1][j]),
                 "filled_no": int(filled[-1][j]),
-                "unknown": int((self.labels.rows(slice(None))[:, j] == 0).sum()),
+                "yes": int((completed[:, j] == 1).sum()),
+                "no": int((completed[:, j] == -1).sum()),
+                "unknown": int((completed[:, j] == 0).sum()),
                 "calibration": "pooled" if self.entry_scores.pooled[j] else "own",
                 "certified_alone": [word for value, word in ((1, "yes"), (-1, "no")) if name in separately[value]],
             }
@@ -158,34 +188,59 @@ def compute_filling(entries: EntryScores, sides: tuple[ZoneDecision, ...], known
 
 def _describe_basis(completion: Completion) -> str:
     if not completion.certification.why:
-        return "The guarantee assumes that entries are missing at random, whatever their value."
+        return (
+            "The guarantees rest on the assumption that entries are missing at random, whatever their value. "
+            "A few answers can replace it (missing='auto')."
+        )
     asked = sum(side.asked for side in completion.sides)
     return (
-        f"Entries are not missing at random ({completion.certification.why}), so the guarantee rests on answers: "
-        f"{asked} of at most {completion.terms.budget} questions are answered."
+        f"The guarantees rest on answers ({completion.certification.why}): {asked} of at most "
+        f"{completion.terms.budget} questions are answered."
     )
 
 
 def _describe_side(side: ZoneDecision, terms: Terms) -> str:
+    if side.value == -1:
+        return _describe_no(side, terms)
     if side.threshold is None:
-        return f"{side.word}: nothing can be filled in with a precision of {terms.precision:.1%}."
+        return f"yes: nothing can be filled in with a precision of {terms.precision:.1%}."
     if side.forced:
-        return f"{side.word}: {side.filled} entries with a probability of {side.threshold:.1%} or more, forced."
+        return f"yes: {side.filled} entries with a probability of {side.threshold:.1%} or more, forced."
     evidence = "answers" if side.asked else "known entries"
     separately = f"; it also holds separately for {len(side.labels)} labels" if side.labels else ""
     return (
-        f"{side.word}: {side.filled} entries are filled in, with a precision of at least {terms.precision:.1%} "
+        f"yes: {side.filled} entries are filled in, with a precision of at least {terms.precision:.1%} "
         f"({side.errors} of {side.known} {evidence} among them disagree{separately})."
+    )
+
+
+def _describe_no(side: ZoneDecision, terms: Terms) -> str:
+    if terms.max_missed is None:
+        return "no: nothing is filled in, as requested."
+    if side.threshold is None:
+        lost = f"{terms.max_missed:.1%} of the hidden yes"
+        return f"no: nothing can be filled in without the risk of losing more than {lost}."
+    if side.forced:
+        return f"no: {side.filled} entries with a probability of no of {side.threshold:.1%} or more, forced."
+    if side.asked:
+        evidence = f"{side.errors} of {side.known} answers among them are yes"
+    else:
+        evidence = f"{side.errors} of {side.known_yes} known yes are among them"
+    precision = f", a precision of about {1 - side.expected / side.filled:.1%}" if side.filled else ""
+    return (
+        f"no: {side.filled} entries are filled in, with at most {terms.max_missed:.1%} of the hidden yes "
+        f"({evidence}{precision})."
     )
 
 
 def _describe_certificate(completion: Completion) -> str:
     if completion.certified:
         scope = "both hold" if all(side.certified for side in completion.sides) else "this holds"
-        return (
-            f"Certified: with {completion.terms.confidence:.1%} confidence, {scope}. "
-            f"Expected: about {completion.expected_errors:.0f} of {completion.filled} filled entries are wrong."
+        wrong = ", ".join(
+            f"{side.expected:.0f} of {side.filled} filled in as {side.word}" for side in completion.sides if side.filled
         )
+        certified = f"Certified: with {completion.terms.confidence:.1%} confidence, {scope}."
+        return f"{certified} Expected to be wrong: about {wrong}."
     if completion.filled:
         estimate = f"the model expects {completion.expected_errors:.0f} wrong ones"
         return f"NOT certified: {completion.filled} entries were filled in by force; {estimate}."

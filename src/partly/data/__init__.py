@@ -417,4 +417,4 @@ def _not_written(form: str | None, path: Path) -> SettingError:
 def _there() -> str:
     both: dict[str, Format] = {**formats.formats("labels"), **formats.formats("dataset")}
     names = [name for name, one in both.items() if one.write is not None]
-    return f"There is: {', '.join(names)}."
+    return f"Available: {', '.join(names)}."

@@ -100,7 +100,7 @@ def drop_unreadable(data: Dataset, where: PathLike, skip_bad: bool) -> Dataset:
     """
     test = None if data.test is None else drop_unreadable(data.test, where, skip_bad)
     every = data.with_unlabelled or data
-    unreadable = every.items.bad() if is_decoded(every.items) else {}
+    unreadable = every.items.unreadable() if is_decoded(every.items) else {}
     if not unreadable:
         return replace(data, test=test)
     labelled = {row: reason for row, reason in unreadable.items() if row < len(data.items)}
@@ -124,7 +124,7 @@ def resize_images(data: Dataset, size: int) -> Dataset:
     test, with_unlabelled = (
         None if part is None else resize_images(part, size) for part in (data.test, data.with_unlabelled)
     )
-    return replace(data, items=data.items.sized(size), test=test, with_unlabelled=with_unlabelled)
+    return replace(data, items=data.items.resize(size), test=test, with_unlabelled=with_unlabelled)
 
 
 def append_unlabelled(labels: Labels, ids: Iterable[object]) -> Labels:

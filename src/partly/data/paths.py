@@ -32,7 +32,7 @@ def check_suffix(path: Path, known: Sequence[str]) -> str:
             f"Save the arrays as one of {', '.join(known)}."
         )
     if suffix not in known:
-        raise DataError(f"{path}: the suffix {suffix!r} is not known here. There is: {', '.join(known)}.")
+        raise DataError(f"{path}: the suffix {suffix!r} is not known here. Available: {', '.join(known)}.")
     return suffix
 
 

@@ -1,4 +1,4 @@
-"""What torchrun, accelerate and others of their kind say of this process, in the environment. Nothing is imported."""
+"""Rank of this process, from the environment variables of torchrun, accelerate and similar launchers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NEEDED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 @dataclass(frozen=True)
 class RankInfo:
-    """Which process this is, of how many; and the same among those of its machine."""
+    """Rank of this process and number of processes, in total and on this machine."""
 
     rank: int = 0
     count: int = 1
@@ -19,14 +19,14 @@ class RankInfo:
 
     @property
     def first(self) -> bool:
-        """The one that writes files and talks to people."""
+        """True for the process that writes files and prints."""
         return self.rank == 0
 
 
 def launched() -> RankInfo:
-    """Alone, unless a launcher has started several processes."""
-    said = os.environ
-    if not all(said.get(name) for name in NEEDED) or int(said["WORLD_SIZE"]) < 2:
+    """Return the rank that a launcher has set, or that of a single process."""
+    env = os.environ
+    if not all(env.get(name) for name in NEEDED) or int(env["WORLD_SIZE"]) < 2:
         return RankInfo()
-    local = (int(said.get("LOCAL_RANK", "0")), int(said.get("LOCAL_WORLD_SIZE", "1")))
-    return RankInfo(int(said["RANK"]), int(said["WORLD_SIZE"]), *local)
+    local = (int(env.get("LOCAL_RANK", "0")), int(env.get("LOCAL_WORLD_SIZE", "1")))
+    return RankInfo(int(env["RANK"]), int(env["WORLD_SIZE"]), *local)

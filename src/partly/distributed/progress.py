@@ -1,7 +1,7 @@
-"""What a terminal shows while something takes time: one line with the step under way, or a bar in its place.
+"""Show progress on a terminal: one line with the current step, or a bar in its place.
 
-Nothing is shown where stderr is no terminal (so not with --quiet either), in all processes but the first, and within
-`allowed(False)`, which is what `progress=False` of the Python interface comes to.
+Nothing is shown if stderr is not a terminal (so not with --quiet), in all processes but the first, and within
+`allowed(False)`, which `progress=False` of the Python interface uses.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from typing import Any, TextIO, cast
 
 from partly.distributed.launched import launched
 
-DELAY_SECONDS = 1.0  # quick steps are not worth a line
-PER_SECOND = 4  # how often the line is drawn anew
+DELAY_SECONDS = 1.0  # shorter steps are not shown
+PER_SECOND = 4  # updates of the line
 
 _ALLOWED: ContextVar[bool] = ContextVar("progress is allowed", default=True)
 
 
 class _Line:
-    """The steps under way, the innermost last, and the display that shows it while nothing else is shown."""
+    """The nested steps under way, the innermost last, and the display that shows it."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[str, float]] = []
-        self.bars = 0  # that are shown in its place
-        self.terminal: Any = None  # where it is drawn: stderr, also while something hides what a library writes there
+        self.bars = 0  # number of bars shown in its place
+        self.terminal: Any = None  # stderr, also while the output of a library is hidden
         self.display: Any = None
 
     def __rich__(self) -> Any:
@@ -56,7 +56,7 @@ class _Line:
 
 
 class _Above:
-    """A stream to the terminal of which the line makes way for what is written."""
+    """A stream to the terminal that removes the line while text is written."""
 
     def __init__(self, stream: Any) -> None:
         self.stream = stream
@@ -77,14 +77,14 @@ _LINE = _Line()
 
 
 def visible() -> bool:
-    """Whether somebody is watching who wants to see progress. Only the main thread shows it."""
+    """Return True if progress should be shown: on a terminal, in the main thread of the first process."""
     ours = launched().first and threading.current_thread() is threading.main_thread()
     return _ALLOWED.get() and ours and sys.stderr.isatty()
 
 
 @contextmanager
 def allowed(wanted: bool) -> Iterator[None]:
-    """Within this nothing is shown unless it is wanted, here and further out."""
+    """Show progress within this context only if `wanted`, here and in all outer contexts."""
     before = _ALLOWED.set(_ALLOWED.get() and wanted)
     try:
         yield
@@ -94,7 +94,7 @@ def allowed(wanted: bool) -> Iterator[None]:
 
 @contextmanager
 def step(words: str) -> Iterator[None]:
-    """Show what is being done, and for how long, while this lasts."""
+    """Show a step and its duration while this context lasts."""
     if not visible():
         yield
         return
@@ -108,7 +108,7 @@ def step(words: str) -> Iterator[None]:
 
 @contextmanager
 def _shown() -> Iterator[None]:
-    """The line on the terminal, below all that is printed meanwhile."""
+    """Show the line on the terminal, below everything that is printed."""
     streams = sys.stdout, sys.stderr
     _LINE.terminal = sys.stderr
     sys.stdout, sys.stderr = (cast(TextIO, _Above(stream)) if stream.isatty() else stream for stream in streams)
@@ -122,7 +122,7 @@ def _shown() -> Iterator[None]:
 
 @contextmanager
 def room_for_bar() -> Iterator[None]:
-    """Take the line away while a bar or a table is shown in its place."""
+    """Remove the line while a bar or a table is shown in its place."""
     _LINE.stop()
     _LINE.bars += 1
     try:

@@ -82,7 +82,7 @@ def missing_by_answer(context: CheckContext) -> list[Finding]:
 def missing_by_features(context: CheckContext) -> list[Finding]:
     """Features that predict which entries are known, so that entries are not missing at random.
 
-    Out-of-fold logistic regression predicts "is known" for each label with known yes and known no (where only yes is
+    Out-of-fold kernel logistic regression predicts "is known" for each label with known yes and no (where only yes is
     known, "known" and "yes" are the same). The interval of the mean AUC over labels is a jackknife over items.
     """
     labels = context.labels
@@ -92,7 +92,7 @@ def missing_by_features(context: CheckContext) -> list[Finding]:
     if not len(columns):
         return []
     known = np.concatenate([labels.rows(slice(i, i + 4096))[:, columns] != 0 for i in range(0, len(labels), 4096)])
-    model = Classifier("bce", head="linear", progress=False, seed=context.seed)
+    model = Classifier("bce", head="kernel", progress=False, seed=context.seed)
     scores = model.fit(context.features, Labels.from_full(known.astype(np.int8))).out_of_fold_
     auc, half = _auc_with_interval(scores, known)
     numbers = {"auc": auc, "low": auc - half, "high": auc + half, "labels": len(columns)}

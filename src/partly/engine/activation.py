@@ -21,7 +21,7 @@ from torch import Tensor
 
 from partly.engine.fitted_model import FittedModel
 from partly.errors import SettingError
-from partly.items import Items, origin_of
+from partly.items import Items
 from partly.networks import eval_mode
 from partly.networks.backbones import Backbone
 
@@ -30,7 +30,7 @@ def backbones_of(fitted: FittedModel) -> list[Backbone]:
     """Those that make maps of pictures; a method with two networks has two."""
     seen = chain(fitted.method.modules(), fitted.body.modules() if fitted.body is not None else ())
     given = fitted.method.task.items
-    kind = (origin_of(given) or given).kind
+    kind = (given.origin or given).kind
     return [part for part in seen if isinstance(part, Backbone) and part.makes == "map"] if kind == "pictures" else []
 
 

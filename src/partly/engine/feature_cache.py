@@ -26,9 +26,9 @@ from partly.distributed.progress import step
 from partly.engine.resolution import with_default_backbone
 from partly.errors import CheckpointError, DataError, SettingError, listing
 from partly.executors import Died, Results
+from partly.images.progress import track_progress
 from partly.images.scan import cache_folder
-from partly.images.showing import track_progress
-from partly.items import Items, MadeFeatures, Origin, map_npy, origin_of
+from partly.items import Items, Origin, PrecomputedFeatures, map_npy
 from partly.networks import backbones, takes_maps
 from partly.networks.custom_modules import NONE
 from partly.networks.lazy_features import LazyFeatures, lazy_features, rebuild_body, resize_like_training
@@ -83,7 +83,7 @@ def precompute_features(items: Items, config: TrainConfig, device: str = "cpu", 
     A backbone is frozen unless images are augmented, a head takes its maps, or it is the caller's own module.
     like: training items, whose backbone computes the features of these too.
     """
-    origin = None if like is None else origin_of(like)
+    origin = None if like is None else like.origin
     if like is not None and origin is not None and items.kind != "features":
         resized, body = resize_like_training(items, origin), rebuild_body(origin, device)
         return load_or_compute(LazyFeatures(resized, body, origin, like.shape[0]))
@@ -96,12 +96,12 @@ def precompute_features(items: Items, config: TrainConfig, device: str = "cpu", 
     return load_or_compute(lazy_features(items, backbone, settings, device)) if settings["freeze"] == "all" else items
 
 
-def load_or_compute(made: LazyFeatures) -> MadeFeatures:
+def load_or_compute(made: LazyFeatures) -> PrecomputedFeatures:
     """Return the features from a folder of the cache; compute them into it the first time."""
     folder = cache_folder() / "features" / made.digest()[:32]
     folder.parent.mkdir(parents=True, exist_ok=True)
     _make(made, [], folder, SAVE_SECONDS)
-    return MadeFeatures(map_npy(folder / ARRAY), made.origin, made.source)
+    return PrecomputedFeatures(map_npy(folder / ARRAY), made.origin, made.source)
 
 
 def cached_features(items: Items) -> Items:

@@ -35,21 +35,17 @@ from partly.engine.folder import (
     write_calibration,
 )
 from partly.engine.memory import AllocationLimit, check_scores
-from partly.engine.resolution import build_method, spell_out
+from partly.engine.resolution import build_method, match_training, spell_out
 from partly.engine.teaching import Teaching
 from partly.engine.training import Progress
-from partly.errors import CheckpointError, DataError, PartlyError, SettingError
+from partly.errors import CheckpointError, PartlyError, SettingError
 from partly.items import (
     Absent,
     Conditioning,
     Encoding,
     Items,
     Origin,
-    as_trained,
-    encoded_like,
-    in_order,
-    origin_of,
-    shown_as,
+    resize_like,
 )
 from partly.labels import Labels
 from partly.method import Method
@@ -123,34 +119,23 @@ class FittedModel:
     @cached_property
     def body(self) -> nn.Module | None:
         """The frozen backbone that computed the training features of images or texts; None where there was none."""
-        origin = origin_of(self.method.task.items)
+        origin = self.method.task.items.origin
         return None if origin is None else rebuild_body(origin, str(self.method.device))
 
     def prepare_items(self, items: Items) -> Items:
         """Return items as the model takes them: resized, computed by its frozen backbone, encoded and conditioned like
         the training items. Refuse other kinds of items."""
-        origin, items = origin_of(self.method.task.items), self.resize(items)
+        origin, items = self.method.task.items.origin, self.resize(items)
         if origin is not None and items.kind == origin.kind and self.body is not None:
             return LazyFeatures(items, self.body, origin, self.method.task.items.shape[0])
-        items = encoded_like(items, self.method.task.items)
-        items = in_order(items, self.method.task.items.names)
-        self._check_items(items)
-        return as_trained(items, self.method.task.items)
+        return match_training(items, self.method.task.items)
 
     def resize(self, items: Items) -> Items:
         """Return images at the size that the model, or its frozen backbone, takes."""
-        origin = origin_of(self.method.task.items)
+        origin = self.method.task.items.origin
         if origin is not None and items.kind == origin.kind:
             return resize_like_training(items, origin)
-        return shown_as(items, self.method.task.items)
-
-    def _check_items(self, items: Items) -> None:
-        trained = self.method.task.items
-        if (items.kind, items.shape) != (trained.kind, trained.shape):
-            raise DataError(
-                f"The model was trained on {trained.kind} of {list(trained.shape)}; these are {items.kind} of "
-                f"{list(items.shape)}."
-            )
+        return resize_like(items, self.method.task.items)
 
     @contextmanager
     def last_epoch_weights(self) -> Iterator[None]:

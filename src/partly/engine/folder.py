@@ -29,7 +29,7 @@ from partly.engine.plan import Plan
 from partly.engine.resolution import make_config
 from partly.engine.training import progress_of
 from partly.errors import CheckpointError, listing
-from partly.items import Items, conditioning_of, encoding_of, origin_of
+from partly.items import Items
 from partly.networks.custom_modules import PREFIX, source_digest
 
 SCORES = "scores.json"
@@ -72,13 +72,13 @@ def describe(plan: Plan) -> dict[str, Any]:
 
 def _made_of(items: Items) -> dict[str, Any]:
     """What features were made of, where a backbone made them."""
-    origin = origin_of(items)
+    origin = items.origin
     return {} if origin is None else {"made_of": origin.plain()}
 
 
 def _prepared(items: Items) -> dict[str, Any]:
     """How columns of a table become numbers, and numbers come into the range of float32, where they have to."""
-    conditioning, encoding = conditioning_of(items), encoding_of(items)
+    conditioning, encoding = (items.conditioning or None), items.encoding
     found: dict[str, Any] = {} if conditioning is None else {"conditioning": conditioning.to_json()}
     return found | ({} if encoding is None else {"encoding": encoding.to_json()})
 

@@ -28,12 +28,12 @@ from partly.engine.fitting import fit
 from partly.engine.memory import estimate_memory
 from partly.engine.plan import Plan
 from partly.engine.progress_bar import progress_callback
-from partly.engine.resolution import prepare_images, resolve_config
+from partly.engine.resolution import match_training, prepare_images, resolve_config
 from partly.engine.training import Validation
 from partly.engine.training_check import MAX_CHECKED_ITEMS, warn_if_all_called_yes, warn_if_nothing_learned
 from partly.engine.warm_start import match_labels, warm_start
 from partly.errors import LabelError, SettingError
-from partly.items import Items, TableRows, as_trained, conditioned, conditioned_like, encoding_of
+from partly.items import Items, TableRows, condition_like, prepare_for_training
 from partly.labels import Hierarchy, Labels
 from partly.labels.weights import Weights
 from partly.teachers import NONE
@@ -95,7 +95,7 @@ def resolve(
     data = prepare(config, data)
     if isinstance(data.items, TableRows) and not config.encode:
         data.items.refuse()
-    items, labels = conditioned(data.items), data.labels
+    items, labels = prepare_for_training(data.items), data.labels
     if not labels.known_per_item().any() and not isinstance(config, ResolvedConfig):
         config = _without_labels(config, items, labels)
     resolved, found = resolve_config(config, items, labels)
@@ -107,7 +107,7 @@ def resolve(
     held_out = None
     if validation is not None:
         held = prepare(config, validation, items)
-        held_out = Validation(as_trained(held.items, items), held.labels)
+        held_out = Validation(match_training(held.items, items), held.labels)
     memory = estimate_memory(resolved, items, labels, held_out)
     return Plan(resolved, items, labels, held_out, weights, found or reason, memory)
 
@@ -179,15 +179,15 @@ def _start(plan: Plan, folder: Path, label_sources: Mapping[str, Sequence[str]] 
     """Return the plan with items conditioned as those of an earlier run, and the weights to start from."""
     before = load(folder)
     trained = before.method.task.items
-    if encoding_of(plan.items) != encoding_of(trained):
+    if plan.items.encoding != trained.encoding:
         raise SettingError(
             f"start_from: {folder} encodes the columns of its table otherwise than these items. "
             "Encode them before (pandas.get_dummies), in both cases alike, or train anew."
         )
-    items = conditioned_like(plan.items, trained)  # the first layer is taken over
+    items = condition_like(plan.items, trained)  # the first layer is taken over
     held_out = plan.validation
     if held_out is not None:
-        held_out = Validation(conditioned_like(held_out.items, trained), held_out.labels)
+        held_out = Validation(condition_like(held_out.items, trained), held_out.labels)
     plan = replace(plan, items=items, validation=held_out)
     hierarchy = None if plan.config.hierarchy is None else Hierarchy(plan.config.hierarchy)
     sources = match_labels(plan.labels.names, before.names, label_sources, hierarchy)

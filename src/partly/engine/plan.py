@@ -10,7 +10,7 @@ import numpy.typing as npt
 from partly.config import ResolvedConfig
 from partly.engine.resolution import build_method
 from partly.engine.training import Validation
-from partly.items import Items, conditioned
+from partly.items import Items, prepare_for_training
 from partly.labels import Labels
 from partly.labels.weights import Weights
 from partly.method import Method
@@ -48,5 +48,5 @@ class Plan:
     def subset(self, rows: npt.NDArray[np.int64]) -> Plan:
         """Return the plan for some of the items, without a validation part."""
         weights = None if self.weights is None else self.weights[rows]
-        items, labels = conditioned(self.items[rows]), self.labels[rows]
+        items, labels = prepare_for_training(self.items[rows]), self.labels[rows]
         return replace(self, items=items, labels=labels, validation=None, weights=weights)

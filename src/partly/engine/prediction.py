@@ -11,7 +11,7 @@ import torch
 
 from partly.calibration.maps import sigmoid
 from partly.errors import DataError, PartlyError, listing
-from partly.items import Items, at_once, streamed
+from partly.items import Items, scoring_batch_size, stream_batches
 from partly.labels import Labels, scored
 from partly.method import Method
 from partly.networks import eval_mode
@@ -25,9 +25,9 @@ def logit_blocks(
 ) -> Iterator[Scores]:
     """Yield logits [B, L], block by block, without side effects on the method; known: labels for a network that takes
     them."""
-    device, batch_size = method.device, at_once(items, batch_size or _block_size(items, method.task.labels))
+    device, batch_size = method.device, scoring_batch_size(items, batch_size or _block_size(items, method.task.labels))
     parts = [slice(start, min(start + batch_size, len(items))) for start in range(0, len(items), batch_size)]
-    for rows, x in zip(parts, streamed(items, parts), strict=True):
+    for rows, x in zip(parts, stream_batches(items, parts), strict=True):
         z = () if known is None else (torch.tensor(known.rows(rows), device=device),)
         with eval_mode(method), torch.inference_mode():  # not during the yield: the caller may do other things
             logits: Scores = method.logits(x.to(device), *z).float().cpu().numpy()

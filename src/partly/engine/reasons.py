@@ -3,7 +3,7 @@
 - **Features**: how much the logit falls when one feature is put to its mean (to 0, where features are sparse), one at a
   time. True of this model and this item, whatever the method; what features do only together is not seen.
 - **Words**, of texts: how much the logit falls when one word is left out.
-- **Neighbours**: the nearest items, by standardised features, of which the label is known. They say what the data has
+- **Neighbours**: the nearest items, by standardize features, of which the label is known. They say what the data has
   to offer, not what the model made of it.
 - **Paths**, where the method has reasons of its own (`imcl`): similar items and related labels, as it learned them.
 """
@@ -24,7 +24,7 @@ from partly import items as things
 from partly.engine.feature_cache import cached_features
 from partly.engine.fitted_model import FittedModel
 from partly.errors import SettingError, within
-from partly.items import Items, SparseRows, as_matrix, encoding_of, texts_of
+from partly.items import Items, SparseRows, as_matrix, decode_texts
 from partly.labels import Labels
 from partly.pool import Pool
 
@@ -94,7 +94,7 @@ def _features(
 
 def _words(fitted: FittedModel, items: Items, item: int, label: int, logit: float, most: int) -> list[dict[str, Any]]:
     """The words without which the logit would change most, each left out wherever it stands."""
-    (text,) = texts_of(items.take(slice(item, item + 1)))
+    (text,) = decode_texts(items.take(slice(item, item + 1)))
     words = list(dict.fromkeys(WORD.findall(text.casefold())))[:MOST_WORDS]
     others = [re.sub(rf"\b{re.escape(word)}\b", " ", text, flags=re.IGNORECASE) for word in words]
     kept = [(word, other) for word, other in zip(words, others, strict=True) if other.strip()]
@@ -107,7 +107,7 @@ def _words(fitted: FittedModel, items: Items, item: int, label: int, logit: floa
 
 def _as_seen(x: Tensor, items: Items) -> Items:
     """Rows of features as items that need no further conditioning."""
-    return replace(things.features(x.numpy(), "X", items.names).conditioned_as(None), encoding=encoding_of(items))
+    return replace(things.features(x.numpy(), "X", items.names).condition_as(None), encoding=items.encoding)
 
 
 def _usual(items: Items) -> Tensor:

@@ -11,9 +11,9 @@ from partly.clock import Clock
 from partly.config import UNSTORED, ResolvedConfig, TrainConfig
 from partly.data.label_vectors import read_label_vectors
 from partly.engine import presets
-from partly.errors import SettingError
+from partly.errors import DataError, SettingError
 from partly.images.augmentation import NO_AUGMENTATION, Augmentation
-from partly.items import Items, SparseRows, is_decoded, origin_of
+from partly.items import Items, SparseRows, encode_like, is_decoded, prepare_like, reorder_features, resize_like
 from partly.labels import Hierarchy, Labels
 from partly.method import Method, Task
 from partly.networks import backbones
@@ -58,7 +58,7 @@ def resolve_config(config: TrainConfig, items: Items, labels: Labels) -> tuple[R
         return spell_out(config), ""
     given = with_default_backbone(config, items)
     decay = given.get("weight_decay")  # before a preset fills it in
-    origin = origin_of(items)
+    origin = items.origin
     if origin is not None and given.get("backbone") in (None, origin.backbone):  # the features are computed already
         given = {name: value for name, value in given.items() if name not in FEATURE_OPTIONS}
     preset_note = ""
@@ -141,10 +141,21 @@ def prepare_images(config: ResolvedConfig, items: Items) -> Items:
     as they are."""
     items = networks.resize_to_backbone(items, config.backbone, config.backbone_settings)
     if is_decoded(items):
-        return items.augmented(None if config.augment is None else Augmentation(**config.augment))
+        return items.augment(None if config.augment is None else Augmentation(**config.augment))
     if config.augment is not None:
         raise SettingError(f"augment = {config.augment!r}: only pictures that lie in files can be augmented.")
     return items
+
+
+def match_training(items: Items, trained: Items) -> Items:
+    """Return items resized, encoded, ordered and conditioned like training items; refuse other kinds and columns."""
+    matched = reorder_features(encode_like(resize_like(items, trained), trained), trained.names)
+    if (matched.kind, matched.shape) != (trained.kind, trained.shape):
+        raise DataError(
+            f"The model was trained on {trained.kind} of {list(trained.shape)}; these are {matched.kind} of "
+            f"{list(matched.shape)}."
+        )
+    return prepare_like(matched, trained)
 
 
 def _augmentation(given: Any) -> dict[str, float]:

@@ -1,6 +1,7 @@
-"""What run.json must say, checked before anything is made of it: a folder may come from anybody.
+"""Schema of run.json, checked before a model is built from it: a folder may come from anyone.
 
-Written by hand, since it is short: a pattern is a type, a test with words, or a dictionary or list of patterns.
+The part `recipe` is derived from the fields of `ResolvedConfig`. The rest is a small table of `FieldSpec`s instead of
+a pydantic model: pydantic comes with the extra `annotate` only, and a plain installation reads run folders too.
 """
 
 from __future__ import annotations
@@ -8,23 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
+from partly.config import STORED_NAMES, ResolvedConfig
 from partly.errors import PartlyError
 from partly.items import Kind
 from partly.items.conditioning import is_conditioning
 from partly.items.encoding import is_encoding
 from partly.labels.names import check_names
+from partly.registry import fits, spell_type
 
-MOST = 1 << 31  # of anything that is counted
+MAX_COUNT = 1 << 31  # of items, features and other sizes
 DIMENSIONS = {"features": 2, "pictures": 4, "texts": 2}  # of all items together
 
 
 @dataclass(frozen=True)
-class Is:
-    """A pattern: what a value must be, and how to say it."""
+class FieldSpec:
+    """What a value must be: a description for the message, and a test."""
 
-    words: str
+    description: str
     fits: Callable[[Any], bool]
 
 
@@ -43,53 +46,60 @@ def _texts(value: Any) -> bool:
 
 def _sizes(value: Any) -> bool:
     plain = isinstance(value, list) and bool(value) and all(type(size) is int for size in value)
-    return plain and 0 <= value[0] < MOST and all(1 <= size < MOST for size in value[1:])
+    return plain and 0 <= value[0] < MAX_COUNT and all(1 <= size < MAX_COUNT for size in value[1:])
 
 
-DIGEST = Is("a SHA-256", lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None)
-TEXT = Is("a text", lambda value: isinstance(value, str))
-TABLE = Is("a table of names and values", lambda value: isinstance(value, dict))
-ALIKE: dict[str, Any] = {  # of every kind of run
+DIGEST = FieldSpec(
+    "a SHA-256", lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
+)
+TEXT = FieldSpec("a text", lambda value: isinstance(value, str))
+TABLE = FieldSpec("a table of names and values", lambda value: isinstance(value, dict))
+COMMON: dict[str, Any] = {  # of every kind of run
     "partly": TEXT,
     "recipe": TABLE,
-    "labels": Is("names of labels, each another", _names),
-    "features": Is("null, or names of features", lambda value: value is None or _texts(value)),
+    "labels": FieldSpec("names of labels, each another", _names),
+    "features": FieldSpec("null, or names of features", lambda value: value is None or _texts(value)),
     "data": {
         "kind": TEXT,
-        "shape": Is("numbers of items and what they are made of", _sizes),
+        "shape": FieldSpec("numbers of items and what they are made of", _sizes),
         "sha256": DIGEST,
         "labels_sha256": DIGEST,
     },
-    "validation": Is("null, or a table", lambda value: value is None or isinstance(value, dict)),
+    "validation": FieldSpec("null, or a table", lambda value: value is None or isinstance(value, dict)),
 }
-COUNT = Is("null, or a whole number", lambda value: value is None or (type(value) is int and 0 <= value < MOST))
-NUMBER = Is("null, or a number", lambda value: value is None or (type(value) in (int, float) and 0 <= value < MOST))
+COUNT = FieldSpec(
+    "null, or a whole number", lambda value: value is None or (type(value) is int and 0 <= value < MAX_COUNT)
+)
+NUMBER = FieldSpec(
+    "null, or a number", lambda value: value is None or (type(value) in (int, float) and 0 <= value < MAX_COUNT)
+)
 PER_LABEL: dict[str, Any] = {  # of an estimator per label, what it was fitted with
     "estimator_sha256": DIGEST,
     "unknown": TEXT,
     "weight_unknown": NUMBER,
     "bags": COUNT,
-    "seed": Is("a whole number", lambda value: type(value) is int),
+    "seed": FieldSpec("a whole number", lambda value: type(value) is int),
     "features_in": COUNT,
-    "scores_sha256": Is("null, or a SHA-256", lambda value: value is None or DIGEST.fits(value)),
+    "scores_sha256": FieldSpec("null, or a SHA-256", lambda value: value is None or DIGEST.fits(value)),
 }
 MADE_OF: dict[str, Any] = {
-    "kind": Is(f"one of {', '.join(get_args(Kind))}", lambda value: value in get_args(Kind)),
-    "shape": Is("sizes of an item", _sizes),
+    "kind": FieldSpec(f"one of {', '.join(get_args(Kind))}", lambda value: value in get_args(Kind)),
+    "shape": FieldSpec("sizes of an item", _sizes),
     "backbone": TEXT,
     "settings": TABLE,
-    "measured": Is("null, or means and scales", lambda value: value is None or isinstance(value, list)),
+    "measured": FieldSpec("null, or means and scales", lambda value: value is None or isinstance(value, list)),
     "weights": TEXT,
 }
 
 
 def problems(description: dict[str, Any]) -> list[str]:
-    """What run.json says that cannot be, each with its place."""
-    found = list(_differs(description, ALIKE, ""))
+    """Return what is wrong with run.json, each problem with its place."""
+    found = list(_differences(description, COMMON, ""))
     if found:
         return found
-    if "kind" in description:  # of an estimator per label, items may be anything that it takes
-        return list(_differs(description["recipe"], PER_LABEL, "recipe."))
+    if "kind" in description:  # one estimator per label: items may be anything that it takes
+        return list(_differences(description["recipe"], PER_LABEL, "recipe."))
+    found += _config_problems(description["recipe"])
     data = description["data"]
     if data["kind"] not in DIMENSIONS:
         return [f"data.kind = {data['kind']!r:.80} should be one of {', '.join(DIMENSIONS)}"]
@@ -102,17 +112,28 @@ def problems(description: dict[str, Any]) -> list[str]:
         found.append("data.conditioning should be [feature, shift, factor, limit] for each of some features")
     if "encoding" in data and not is_encoding(data["encoding"], data["shape"][-1]):
         found.append("data.encoding should say how the columns of a table become these features")
-    return found + list(_differs(data["made_of"], MADE_OF, "data.made_of.") if "made_of" in data else ())
+    return found + list(_differences(data["made_of"], MADE_OF, "data.made_of.") if "made_of" in data else ())
 
 
-def _differs(value: Any, pattern: dict[str, Any], place: str) -> Iterator[str]:
+def _config_problems(recipe: dict[str, Any]) -> Iterator[str]:
+    """Compare `recipe` with the fields of `ResolvedConfig`. An older version may have written fewer of them."""
+    hints = get_type_hints(ResolvedConfig)
+    expected = {key: hints[name] for name, key in STORED_NAMES.items()}
+    for key, value in recipe.items():
+        if key not in expected:
+            yield f"recipe.{key} is not an option of this version"
+        elif not fits(value, expected[key]):
+            yield f"recipe.{key} = {value!r:.80} should be {spell_type(expected[key])}"
+
+
+def _differences(value: Any, pattern: dict[str, Any], place: str) -> Iterator[str]:
     if not isinstance(value, dict):
-        yield f"{place.removesuffix('.')} should be {TABLE.words}"
+        yield f"{place.removesuffix('.')} should be {TABLE.description}"
         return
     for name, wanted in pattern.items():
         if name not in value:
             yield f"{place}{name} is missing"
         elif isinstance(wanted, dict):
-            yield from _differs(value[name], wanted, f"{place}{name}.")
+            yield from _differences(value[name], wanted, f"{place}{name}.")
         elif not wanted.fits(value[name]):
-            yield f"{place}{name} = {value[name]!r:.80} should be {wanted.words}"
+            yield f"{place}{name} = {value[name]!r:.80} should be {wanted.description}"

@@ -19,7 +19,7 @@ from partly.config import TrainConfig
 from partly.engine import checkpoint
 from partly.engine.plan import Plan
 from partly.errors import CheckpointError, SettingError
-from partly.items import Items, MadeFeatures, features, origin_of
+from partly.items import Items, PrecomputedFeatures, features
 from partly.labels import Labels
 from partly.networks.lazy_features import LazyFeatures
 from partly.teachers import combination
@@ -93,7 +93,7 @@ def choose(config: TrainConfig, items: Items, labels: Labels) -> tuple[Teacher, 
     names are words."""
     if config.teacher is not None:
         return tuple(_with_hierarchy(teacher, config) for teacher in as_teachers(config.teacher))
-    origin = origin_of(items)
+    origin = items.origin
     names = LabelNames(hierarchy=config.hierarchy)
     if origin is None or not are_words(labels.names) or not names.reads(origin):
         return ()
@@ -139,7 +139,7 @@ def combine(
         rows = slice(start, min(start + ITEMS_AT_A_TIME, len(items)))
         part = items[rows]
         if isinstance(part, LazyFeatures):  # computed once, for the model and for the teachers
-            part = MadeFeatures(features(part.take(slice(None)).numpy()), part.origin, part.source)
+            part = PrecomputedFeatures(features(part.take(slice(None)).numpy()), part.origin, part.source)
         scores = teaching.scores(part, names) if whole is None else [own[rows] for own in whole]
         if logits is None:
             yield teaching.combination.teachers_only(scores)

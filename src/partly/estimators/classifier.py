@@ -29,9 +29,8 @@ from partly.items import Items
 from partly.labels import Labels
 from partly.labels.align import align_labels
 from partly.labels.frames import check_output_kind, to_output
-from partly.labels.scored import enumerate_rows, gather_known
+from partly.labels.scored import enumerate_rows
 from partly.labels.weights import check_weights
-from partly.model_choice.missingness import EntrySums
 from partly.moved import RenamedAttribute
 from partly.networks.custom_modules import Part
 from partly.teachers import NONE
@@ -320,27 +319,13 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Scores count known entries only. Use items that the model was not trained on.
         """
-        from partly.report import page  # templates and plots, which nothing else here needs
+        from partly.report import page  # templates and plots are needed only here
+        from partly.report.model_view import view_model
 
         check_is_fitted(self, "fitted_")
-        x, fitted = self._items(X, reset=False), self.fitted_
+        x = self._items(X, reset=False)
         labels = engine.apply_hierarchy(self._config(), align_labels(len(x), Y, self.label_names_, beside=X))
-        entries = EntrySums(labels)
-        known = gather_known(entries.passing(enumerate_rows(fitted.predict_blocks(x))), labels)
-        notes = () if fitted.calibration is None else fitted.calibration.describe(fitted.names)
-        own = fitted.thresholds if fitted.has_thresholds else None
-        view = page.view_run(
-            self.method_,
-            fitted.description,
-            fitted.progress,
-            self.reason_,
-            known,
-            "",
-            own,
-            notes,
-            entries,
-            teacher=self.teacher_,
-        )
+        view = view_model(self.method_, self.fitted_, x, labels)
         note = f"Labels and scores are those of the {len(x):,} items given to report()."
         html = page.render(page.Report(f"{self.method_} on {len(x):,} items", labels, (view,), labels, note=note))
         if path is not None:
@@ -363,7 +348,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         penalty = parameters.pop("penalty")
         if fitted.method.solves:
             parameters["weight_decay"] = penalty
-        origin = items.origin_of(fitted.method.task.items)
+        origin = fitted.method.task.items.origin
         if origin is not None:
             parameters |= {"backbone": origin.backbone, "backbone_settings": origin.settings}
         if fitted.config.method == defaults.PORTFOLIO:  # it has its own head: the caller left the head open
@@ -378,10 +363,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.adopt(fitted)
 
     def _remember(self, x: Items) -> None:
-        names, shape = items.columns_in(x)
+        names, shape = items.input_columns(x)
         self._item_kind, self._item_shape, self.n_features_in_ = x.kind, shape, math.prod(shape)
-        self._origin = items.origin_of(x)
-        self._encoded = isinstance(x, items.TableRows) or items.encoding_of(x) is not None
+        self._origin = x.origin
+        self._encoded = isinstance(x, items.TableRows) or x.encoding is not None
         self.__dict__.pop("feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
@@ -394,13 +379,11 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _items(self, X: Any, reset: bool) -> Items:
         """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
-        X = items.untied(X)
+        X = items.to_numpy(X)
         if items.is_items(X):
-            x: Items = X if reset else items.in_order(X, self._feature_names())
-            if not reset and items.is_decoded(X) and self._item_kind == "pictures":
-                x = X.sized(self._item_shape[-1])
-        elif items.are_pictures(X):
-            x = items.pictures(np.asarray(X))
+            x: Items = X
+        elif items.are_images(X):
+            x = items.image_array(np.asarray(X))
         elif items.are_texts(X):
             x = items.texts(list(X))
         else:
@@ -409,13 +392,6 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise DataError("X has items without features: there is nothing to learn from.")
         if reset:
             self._remember(x)
-        elif self._origin is not None and x.kind == self._origin.kind:
-            pass  # features are made of them when they are asked for
-        elif (x.kind, items.columns_in(x)[1]) != (self._item_kind, self._item_shape):
-            raise DataError(
-                f"X holds {x.kind} of {list(x.shape)}; the model was trained on {self._item_kind} "
-                f"of {list(self._item_shape)}."
-            )
         return x
 
     def _features(self, X: Any, reset: bool) -> Items:
@@ -425,12 +401,14 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         X = items.as_frame(X)
         try:
-            X = X if reset else items.table_in_order(X, self._feature_names())
+            X = X if reset else items.reorder_table(X, self._feature_names())
             if items.is_mixed(X) or (not reset and self._encoded and items.is_frame(X)):
                 return self._table(items.frame_rows(X), reset)
             array = validate_data(self, X, reset=reset, dtype="numeric", ensure_all_finite=False, accept_sparse="csr")
         except ValueError as error:
-            raise error if isinstance(error, DataError) else DataError(items.words_in(X) or str(error)) from None
+            raise (
+                error if isinstance(error, DataError) else DataError(items.describe_text_columns(X) or str(error))
+            ) from None
         names = self._feature_names()
         if sp.issparse(array):
             return items.sparse_features(array, "X", names)

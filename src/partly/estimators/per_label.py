@@ -320,8 +320,8 @@ class PerLabel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "Give a pandas frame, and an estimator that reads it: a pipeline of OneHotEncoder and SimpleImputer."
             )
         if items.is_items(X):
-            return self._matrix(items.in_order(X, None if names is None else tuple(names)), reset)
-        X = items.table_in_order(X, names)
+            return self._matrix(items.reorder_features(X, None if names is None else tuple(names)), reset)
+        X = items.reorder_table(X, names)
         try:
             if numbers or numbers_wanted(X):
                 how = {"dtype": "numeric", "ensure_all_finite": False, "accept_sparse": "csr"}

@@ -1,4 +1,4 @@
-"""Where jobs run that do not need each other: in processes of this machine, or on Ray, on one machine or many."""
+"""Run independent jobs: in processes of this machine, or on Ray, on one machine or many."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from partly.executors.local import Died
 
 __all__ = ["Died", "Results", "placed"]
 
-# Jobs and what is to be done with each -> every job with what came of it, or `Died`, as they come.
+# (jobs, function of a job) -> every job with its result, or `Died`, in the order of completion
 Results = Callable[[Sequence[Any], Callable[[Any], Any]], Iterator[tuple[Any, Any]]]
 
 
 def placed(on: str = "here", address: str | None = None, count: int | None = None) -> Results:
-    """on: 'here' or 'ray'; address: of a Ray cluster to join; count: jobs at a time, all cores if not given."""
+    """Return the executor for `on`, "here" or "ray".
+
+    `address` names a Ray cluster to join; `count` is the number of concurrent jobs, by default that of the cores.
+    """
     if on == "ray":
         return partial(on_ray.results, address=address, count=count)
     if on != "here":
         raise SettingError(f"on = {on!r}: should be 'here' or 'ray'.")
     if address is not None:
-        raise SettingError(f"address = {address!r} is that of a Ray cluster: with --on ray (on='ray').")
+        raise SettingError(f"address = {address!r} is for a Ray cluster: add --on ray (on='ray').")
     return partial(local.results, count=count or os.cpu_count() or 1)

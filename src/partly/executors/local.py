@@ -1,8 +1,8 @@
-"""Worker processes that do one job at a time: a death is noticed, with the job that was lost; all end at once when the
-caller leaves, however it leaves.
+"""Run jobs in worker processes, one job at a time each. A worker that dies is reported with its job and replaced; all
+workers end when the caller leaves.
 
-By hand, since a ProcessPoolExecutor breaks as a whole when one of its processes dies, without saying which job it had,
-and lets running jobs end before it does.
+`ProcessPoolExecutor` does not fit: one dead process breaks the whole pool without naming its job, and shutting it down
+waits for running jobs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Job = TypeVar("Job")
 
 @dataclass(frozen=True)
 class Died:
-    """In the place of what a job comes to: how its process ended."""
+    """Result of a job whose process died, with the reason."""
 
     words: str
 
@@ -37,20 +37,19 @@ class _Worker:
     pipe: Connection
 
     def result(self) -> Any:
-        """What came of its job; an exception that is for the caller, or `Died`."""
+        """Return the result of its job, an exception for the caller, or `Died`."""
         try:
             return self.pipe.recv()
         except (EOFError, OSError):
             self.process.join()
             code = self.process.exitcode
             name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-            killed = ", as the system does where memory is short" if -code == signal.SIGKILL else ""
+            killed = ", as the system does when memory runs out" if -code == signal.SIGKILL else ""
             return Died(f"its process ended ({name}{killed})")
 
 
 def results(jobs: Sequence[Job], work: Callable[[Job], Any], count: int) -> Iterator[tuple[Job, Any]]:
-    """Every job with what `work` makes of it, or `Died`, as they come. An exception that `work` raises is raised here,
-    and ends it all."""
+    """Yield every job with its result or `Died`, in the order of completion; an exception of `work` ends all jobs."""
     context = multiprocessing.get_context("spawn")
     left, crew, busy = deque(jobs), [_started(context, work) for _ in range(min(count, len(jobs)))], {}
 
@@ -63,7 +62,7 @@ def results(jobs: Sequence[Job], work: Callable[[Job], Any], count: int) -> Iter
         for worker in crew:
             give(worker)
         while busy:
-            # A pipe whose other end is gone is ready too; the sentinel is for one that somebody else still holds.
+            # A closed pipe is ready, too; the sentinel covers a pipe that another process still holds open.
             ready = wait([*busy, *(worker.process.sentinel for worker, _ in busy.values())])
             for worker, job in [one for one in busy.values() if {one[0].pipe, one[0].process.sentinel} & set(ready)]:
                 del busy[worker.pipe]
@@ -91,8 +90,10 @@ def _started(context: Any, work: Callable[[Any], Any]) -> _Worker:
 
 @contextmanager
 def _without_script() -> Iterator[None]:
-    """Processes that start within this do not run the caller's script again, as Python would have them do: they need
-    nothing of it, and one without `if __name__ == "__main__"` would compare again in each of them."""
+    """Start processes without running the caller's script again.
+
+    They need nothing of it, and a script without `if __name__ == "__main__"` would start its work again in each.
+    """
     script = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")
     try:
@@ -103,9 +104,8 @@ def _without_script() -> Iterator[None]:
 
 @contextmanager
 def _without_ctrl_c() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal, and the parent decides. Processes that start within this have it
-    blocked from their first instruction on, long before they could ask for that themselves; here it comes late."""
-    resource_tracker.ensure_running()  # multiprocessing starts it with the first process, and unblocks all then
+    """Start processes with Ctrl-C blocked, which reaches every process of a terminal: the parent decides what to do."""
+    resource_tracker.ensure_running()  # it would be started with the first process, and unblock all signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -114,7 +114,7 @@ def _without_ctrl_c() -> Iterator[None]:
 
 
 def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
-    """In the worker: one thread, so that neither the number of workers nor an interruption changes a bit."""
+    """Run jobs in a worker, on one thread, so that the number of workers does not change results."""
     import torch
 
     torch.set_num_threads(1)
@@ -132,6 +132,6 @@ def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
 
 
 def _leave_with(sentinel: Any) -> None:
-    """A worker does not outlive a killed parent."""
+    """End the worker when its parent is killed."""
     wait([sentinel])
     os._exit(1)

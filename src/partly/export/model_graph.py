@@ -14,7 +14,7 @@ from partly.engine import FittedModel
 from partly.errors import SettingError
 from partly.export.calibrated_logits import Calibrated
 from partly.export.taught_logits import TaughtLogits, taught_logits
-from partly.items import Conditioning, Encoding, Origin, conditioning_of, encoding_of, origin_of
+from partly.items import Conditioning, Encoding, Origin
 from partly.method import Method
 from partly.networks import Standardise
 from partly.networks.backbones import Backbone
@@ -165,7 +165,7 @@ def graph_of(fitted: FittedModel) -> tuple[Graph, Entrance]:
         del part.depth
         part.depth = depth  # type: ignore[assignment]  # a graph has as many steps, whatever the items
     given = fitted.method.task.items
-    origin = origin_of(given)
+    origin = given.origin
     if origin is not None and origin.fitted:  # no graph splits texts into words
         graph.body = nn.Identity()
         return graph, _of_made_features(graph, fitted, origin)
@@ -177,7 +177,7 @@ def graph_of(fitted: FittedModel) -> tuple[Graph, Entrance]:
 def _preparation(fitted: FittedModel) -> Prepared | None:
     """What comes before the method in float64; None where it takes features as they are."""
     given = fitted.method.task.items
-    encoding, conditioning = encoding_of(given), conditioning_of(given)
+    encoding, conditioning = given.encoding, (given.conditioning or None)
     if encoding is None and conditioning is None:
         return None
     words = [column.name for column in encoding.columns if column.kind == "category"] if encoding else []
@@ -194,7 +194,7 @@ def _preparation(fitted: FittedModel) -> Prepared | None:
 def _of_features(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> Entrance:
     first = next((part for part in graph.modules() if isinstance(part, Standardise)), None)
     body = graph.body if isinstance(graph.body, Prepared) else None
-    encoding, dtype = encoding_of(fitted.method.task.items), "float32" if body is None else "float64"
+    encoding, dtype = fitted.method.task.items.encoding, "float32" if body is None else "float64"
     words = {
         "input": f"{dtype} [items, features], raw: they are standardised inside",
         "features": fitted.description["features"],
@@ -245,7 +245,7 @@ def _of_texts(graph: Graph, fitted: FittedModel, shape: tuple[int, ...]) -> Entr
         if isinstance(part[1], Backbone):
             reader, part[0] = part[1], nn.Identity()  # nothing is standardised
             reader.preprocess = _as_it_is  # numbers come in
-    origin = origin_of(fitted.method.task.items)
+    origin = fitted.method.task.items.origin
     name = fitted.config.backbone if origin is None else origin.backbone
     words: dict[str, Any] = {"backbone": name}
     if isinstance(reader, TextModel):

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from partly.engine import FittedModel
 from partly.errors import SettingError
-from partly.items import origin_of
 from partly.teachers.combination import Combination
 from partly.teachers.label_names import LabelNames, parent_pairs
 from partly.teachers.standardization import MIN_LABELS, MIN_SCALE
@@ -62,7 +61,7 @@ def taught_logits(fitted: FittedModel) -> TaughtLogits | None:
     taught = fitted.teaching
     if taught is None or not taught.combination.used:
         return None
-    (k, *others), origin = taught.combination.used, origin_of(fitted.method.task.items)
+    (k, *others), origin = taught.combination.used, fitted.method.task.items.origin
     teacher = taught.teachers[k]
     if others or not isinstance(teacher, LabelNames) or origin is None or not teacher.reads(origin):
         raise SettingError(

@@ -1,4 +1,4 @@
-"""Pictures: from bytes of anybody's making to pixels of one size, in processes of their own.
+"""Images: from untrusted bytes to pixels of one size, decoded in worker processes.
 
-There is no torch in this room, so that a worker process starts in a moment and stays small.
+This package does not import torch, so that a worker starts quickly and stays small.
 """

@@ -1,7 +1,7 @@
-"""What is done to a picture while a network learns from it: a random crop, a mirror image, other light.
+"""Random augmentation of training images: crop, horizontal flip, brightness, contrast and saturation.
 
-Which crop, and which light, is a function of (seed, epoch, item) and of nothing else. So neither the order of the items
-nor the number of processes that decode them changes a bit, and a run that goes on after a kill needs no random state.
+The random numbers are a function of (seed, epoch, item), so neither the order of the items nor the number of worker
+processes changes a bit, and a resumed run needs no random state.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from partly.clock import Draw
 from partly.errors import SettingError, within
 
-TRIES = 10  # to find a crop that fits, as everybody does since GoogLeNet
+CROP_ATTEMPTS = 10  # to find a crop that fits, as in GoogLeNet
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, in pixels
 
 
 @dataclass(frozen=True)
 class View:
-    """What of a picture is shown, and how."""
+    """Crop, flip and color change of one image."""
 
     box: Box
     mirrored: bool = False
@@ -28,24 +28,26 @@ class View:
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How much may be changed."""
+    """Strength of the augmentation."""
 
-    flip: float = 0.5  # how often a picture is mirrored
-    crop: float = 0.35  # the least share of the area that is kept; 1 keeps all of the centre
-    stretch: float = 4 / 3  # how much wider than high, or higher than wide, a crop may be
-    colour: float = 0.2  # brightness, contrast and saturation change by up to this share
+    flip: float = 0.5  # probability of a horizontal flip
+    crop: float = 0.35  # smallest share of the area of a random crop; 1 crops the center only
+    stretch: float = 4 / 3  # largest aspect ratio of a crop
+    colour: float = 0.2  # largest relative change of brightness, contrast and saturation
 
     def __post_init__(self) -> None:
         within(0, 1, flip=self.flip, crop=self.crop, colour=self.colour)
         within(1, math.inf, stretch=self.stretch)
         if not self.crop > 0:
-            raise SettingError(f"crop = {self.crop}: a crop keeps more than nothing; 1 keeps all.")
+            raise SettingError(f"crop = {self.crop}: must be above 0; 1 keeps the whole center.")
 
     def view(self, width: int, height: int, draw: Draw, item: str) -> View:
-        """What is shown of the item in this epoch. As many numbers are drawn whatever the settings are, so that to
-        change one of them leaves the others' draws as they were."""
-        # All at once: to ask one by one takes three times as long.
-        numbers = draw.rng(item, "augmentation").random(4 + 4 * TRIES).tolist()
+        """Draw the view of an item in this epoch.
+
+        The number of draws does not depend on the settings, so changing one leaves the draws of the others unchanged.
+        """
+        # One call for all numbers: single calls take three times as long.
+        numbers = draw.rng(item, "augmentation").random(4 + 4 * CROP_ATTEMPTS).tolist()
         flip, light, crops = numbers[0], numbers[1:4], numbers[4:]
         factors = [1 + self.colour * (2 * number - 1) for number in light]
         box = self._crop(width, height, crops) if self.crop < 1 else centre(width, height)
@@ -67,8 +69,7 @@ NO_AUGMENTATION = Augmentation(flip=0.0, crop=1.0, stretch=1.0, colour=0.0)
 
 
 def centre(width: int, height: int) -> Box:
-    """The largest square in the middle: to show it at some size is to bring the short side to that size, and to cut
-    the rest off."""
+    """Return the largest square in the middle."""
     side = min(width, height)
     left, top = (width - side) / 2, (height - side) / 2
     return left, top, left + side, top + side

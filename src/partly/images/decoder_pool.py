@@ -1,5 +1,4 @@
-"""The processes that decode, and how they are asked. A thread waits for each; answers come in the order of the
-questions, whoever is faster."""
+"""A pool of worker processes that decode images. A thread waits for each; answers come in the order of the requests."""
 
 from __future__ import annotations
 
@@ -19,47 +18,47 @@ from typing import Any
 from partly.distributed.launched import launched
 from partly.errors import PartlyError, SettingError
 from partly.images.shared import Shared
-from partly.images.worker import Answer, Request, answered, command
+from partly.images.worker import Answer, Request, answer_request, command
 
-WORKERS = "PARTLY_WORKERS"  # how many processes decode; 0: none, the asking one does it itself
-MOST_WORKERS = 8  # where nobody says
+WORKERS_VARIABLE = "PARTLY_WORKERS"  # number of worker processes; 0 decodes in this process
+MAX_WORKERS = 8  # by default
 
 
-class Died(PartlyError):
-    """A process ended over a question, instead of answering it."""
+class WorkerDied(PartlyError):
+    """Raised when a worker process ends instead of answering."""
 
 
 class Worker:
-    """A process, and the memory in which it leaves pixels."""
+    """A worker process and the memory it shares."""
 
     def __init__(self) -> None:
         self.shared = Shared()
-        words, environment = command(self.shared)
+        arguments, environment = command(self.shared)
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
         self.process = subprocess.Popen(
-            words, stdin=pipe, stdout=pipe, stderr=null, env=environment, pass_fds=[self.shared.number]
+            arguments, stdin=pipe, stdout=pipe, stderr=null, env=environment, pass_fds=[self.shared.number]
         )
 
-    def asked(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Answer:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        with suppress(BrokenPipeError):  # then there is no answer either
+        with suppress(BrokenPipeError):  # reading the answer then fails, too
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line.endswith(b"\n"):
-            raise Died(f"A process that decodes pictures ended (status {self.process.wait()}).")
-        told: dict[str, Any] = json.loads(line)
-        return told, bytes(self.shared.room(told["bytes"]))
+            raise WorkerDied(f"A worker process that decodes images ended (status {self.process.wait()}).")
+        values: dict[str, Any] = json.loads(line)
+        return values, bytes(self.shared.view(values["bytes"]))
 
     def end(self) -> None:
         with suppress(BrokenPipeError), self.process:
-            pass  # leaving closes its pipes, which ends it, and waits for it
+            pass  # leaving closes its pipes, which ends the process, and waits for it
         self.shared.close()
 
 
-class Crew:
-    """Some processes, started when they are first needed; each is asked one thing at a time."""
+class DecoderPool:
+    """Worker processes, started when they are first needed; each answers one request at a time."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -67,18 +66,20 @@ class Crew:
         self._idle: queue.SimpleQueue[Worker | None] = queue.SimpleQueue()
         for _ in range(count):
             self._idle.put(None)
-        weakref.finalize(self, _let_go, self._threads, self._idle)
+        weakref.finalize(self, _shut_down, self._threads, self._idle)
 
-    def ask(self, request: Request) -> Future[Answer]:
-        return self._threads.submit(self._asked if self.count else answered, request)
+    def submit(self, request: Request) -> Future[Answer]:
+        return self._threads.submit(self._answer if self.count else answer_request, request)
 
-    def in_order(self, requests: Iterable[Request], ahead: int) -> Iterator[Future[Answer]]:
-        """The answers in the order of the questions, of which `ahead` are asked before the first answer is waited for.
-        Who stops listening leaves nothing behind: what has not begun is not done."""
+    def map_ordered(self, requests: Iterable[Request], ahead: int) -> Iterator[Future[Answer]]:
+        """Yield the answers in the order of the requests, with `ahead` requests submitted in advance.
+
+        If the caller stops early, requests that have not started are canceled.
+        """
         waiting: deque[Future[Answer]] = deque()
         try:
             for request in requests:
-                waiting.append(self.ask(request))
+                waiting.append(self.submit(request))
                 if len(waiting) > ahead:
                     yield waiting.popleft()
             while waiting:
@@ -87,21 +88,21 @@ class Crew:
             for future in waiting:
                 future.cancel()
 
-    def _asked(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> Answer:
         worker = self._idle.get() or Worker()
-        told: Answer | None = None
+        answer: Answer | None = None
         try:
-            told = worker.asked(request)
-            return told
+            answer = worker.answer(request)
+            return answer
         finally:
-            if told is None:
+            if answer is None:
                 worker.process.kill()
                 worker.end()
-            self._idle.put(worker if told is not None else None)
+            self._idle.put(worker if answer is not None else None)
 
 
-def _let_go(threads: ThreadPoolExecutor, idle: queue.SimpleQueue[Worker | None]) -> None:
-    """End the processes by closing what they read from."""
+def _shut_down(threads: ThreadPoolExecutor, idle: queue.SimpleQueue[Worker | None]) -> None:
+    """End the processes by closing their input."""
     threads.shutdown(wait=True, cancel_futures=True)
     while not idle.empty():
         worker = idle.get()
@@ -109,20 +110,21 @@ def _let_go(threads: ThreadPoolExecutor, idle: queue.SimpleQueue[Worker | None])
             worker.end()
 
 
-def crew() -> Crew:
-    """That of this process: as many as it may use cores (its part of them, where several train), or as the
-    environment says."""
-    asked = os.environ.get(WORKERS, "")
-    if not (asked == "" or asked.isdecimal()):
-        raise SettingError(f"{WORKERS}={asked!r} should be the number of processes that decode pictures; 0 for none.")
+def get_pool() -> DecoderPool:
+    """Return the pool of this process: $PARTLY_WORKERS workers, or one per core (shared by training processes)."""
+    chosen = os.environ.get(WORKERS_VARIABLE, "")
+    if not (chosen == "" or chosen.isdecimal()):
+        raise SettingError(
+            f"{WORKERS_VARIABLE}={chosen!r} must be the number of processes that decode images; 0 for none."
+        )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     cores = max(1, cores // launched().local_count)
-    return _crew(os.getpid(), int(asked) if asked else min(cores, MOST_WORKERS))
+    return _make_pool(os.getpid(), int(chosen) if chosen else min(cores, MAX_WORKERS))
 
 
 @cache
-def _crew(process: int, count: int) -> Crew:
-    """process: so that a fork of this one has a crew of its own."""
-    made = Crew(count)
-    atexit.register(_crew.cache_clear)
-    return made
+def _make_pool(process: int, count: int) -> DecoderPool:
+    """Make a pool; `process` is part of the cache key, so that a fork gets a pool of its own."""
+    pool = DecoderPool(count)
+    atexit.register(_make_pool.cache_clear)
+    return pool

@@ -1,5 +1,6 @@
-"""One look at every picture before anything is learned: which are bad and why, what colours they have, and a digest of
-each. What was found is kept, by size and time of the file, so that the next command need not look again.
+"""Inspect every image before training: which are unreadable and why, their colors, and a digest of each.
+
+Results are cached by size and modification time of the file, so that the next command need not inspect it again.
 """
 
 from __future__ import annotations
@@ -17,99 +18,98 @@ from PIL import __version__ as pillow
 
 from partly.atomic_io import sha256, write_file
 from partly.errors import DataError
-from partly.images.decoder_pool import Died, crew
-from partly.images.reading import Look
-from partly.images.showing import track_progress
-from partly.images.worker import Place
+from partly.images.decoder_pool import WorkerDied, get_pool
+from partly.images.progress import track_progress
+from partly.images.reading import ImageInfo
+from partly.images.worker import ImageLocation
 
-CHUNK = 16  # pictures of one question
-SETTLED = 2 * 10**9  # ns: a file as new as that may still change without its time changing
-FORMAT = f"1, Pillow {pillow}"  # of what is kept; another decoder may find other pictures bad
-Stamp = tuple[int, int]  # size and time of a file
+CHUNK_IMAGES = 16  # per request
+RECENT_NS = 2 * 10**9  # a file this new may still change without a new modification time
+CACHE_FORMAT = f"2, Pillow {pillow}"  # another decoder may find other images unreadable
+Stamp = tuple[int, int]  # size and modification time of a file
 
 
 def cache_folder() -> Path:
-    """Where is kept what can be made again: $PARTLY_CACHE, else where such things are kept on this machine."""
-    said = os.environ.get("PARTLY_CACHE")
-    return Path(said) if said else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "partly"
+    """Return the folder for files that can be recomputed: $PARTLY_CACHE, or the cache folder of the user."""
+    chosen = os.environ.get("PARTLY_CACHE")
+    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "partly"
 
 
-def survey(places: Sequence[Place], where: str, progress: bool = True) -> list[Look]:
-    """A look at each of these; `where` they come from names the file in which it is kept."""
-    kept_in = cache_folder() / "surveys" / f"{sha256(os.path.abspath(where).encode())[:32]}.json"
-    kept, stamps = _kept(kept_in), [_stamp(place) for place in places]
-    found = [_known(kept, place, stamp) for place, stamp in zip(places, stamps, strict=True)]
-    todo = [i for i, look in enumerate(found) if look is None]
+def scan_images(places: Sequence[ImageLocation], where: str, progress: bool = True) -> list[ImageInfo]:
+    """Inspect images; `where` is their source, which names the cache file."""
+    cache_file = cache_folder() / "surveys" / f"{sha256(os.path.abspath(where).encode())[:32]}.json"
+    cache, stamps = _read_cache(cache_file), [_stamp(place) for place in places]
+    infos = [_look_up(cache, place, stamp) for place, stamp in zip(places, stamps, strict=True)]
+    todo = [i for i, info in enumerate(infos) if info is None]
     new: dict[str, Any] = {}
-    settled = time.time_ns() - SETTLED
+    recent = time.time_ns() - RECENT_NS
+    inspected = track_progress(_inspect([places[i] for i in todo]), len(todo), where, progress)
     try:
-        for i, look in zip(
-            todo, track_progress(_looks([places[i] for i in todo]), len(todo), where, progress), strict=True
-        ):
-            found[i], stamp = look, stamps[i]
-            if stamp is not None and stamp[1] < settled:
-                new[_key(places[i])] = [*stamp, asdict(look)]
+        for i, info in zip(todo, inspected, strict=True):
+            infos[i], stamp = info, stamps[i]
+            if stamp is not None and stamp[1] < recent:
+                new[_key(places[i])] = [*stamp, asdict(info)]
     finally:
         if new:
-            _keep(kept_in, kept | new)
-    return [look for look in found if look is not None]
+            _write_cache(cache_file, cache | new)
+    return [info for info in infos if info is not None]
 
 
-def _looks(places: Sequence[Place]) -> Iterator[Look]:
-    chunks = [places[i : i + CHUNK] for i in range(0, len(places), CHUNK)]
-    requests = ({"do": "look", "places": chunk} for chunk in chunks)
-    everybody = crew()
-    answers = everybody.in_order(requests, 4 * max(1, everybody.count))
+def _inspect(places: Sequence[ImageLocation]) -> Iterator[ImageInfo]:
+    chunks = [places[i : i + CHUNK_IMAGES] for i in range(0, len(places), CHUNK_IMAGES)]
+    requests = ({"do": "inspect", "places": chunk} for chunk in chunks)
+    pool = get_pool()
+    answers = pool.map_ordered(requests, 4 * max(1, pool.count))
     for chunk, answer in zip(chunks, answers, strict=True):
         try:
-            yield from (Look(**look) for look in answer.result()[0]["looks"])
-        except Died:
-            yield from map(_alone, chunk)
+            yield from (ImageInfo(**info) for info in answer.result()[0]["infos"])
+        except WorkerDied:
+            yield from map(_inspect_alone, chunk)
 
 
-def _alone(place: Place) -> Look:
-    """One that lay beside another over which a process died, or that one itself."""
+def _inspect_alone(place: ImageLocation) -> ImageInfo:
+    """Inspect one image of a chunk that crashed a worker, to find the image that did it."""
     try:
-        return Look(**crew().ask({"do": "look", "places": [place]}).result()[0]["looks"][0])
-    except Died as error:
-        return Look("", f"the decoder crashed. {error}")
+        return ImageInfo(**get_pool().submit({"do": "inspect", "places": [place]}).result()[0]["infos"][0])
+    except WorkerDied as error:
+        return ImageInfo("", f"the decoder crashed. {error}")
 
 
-# ---------------------------------------------------------------- what is kept
+# ---------------------------------------------------------------- cache
 
 
-def _stamp(place: Place) -> Stamp | None:
+def _stamp(place: ImageLocation) -> Stamp | None:
     with suppress(OSError, ValueError):
-        found = os.stat(place.path)
-        return found.st_size, found.st_mtime_ns
+        status = os.stat(place.path)
+        return status.st_size, status.st_mtime_ns
     return None
 
 
-def _key(place: Place) -> str:
+def _key(place: ImageLocation) -> str:
     return json.dumps(place)
 
 
-def _known(kept: dict[str, Any], place: Place, stamp: Stamp | None) -> Look | None:
-    entry = kept.get(_key(place))
-    return Look(**entry[2]) if entry is not None and stamp is not None and tuple(entry[:2]) == stamp else None
+def _look_up(cache: dict[str, Any], place: ImageLocation, stamp: Stamp | None) -> ImageInfo | None:
+    entry = cache.get(_key(place))
+    return ImageInfo(**entry[2]) if entry is not None and stamp is not None and tuple(entry[:2]) == stamp else None
 
 
-def _kept(path: Path) -> dict[str, Any]:
-    """Nothing, where it cannot be read or is not what was written: it is only there to save time."""
+def _read_cache(path: Path) -> dict[str, Any]:
+    """Return the cached results; nothing if the file is missing or damaged."""
     with suppress(OSError, ValueError, TypeError, KeyError):
-        whole = json.loads(path.read_text("utf-8"))
-        if whole["format"] == FORMAT and whole["sha256"] == _seal(whole["looks"]):
-            looks: dict[str, Any] = whole["looks"]
-            return looks
+        content = json.loads(path.read_text("utf-8"))
+        if content["format"] == CACHE_FORMAT and content["sha256"] == _checksum(content["images"]):
+            images: dict[str, Any] = content["images"]
+            return images
     return {}
 
 
-def _keep(path: Path, looks: dict[str, Any]) -> None:
-    with suppress(OSError, DataError):  # a cache that cannot be written is none
+def _write_cache(path: Path, images: dict[str, Any]) -> None:
+    with suppress(OSError, DataError):  # the cache is optional
         path.parent.mkdir(parents=True, exist_ok=True)
-        whole = {"format": FORMAT, "sha256": _seal(looks), "looks": looks}
-        write_file(path, json.dumps(whole).encode())
+        content = {"format": CACHE_FORMAT, "sha256": _checksum(images), "images": images}
+        write_file(path, json.dumps(content).encode())
 
 
-def _seal(looks: dict[str, Any]) -> str:
-    return sha256(json.dumps(looks).encode())
+def _checksum(images: dict[str, Any]) -> str:
+    return sha256(json.dumps(images).encode())

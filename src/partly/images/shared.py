@@ -1,4 +1,4 @@
-"""Memory that two processes see: one writes pixels into it, and the other need not have them through a pipe."""
+"""Memory shared by two processes, so that pixels need not pass through a pipe."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import tempfile
 
 
 class Shared:
-    """A file without a name, mapped by both; it grows when more is asked for. Who is started with its number maps the
-    same."""
+    """An anonymous file that both processes map; it grows on demand. A child maps it by its file descriptor."""
 
     def __init__(self, number: int | None = None) -> None:
-        self.number = _nameless() if number is None else number
+        self.number = _anonymous_file() if number is None else number
         self._map: mmap.mmap | None = None
 
-    def room(self, size: int) -> memoryview:
-        """The first bytes of it, to read and to write."""
+    def view(self, size: int) -> memoryview:
+        """Return the first `size` bytes, readable and writable."""
         if not size:
-            return memoryview(b"")  # nothing cannot be mapped
+            return memoryview(b"")  # an empty range cannot be mapped
         if self._map is None or len(self._map) < size:
             if os.fstat(self.number).st_size < size:
                 os.ftruncate(self.number, size)
@@ -26,12 +25,12 @@ class Shared:
         return memoryview(self._map)[:size]
 
     def close(self) -> None:
-        """What is still looked at stays until nobody does."""
+        """Close the file; views stay valid until they are released."""
         self._map = None
         os.close(self.number)
 
 
-def _nameless() -> int:
+def _anonymous_file() -> int:
     if hasattr(os, "memfd_create"):
         return os.memfd_create("pixels")
     with tempfile.TemporaryFile() as file:

@@ -1,8 +1,7 @@
-"""A process that looks at pictures and decodes them: a request a line on its input, an answer on its output.
+"""A worker process that inspects and decodes images: one JSON request per line of input, one answer per line of output.
 
-It is a program and no function of a pool, so that nobody's main module is imported again, nothing is forked from a
-process with threads, and no torch is loaded. What goes over the pipes is JSON; pixels are left in memory that is shared
-with who asks.
+It is a program of its own instead of a `multiprocessing` worker: the caller's main module is not imported again, no
+process with threads is forked, and torch is not loaded. Pixels are returned in shared memory.
 """
 
 from __future__ import annotations
@@ -24,84 +23,90 @@ import numpy as np
 from partly.clock import Draw
 from partly.errors import DataError
 from partly.images.augmentation import Augmentation
-from partly.images.reading import Look, looked, rendered, whole
+from partly.images.reading import ImageInfo, inspect_image, render_image, render_whole
 from partly.images.shared import Shared
 
-MOST_MEMORY = 4 << 30  # bytes of address space: whatever a picture does, it does not take the machine with it
-MOST_BYTES = 1 << 28  # of a file
+MAX_MEMORY_BYTES = 4 << 30  # of address space, so that a malicious image cannot exhaust the machine
+MAX_FILE_BYTES = 1 << 28
 Request = dict[str, Any]
 Answer = tuple[dict[str, Any], bytes]
-Room = Callable[[int], bytearray | memoryview]  # for so many bytes
+Allocate = Callable[[int], bytearray | memoryview]  # number of bytes -> buffer
 
 
-class Place(NamedTuple):
-    """Where the bytes of a picture lie: a file, or a part of one."""
+class ImageLocation(NamedTuple):
+    """Location of the bytes of an image: a file, or a range in one."""
 
     path: str
     offset: int = 0
     length: int | None = None  # None: to the end
 
 
-def answered(request: Request) -> Answer:
-    """What there is to say, and pixels. A function of the request and of the files alone."""
-    told, pixels = written(request, bytearray)
-    return told, bytes(pixels)
+def answer_request(request: Request) -> Answer:
+    """Return the answer and the pixels; a function of the request and of the files."""
+    answer, pixels = answer_into(request, bytearray)
+    return answer, bytes(pixels)
 
 
-def written(request: Request, room: Room) -> tuple[dict[str, Any], bytearray | memoryview]:
-    """The same with the pixels in memory that is given for them."""
-    places = [Place(*place) for place in request["places"]]
-    if request["do"] == "look":
-        return {"looks": [asdict(_looked(place)) for place in places]}, room(0)
-    return _whole(places[0], request["size"], room) if request["do"] == "whole" else _pixels(request, places, room)
+def answer_into(request: Request, allocate: Allocate) -> tuple[dict[str, Any], bytearray | memoryview]:
+    """Answer a request, with the pixels in an allocated buffer."""
+    places = [ImageLocation(*place) for place in request["places"]]
+    if request["do"] == "inspect":
+        return {"infos": [asdict(_inspect(place)) for place in places]}, allocate(0)
+    if request["do"] == "whole":
+        return _render_whole(places[0], request["size"], allocate)
+    return _render(request, places, allocate)
 
 
-def _looked(place: Place) -> Look:
+def _inspect(place: ImageLocation) -> ImageInfo:
     try:
-        return looked(content(place))
+        return inspect_image(read_bytes(place))
     except DataError as error:
-        return Look("", str(error))
+        return ImageInfo("", str(error))
 
 
-def _pixels(request: Request, places: list[Place], room: Room) -> tuple[dict[str, Any], bytearray | memoryview]:
-    """Of the names in the request, at its size, with its draw; a picture that cannot be shown is told of."""
+def _render(
+    request: Request, places: list[ImageLocation], allocate: Allocate
+) -> tuple[dict[str, Any], bytearray | memoryview]:
+    """Render images at the requested size, augmented by the draw; report the first unreadable one."""
     viewers: list[Any] = [None] * len(places)
     if request["draw"] is not None:
         view, draw = Augmentation(**request["augmentation"]).view, Draw(*request["draw"])
         viewers = [partial(view, draw=draw, item=name) for name in request["names"]]
     size = request["size"]
-    pixels = room(len(places) * size * size * 3)
-    shown = np.frombuffer(pixels, np.uint8).reshape(len(places), size, size, 3)
-    for place, viewer, its in zip(places, viewers, shown, strict=True):
+    pixels = allocate(len(places) * size * size * 3)
+    images = np.frombuffer(pixels, np.uint8).reshape(len(places), size, size, 3)
+    for place, viewer, image in zip(places, viewers, images, strict=True):
         try:
-            its[:] = rendered(content(place), size, viewer)
+            image[:] = render_image(read_bytes(place), size, viewer)
         except DataError as error:
-            return {"bad": [place.path, str(error)]}, room(0)
+            return {"bad": [place.path, str(error)]}, allocate(0)
     return {}, pixels
 
 
-def _whole(place: Place, longest: int, room: Room) -> tuple[dict[str, Any], bytearray | memoryview]:
-    """One picture in its own shape."""
+def _render_whole(
+    place: ImageLocation, max_side: int, allocate: Allocate
+) -> tuple[dict[str, Any], bytearray | memoryview]:
+    """Render one image at its own aspect ratio."""
     try:
-        found = whole(content(place), longest)
+        image = render_whole(read_bytes(place), max_side)
     except DataError as error:
-        return {"bad": [place.path, str(error)]}, room(0)
-    pixels = room(found.nbytes)
-    np.frombuffer(pixels, np.uint8).reshape(found.shape)[:] = found
-    return {"shape": found.shape}, pixels
+        return {"bad": [place.path, str(error)]}, allocate(0)
+    pixels = allocate(image.nbytes)
+    np.frombuffer(pixels, np.uint8).reshape(image.shape)[:] = image
+    return {"shape": image.shape}, pixels
 
 
-def content(place: Place) -> bytes:
-    """The bytes; of a plain file only, since others may keep one waiting for ever."""
+def read_bytes(place: ImageLocation) -> bytes:
+    """Read the bytes of an image from a regular file; a pipe or a device could block forever."""
     try:
         number = os.open(place.path, os.O_RDONLY | os.O_NONBLOCK)
-        try:  # without a file object: five times as fast
-            found = os.fstat(number)
-            if not stat.S_ISREG(found.st_mode):
+        try:  # a file object would take five times as long
+            status = os.fstat(number)
+            if not stat.S_ISREG(status.st_mode):
                 raise DataError("not a plain file")
-            length = found.st_size - place.offset if place.length is None else place.length
-            if length > MOST_BYTES:
-                raise DataError(f"{length} bytes are more than the {MOST_BYTES} that are read of a picture")
+            length = status.st_size - place.offset if place.length is None else place.length
+            if length > MAX_FILE_BYTES:
+                raise DataError(f"{length} bytes are more than the limit of {MAX_FILE_BYTES}")
             return os.pread(number, max(length, 0), place.offset)
         finally:
             os.close(number)
@@ -110,26 +115,26 @@ def content(place: Place) -> bytes:
 
 
 def main() -> None:
-    """Until the input ends, as it does when whoever asks has gone, in whatever way."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asks: it still has a step to finish
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-    out = open(os.dup(1), "wb")  # noqa: SIM115, for as long as the process lives
-    os.dup2(2, 1)  # so that what a library prints is not taken for an answer
+    """Answer requests until the input ends, which happens when the parent exits."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which finishes its step
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    out = open(os.dup(1), "wb")  # noqa: SIM115 (open until the process ends)
+    os.dup2(2, 1)  # output of libraries must not be taken for an answer
     shared = Shared(int(sys.argv[1]))
     for line in sys.stdin.buffer:
-        told, pixels = written(json.loads(line), shared.room)
-        out.write(json.dumps(told | {"bytes": len(pixels)}).encode() + b"\n")
+        answer, pixels = answer_into(json.loads(line), shared.view)
+        out.write(json.dumps(answer | {"bytes": len(pixels)}).encode() + b"\n")
         out.flush()
 
 
 def command(shared: Shared) -> tuple[list[str], dict[str, str]]:
-    """How to start one that leaves pixels in this memory, and its environment."""
+    """Return the command line and the environment of a worker that shares this memory."""
     import partly
 
     source = str(Path(partly.__file__).parents[1])
     paths = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH", ""))))
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    # -P: a file of the folder that somebody happens to be in is not imported.
+    # -P: do not import files of the current folder.
     return [sys.executable, "-P", "-m", __name__, str(shared.number)], os.environ | threads | {"PYTHONPATH": paths}
 
 

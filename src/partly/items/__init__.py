@@ -1,6 +1,6 @@
-"""Items: what is learned from, behind one small protocol. Nobody else asks what an item is made of.
+"""Items to learn from, behind one small protocol: no other package needs to know what an item is made of.
 
-`as_items` is the door: what a caller has becomes items, checked, or is refused with the place and the way out.
+`as_items` checks what a caller passes and turns it into items.
 """
 
 from __future__ import annotations
@@ -13,17 +13,35 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from partly.items.arrays import Arrays, features, pictures
-from partly.items.columns import as_frame, in_order, is_frame, is_mixed, table_in_order, words_in
+from partly.items.arrays import Arrays, features, image_array
+from partly.items.columns import (
+    as_frame,
+    describe_text_columns,
+    is_frame,
+    is_mixed,
+    reorder_features,
+    reorder_table,
+)
 from partly.items.conditioning import Conditioning
-from partly.items.contract import Absent, Items, Kind, Statistics, absent, as_they_are, is_decoded, is_items, streamed
+from partly.items.contract import (
+    Absent,
+    Items,
+    Kind,
+    Origin,
+    Statistics,
+    identity_statistics,
+    is_decoded,
+    is_items,
+    stream_batches,
+    to_absent,
+)
 from partly.items.encoding import Encoding
-from partly.items.made_features import MadeFeatures, Origin, made_of, origin_of
+from partly.items.image_files import ImageFiles, ImageSource
 from partly.items.mapped_files import map_npy
-from partly.items.picture_files import PictureFiles, Source
+from partly.items.precomputed import PrecomputedFeatures, source_items
 from partly.items.sparse_rows import SparseRows, sparse_features
-from partly.items.table_rows import TableRows, encoded_as, frame_rows, matrix_rows
-from partly.items.text_rows import TextRows, spooled, texts, texts_of
+from partly.items.table_rows import TableRows, encode_as, frame_rows, matrix_rows
+from partly.items.text_rows import TextRows, decode_texts, spool_texts, texts
 from partly.labels.names import Names
 
 __all__ = [
@@ -32,65 +50,61 @@ __all__ = [
     "Arrays",
     "Conditioning",
     "Encoding",
+    "ImageFiles",
+    "ImageSource",
     "Items",
     "Kind",
-    "MadeFeatures",
     "Origin",
-    "PictureFiles",
-    "Source",
+    "PrecomputedFeatures",
     "SparseRows",
     "Statistics",
     "TableRows",
     "TextRows",
-    "absent",
-    "are_pictures",
+    "are_images",
     "are_texts",
     "as_frame",
     "as_items",
     "as_matrix",
-    "as_they_are",
-    "as_trained",
-    "at_once",
-    "columns_in",
-    "conditioned",
-    "conditioned_like",
-    "conditioning_of",
-    "encoded_like",
-    "encoding_of",
+    "condition_like",
+    "decode_texts",
+    "describe_text_columns",
+    "encode_like",
     "features",
     "frame_rows",
-    "in_order",
+    "identity_statistics",
+    "image_array",
+    "input_columns",
     "is_decoded",
     "is_frame",
     "is_items",
     "is_mixed",
-    "made_of",
     "map_npy",
     "matrix_rows",
-    "origin_of",
-    "pictures",
-    "shown_as",
+    "prepare_for_training",
+    "prepare_like",
+    "reorder_features",
+    "reorder_table",
+    "resize_like",
+    "scoring_batch_size",
+    "source_items",
     "sparse_features",
-    "spooled",
-    "standardised",
-    "streamed",
-    "table_in_order",
+    "spool_texts",
+    "standardize",
+    "stream_batches",
     "texts",
-    "texts_of",
-    "untied",
-    "words_in",
+    "to_absent",
+    "to_numpy",
 ]
 
-PIXELS = 1 << 22  # of pictures that are scored at a time
+MAX_BATCH_PIXELS = 1 << 22  # of images that are scored together
 NUMBERS_ONLY = (
-    "The model was trained on numbers, none of them missing. Give such, or train it on a table like this one."
+    "The model was trained on numbers without missing values. Give such numbers, or train it on a table like this one."
 )
-BLOCK = 1 << 12  # items standardised at a time, where nobody says otherwise
+BLOCK = 1 << 12  # items standardized at a time by default
 
 
-def standardised(items: Items, mean: Tensor, inverse_scale: Tensor, block: int = BLOCK) -> Any:
-    """All features [N, D], off their mean and at scale 1, in memory: for a solver that needs them at once. Sparse ones
-    have no mean to take off and stay sparse."""
+def standardize(items: Items, mean: Tensor, inverse_scale: Tensor, block: int = BLOCK) -> Any:
+    """Return all features [N, D] in memory with mean 0 and scale 1; sparse ones are only scaled and stay sparse."""
     if isinstance(items, SparseRows):
         rows = items.matrix if items.rows is None else items.matrix[items.rows]
         return sp.csr_array(rows * inverse_scale.numpy())
@@ -102,103 +116,86 @@ def standardised(items: Items, mean: Tensor, inverse_scale: Tensor, block: int =
 
 
 def as_matrix(items: Items) -> Any:
-    """All items [N, *shape], in memory, with all digits that they were given with."""
+    """Return all items [N, *shape] in memory, at their original precision."""
     if isinstance(items, Arrays) and items.kind == "features":
         return items.exact
-    return standardised(items, torch.zeros(()), torch.ones(()))
+    return standardize(items, torch.zeros(()), torch.ones(()))
 
 
-def at_once(items: Items, most: int) -> int:
-    """How many items to score at a time: fewer of large pictures, of which a network makes something larger still."""
-    return max(1, min(most, PIXELS // math.prod(items.shape))) if items.kind == "pictures" else most
+def scoring_batch_size(items: Items, limit: int) -> int:
+    """Return how many items to score at a time: at most `limit`, and fewer for large images."""
+    return max(1, min(limit, MAX_BATCH_PIXELS // math.prod(items.shape))) if items.kind == "pictures" else limit
 
 
-def shown_as(items: Items, other: Items) -> Items:
-    """These items as `other` ones are shown, where they can be shown at any size: to score them by a model that was
-    trained on the others."""
-    return items.sized(other.shape[1]) if is_decoded(items) and other.kind == "pictures" else items
+def resize_like(items: Items, other: Items) -> Items:
+    """Resize image files to the size of the images that a model was trained on; return other items unchanged."""
+    return items.resize(other.shape[1]) if is_decoded(items) and other.kind == "pictures" else items
 
 
-def conditioned(items: Items) -> Items:
-    """These items as a model is trained on them: see `encoding` and `conditioning`."""
-    items = items.fitted() if isinstance(items, TableRows) else items
-    return items.conditioned if isinstance(items, Arrays) else items
+def prepare_for_training(items: Items) -> Items:
+    """Encode the columns of tables and condition features: see `encoding` and `conditioning`."""
+    items = items.encode() if isinstance(items, TableRows) else items
+    return items.prepared if isinstance(items, Arrays) else items
 
 
-def conditioning_of(items: Items) -> Conditioning | None:
-    """The conditioning of the items that a model is trained on, or was; None where they are taken as they are."""
-    return getattr(items, "conditioning", None) or None
-
-
-def encoding_of(items: Items) -> Encoding | None:
-    """How the features that a model is trained on, or was, were made of the columns of a table; None where they are
-    numbers."""
-    return getattr(items, "encoding", None)
-
-
-def columns_in(items: Items) -> tuple[Names | None, tuple[int, ...]]:
-    """Names and shape of an item as it is given, before columns of a table are encoded."""
+def input_columns(items: Items) -> tuple[Names | None, tuple[int, ...]]:
+    """Return the names and the shape of an item before the columns of a table are encoded."""
     if isinstance(items, TableRows):
         return items.column_names, (items.width,)
-    encoding = encoding_of(items)
-    if encoding is not None:
-        return encoding.column_names if encoding.named else None, (len(encoding.columns),)
+    if items.encoding is not None:
+        return items.encoding.column_names if items.encoding.named else None, (len(items.encoding.columns),)
     return items.names, items.shape
 
 
-def encoded_like(items: Items, trained: Items) -> Items:
-    """These items with the columns of a table encoded as those of training were."""
-    encoding = encoding_of(trained)
-    if encoding is not None and isinstance(items, Arrays | TableRows):
-        return encoded_as(items, encoding)
+def encode_like(items: Items, trained: Items) -> Items:
+    """Encode the columns of a table like those of the training items."""
+    if trained.encoding is not None and isinstance(items, Arrays | TableRows):
+        return encode_as(items, trained.encoding)
     if isinstance(items, TableRows):
         items.refuse(NUMBERS_ONLY)
     return items
 
 
-def conditioned_like(items: Items, trained: Items) -> Items:
-    """These features in the way of those that a model was trained on; all other items as they are."""
+def condition_like(items: Items, trained: Items) -> Items:
+    """Condition features like those of the training items; return other items unchanged."""
     if isinstance(items, Arrays) and items.kind == "features":
-        return items.conditioned_as(conditioning_of(trained))
+        return items.condition_as(trained.conditioning or None)
     return items
 
 
-def as_trained(items: Items, trained: Items) -> Items:
-    """These items as a model takes them that was trained on others. Features that are conditioned already stay so."""
-    items = encoded_like(shown_as(items, trained), trained)
-    return items if getattr(items, "conditioning", None) is not None else conditioned_like(items, trained)
+def prepare_like(items: Items, trained: Items) -> Items:
+    """Prepare items for a model like its training items. Features that are already conditioned stay unchanged."""
+    items = encode_like(resize_like(items, trained), trained)
+    return items if items.conditioning is not None else condition_like(items, trained)
 
 
 def as_items(x: Any, where: str = "X") -> Items:
-    """Items as they are; features [N, D] from an array or a SciPy sparse matrix; pictures [N, H, W, C] of uint8; a list
-    or column of texts."""
+    """Turn a matrix of features (also sparse), images uint8 [N, H, W, C] or a list of texts into items."""
     if is_items(x):
         return x
-    x = untied(x)
+    x = to_numpy(x)
     if sp.issparse(x):
         return sparse_features(x, where)
     if are_texts(x):
         return texts(list(x), where)
-    return pictures(np.asarray(x), where) if are_pictures(x) else features(x, where)
+    return image_array(np.asarray(x), where) if are_images(x) else features(x, where)
 
 
-def untied(x: Any) -> Any:
-    """What somebody gives, a torch tensor as an array: without a gradient, bfloat16 as float32, which holds all of
-    it."""
+def to_numpy(x: Any) -> Any:
+    """Turn a torch tensor into an array, bfloat16 into float32; return anything else unchanged."""
     if not isinstance(x, Tensor):
         return x
     x = x.detach().cpu()
     return (x.float() if x.dtype == torch.bfloat16 else x).numpy()
 
 
-def are_pictures(x: Any) -> bool:
-    """Whether an array that somebody gives is meant as pictures, and not as features: the one place that looks at
-    it."""
+def are_images(x: Any) -> bool:
+    """Return whether an array holds images rather than features: it has four dimensions."""
     return getattr(x, "ndim", 2) == 4
 
 
 def are_texts(x: Any) -> bool:
-    """Whether somebody gives texts: a list, an array or a column of a table whose first cell is one."""
+    """Return whether a list, an array or a table column holds texts, by its first cell."""
     if not isinstance(x, list | tuple) and getattr(x, "ndim", 2) != 1:
         return False
     return isinstance(next(iter(x), None), str)

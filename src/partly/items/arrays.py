@@ -1,4 +1,4 @@
-"""Items that lie in one array, in memory or mapped from a file: features [N, D], or pictures [N, H, W, C] of uint8."""
+"""Items in one array, in memory or mapped from a file: features [N, D], or images uint8 [N, H, W, C]."""
 
 from __future__ import annotations
 
@@ -15,33 +15,37 @@ from torch import Tensor
 
 from partly.errors import DataError, listing
 from partly.items.conditioning import UNCONDITIONED, Conditioning, choose_conditioning, warn_of_conditioning
-from partly.items.contract import Index, Kind, Positions, Statistics, narrowed
+from partly.items.contract import Index, Kind, Positions, Statistics, select_rows
 from partly.items.encoding import Encoding
 from partly.labels.names import Names
 
-BLOCK = 1 << 22  # numbers worked on at a time: sums are in float64
-MAX_SAMPLE_ITEMS = 1 << 12  # looked at to tell extreme items from others
-LARGEST = 1e37  # so that float32 also holds how far two features are apart, and one over that
-REFUSED = f"are missing (NaN), infinite or too large (beyond {LARGEST:.0e})"
-INFINITE = f"are infinite or too large (beyond {LARGEST:.0e})"
-WAY_OUT = "Fill them in (sklearn.impute) or leave these items out."
+BLOCK = 1 << 22  # numbers processed at a time: sums are in float64
+MAX_SAMPLE_ITEMS = 1 << 12  # sampled to detect extreme items
+MAX_MAGNITUDE = 1e37  # float32 then also holds differences of features, and their reciprocals
+REFUSED = f"are missing (NaN), infinite or too large (beyond {MAX_MAGNITUDE:.0e})"
+INFINITE = f"are infinite or too large (beyond {MAX_MAGNITUDE:.0e})"
+REMEDY = "Fill them in (sklearn.impute) or leave these items out."
 Place = Callable[[int, int], str]
 
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """Rows of an array, all or some. What `features` and `pictures` below make is checked; so is, while its statistics
-    are measured, what is mapped from a file."""
+    """All or some rows of an array.
+
+    `features` and `image_array` check the numbers at once; those of a mapped file are checked when their statistics are
+    measured.
+    """
 
     array: npt.NDArray[Any]
     kind: Kind = "features"
     names: Names | None = None
     rows: Positions | None = None  # None: all
-    file_digest: str | None = None  # where the array is that of a file that carries its own
-    where: str = "X"  # what to call them where something is wrong
+    file_digest: str | None = None  # of a mapped file that has a digest of its own
+    where: str = "X"  # name in error messages
     conditioning: Conditioning | None = None  # applied before numbers become float32; None: not yet chosen
-    encoding: Encoding | None = None  # how these features were made of the columns of a table
-    in_memory: bool = False  # may be copied as a whole, and its digest is that of its numbers in float32
+    encoding: Encoding | None = None
+    in_memory: bool = False  # may be copied as a whole; its digest is that of the numbers in float32
+    origin: None = None
 
     def __len__(self) -> int:
         return len(self.array) if self.rows is None else len(self.rows)
@@ -52,7 +56,7 @@ class Arrays:
         return (rest[2], *rest[:2]) if self.kind == "pictures" else rest
 
     def __getitem__(self, index: Index) -> Arrays:
-        rows = narrowed(self.rows, index, len(self))
+        rows = select_rows(self.rows, index, len(self))
         return replace(self, rows=rows)
 
     def take(self, index: Tensor | slice) -> Tensor:
@@ -60,7 +64,7 @@ class Arrays:
 
     def _part(self, index: Index) -> npt.NDArray[Any]:
         rows = index if self.rows is None else self.rows[index]
-        if isinstance(rows, slice) or not self.array.flags.c_contiguous:  # of those, `take` would copy the whole first
+        if isinstance(rows, slice) or not self.array.flags.c_contiguous:  # `take` would copy the whole array first
             return self.array[rows]
         return self.array.take(rows, axis=0)
 
@@ -69,39 +73,38 @@ class Arrays:
             return torch.from_numpy(part).permute(0, 3, 1, 2)
         return torch.from_numpy(self.conditioning.apply(part) if self.conditioning else _as_float32(part))
 
-    # ---------------------------------------------------------------- numbers that float32 cannot hold as they are
+    # ---------------------------------------------------------------- numbers that float32 cannot hold
 
     @cached_property
-    def conditioned(self) -> Arrays:
-        """The same features as a model is trained on them: conditioned where float32 needs that, else cast once where
-        they are in memory."""
+    def prepared(self) -> Arrays:
+        """The features for training: conditioned where float32 requires it, otherwise cast once if in memory."""
         if self.kind != "features" or self.conditioning is not None or not len(self):
             return self
         exact = self._exact_statistics
         mean, scale = exact.mean.numpy(), exact.scale.numpy()
         rounding = np.finfo(self.array.dtype if self.array.dtype.kind == "f" else np.float64).eps
-        found = choose_conditioning(mean, scale, self._sample(), float(rounding))
-        if found is not None:
+        conditioning = choose_conditioning(mean, scale, self._sample(), float(rounding))
+        if conditioning is not None:
             rounded = np.can_cast(self.array.dtype, np.float32)
-            warn_of_conditioning(found, mean, scale, self.names, self.where, rounded)
-            return replace(self, conditioning=found)
+            warn_of_conditioning(conditioning, mean, scale, self.names, self.where, rounded)
+            return replace(self, conditioning=conditioning)
         if not self.in_memory or self.array.dtype == np.float32:
             return self
         return replace(self, array=_as_float32(self._part(slice(None))), rows=None)
 
-    def conditioned_as(self, conditioning: Conditioning | None) -> Arrays:
-        """The same features as a model takes that was trained on others."""
+    def condition_as(self, conditioning: Conditioning | None) -> Arrays:
+        """Return the features with the conditioning of a trained model."""
         return replace(self, conditioning=conditioning or UNCONDITIONED)
 
     @property
     def exact(self) -> npt.NDArray[Any]:
-        """All of them in memory, as they were given: float32, or float64 where that may not hold them."""
+        """All features in memory at their original precision: float32, or float64 where float32 may not hold them."""
         part = self._part(slice(None))
         return _as_float32(part) if np.can_cast(part.dtype, np.float32) else part.astype(np.float64)
 
     @cached_property
     def _exact_statistics(self) -> Statistics:
-        """Mean and scale of the numbers as they were given."""
+        """Mean and scale at the original precision."""
         if np.can_cast(self.array.dtype, np.float32):
             return self.statistics
         sums = Sums()
@@ -114,7 +117,7 @@ class Arrays:
         count = min(len(self), MAX_SAMPLE_ITEMS, max(1, BLOCK // max(1, self.shape[0])))
         return self._part(np.linspace(0, len(self) - 1, count).astype(np.int64)).astype(np.float64)
 
-    # ---------------------------------------------------------------- one pass over all of them
+    # ---------------------------------------------------------------- one pass over all items
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -130,11 +133,11 @@ class Arrays:
         return sums.statistics()
 
     def _check(self, start: int, part: npt.NDArray[Any]) -> None:
-        if not usable(part):
+        if not is_usable(part):
             _refuse(part, self.where, self.names, items=self._positions(start, len(part)))
 
     def _identity(self, part: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The numbers that decide what is learned: of features in memory those in float32, unless conditioned."""
+        """The numbers that the digest covers: float32 for features in memory, unless conditioned."""
         return _as_float32(part) if self._is_cast else part
 
     @property
@@ -142,7 +145,7 @@ class Arrays:
         return self.in_memory and self.kind == "features" and not self.conditioning
 
     def _positions(self, start: int, count: int) -> npt.NDArray[Any]:
-        """Of some items among all that the array holds."""
+        """Rows of the array that these items are."""
         return np.arange(start, start + count) if self.rows is None else self.rows[start : start + count]
 
     def digest(self) -> str:
@@ -172,8 +175,8 @@ class Arrays:
 
 
 def _as_float32(part: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """As float32, in rows that torch may write to; the same array where it is that already."""
-    with np.errstate(over="ignore"):  # too large for float32 becomes infinite, and is refused as such
+    """Cast to contiguous, writable float32; return the same array where it is that already."""
+    with np.errstate(over="ignore"):  # numbers too large for float32 become infinite and are refused
         return np.require(part, np.float32, ["C", "W"])
 
 
@@ -182,7 +185,7 @@ def _bytes(part: npt.NDArray[Any]) -> memoryview:
 
 
 class Sums:
-    """Mean and scale of block after block: each block about its own mean, and then all about their common one."""
+    """Running mean and scale over blocks (Chan's parallel algorithm)."""
 
     def __init__(self) -> None:
         self.count = 0.0
@@ -190,7 +193,7 @@ class Sums:
         self.squares: Tensor | float = 0.0  # sum of squared distances from the mean
 
     def add(self, x: Tensor) -> None:
-        """x: [B, D], or [B, C, H, W]."""
+        """Add a block [B, D] or [B, C, H, W]."""
         x = x.contiguous()
         dims = [d for d in range(x.ndim) if d != 1]
         count = x.numel() / x.shape[1]
@@ -202,9 +205,9 @@ class Sums:
         if not self.count:
             self.count, self.mean, self.squares = count, mean, squares
             return
-        total, apart = self.count + count, mean - self.mean
-        self.squares = self.squares + squares + apart**2 * (self.count * count / total)
-        self.mean = self.mean + apart * (count / total)
+        total, difference = self.count + count, mean - self.mean
+        self.squares = self.squares + squares + difference**2 * (self.count * count / total)
+        self.mean = self.mean + difference * (count / total)
         self.count = total
 
     def statistics(self) -> Statistics:
@@ -212,45 +215,49 @@ class Sums:
         return Statistics(mean, (squares / self.count).sqrt())
 
 
-# ---------------------------------------------------------------- the door
+# ---------------------------------------------------------------- constructors
 
 
 def features(x: Any, where: str = "X", names: Names | None = None, place: Place | None = None) -> Arrays:
-    """A matrix of numbers as items. Nothing is copied that float32 cannot hold exactly: `Arrays.conditioned` decides
-    what becomes of it. `place(i, j)` says where a number stands."""
+    """Wrap a matrix of numbers. Numbers that float32 cannot hold exactly are not converted yet: see `Arrays.prepared`.
+
+    place : describes the location of the number at (i, j) for error messages.
+    """
     x = np.asarray(x)
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise DataError(f"{where}: features must be a matrix of numbers, items x features; got {x.dtype} {x.shape}.")
-    if not usable(x):
+    if not is_usable(x):
         _refuse(x, where, names, place)
     exact = _as_float32(x) if np.can_cast(x.dtype, np.float32) else x
     return Arrays(exact, "features", names, where=where, in_memory=True)
 
 
-def usable(x: npt.NDArray[Any]) -> bool:
-    """Whether all of these are numbers, and none beyond `LARGEST`; without a mask of all."""
-    return not x.size or (float(x.min()) >= -LARGEST and float(x.max()) <= LARGEST)  # a NaN is both, and neither
+def is_usable(x: npt.NDArray[Any]) -> bool:
+    """Return whether all numbers are finite and within `MAX_MAGNITUDE`, without allocating a mask."""
+    return not x.size or (float(x.min()) >= -MAX_MAGNITUDE and float(x.max()) <= MAX_MAGNITUDE)  # False for NaN
 
 
 def refuse_infinite(x: npt.NDArray[Any], where: str, names: Names | None = None, place: Place | None = None) -> None:
-    """Refuse numbers that are infinite or too large; those that are missing may be."""
-    if x.size and not (np.fmin.reduce(x, axis=None) >= -LARGEST and np.fmax.reduce(x, axis=None) <= LARGEST):
+    """Refuse numbers that are infinite or too large; NaN is allowed."""
+    if x.size and not (
+        np.fmin.reduce(x, axis=None) >= -MAX_MAGNITUDE and np.fmax.reduce(x, axis=None) <= MAX_MAGNITUDE
+    ):
         present = np.where(np.isnan(x), 0.0, x)
-        if not usable(present):
+        if not is_usable(present):
             _refuse(present, where, names, place, what=INFINITE)
 
 
-def unusable(x: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Which are not."""
+def find_unusable(x: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return a mask of the numbers that are not usable."""
     with np.errstate(over="ignore"):
-        return ~(np.abs(x.astype(np.float64)) <= LARGEST)
+        return ~(np.abs(x.astype(np.float64)) <= MAX_MAGNITUDE)
 
 
-def pictures(x: npt.NDArray[Any], where: str = "X") -> Arrays:
-    """Pictures of one size."""
+def image_array(x: npt.NDArray[Any], where: str = "X") -> Arrays:
+    """Wrap images of one size."""
     if x.ndim != 4 or x.dtype != np.uint8 or x.shape[3] not in (1, 3) or min(x.shape[1:3]) < 16 or not len(x):
         raise DataError(
-            f"{where}: pictures must be uint8 [N, H, W, 1 or 3], at least 16 x 16; got {x.dtype} {list(x.shape)}."
+            f"{where}: images must be uint8 [N, H, W, 1 or 3], at least 16 x 16; got {x.dtype} {list(x.shape)}."
         )
     return Arrays(np.require(x, requirements=["C", "W"]), "pictures")
 
@@ -263,12 +270,12 @@ def _refuse(
     items: npt.NDArray[Any] | None = None,
     what: str = REFUSED,
 ) -> None:
-    """items: the positions of these among all."""
-    bad = np.argwhere(unusable(x))
-    at = range(len(x)) if items is None else items
-    place = place or (lambda i, j: f"item {at[i]}, feature {names[j] if names else j}")
+    """Raise an error that lists the unusable numbers; `items` are the positions of the rows."""
+    bad = np.argwhere(find_unusable(x))
+    rows = range(len(x)) if items is None else items
+    place = place or (lambda i, j: f"item {rows[i]}, feature {names[j] if names else j}")
     raise DataError(
         f"{where}: {len(bad)} of {x.size} features {what}"
         + listing((f"{place(i, j)}: {x[i, j]:g}" for i, j in bad.tolist()), len(bad))
-        + f"\n{WAY_OUT}"
+        + f"\n{REMEDY}"
     )

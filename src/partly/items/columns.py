@@ -1,5 +1,4 @@
-"""Features by their names: columns that come in another order are put into that of training, and those that are missing
-or strange are refused by name."""
+"""Match features by name: reorder columns as in training, and refuse missing or unknown ones by name."""
 
 from __future__ import annotations
 
@@ -15,15 +14,14 @@ from partly.items.contract import Items
 from partly.items.sparse_rows import SparseRows
 from partly.labels.names import Names
 
-OF_WORDS = "Leave them out, or make numbers of them (pandas.get_dummies, scikit-learn's OneHotEncoder)."  # columns
+TEXT_COLUMNS_REMEDY = "Leave them out, or encode them as numbers (pandas.get_dummies, scikit-learn's OneHotEncoder)."
 
 
-def in_order(items: Items, names: Names | None) -> Items:
-    """These items with their features in the order of `names`; as they are where either side has none, since then
-    position counts."""
+def reorder_features(items: Items, names: Names | None) -> Items:
+    """Return the items with their features in the order of `names`; unchanged if either side has no names."""
     if names is None or items.names is None or items.names == names or not isinstance(items, Arrays | SparseRows):
-        return items  # rows of a table are put in order when they are encoded
-    order = places(names, items.names)
+        return items  # rows of a table are reordered when they are encoded
+    order = match_features(names, items.names)
     if isinstance(items, SparseRows):
         matrix = items.matrix[:, order]
         matrix.sort_indices()
@@ -31,73 +29,77 @@ def in_order(items: Items, names: Names | None) -> Items:
     return replace(items, array=items.array[:, order], names=names)
 
 
-def table_in_order(table: Any, names: Sequence[str] | None) -> Any:
-    """The same of a table in memory, of pandas, polars or Arrow; anything else is given back as it is."""
-    there = columns_of(table)
-    if names is None or there is None or list(there) == list(names):
+def reorder_table(table: Any, names: Sequence[str] | None) -> Any:
+    """Return a pandas, polars or Arrow table with its columns in the order of `names`; anything else unchanged."""
+    present = column_names(table)
+    if names is None or present is None or list(present) == list(names):
         return table
-    order = places(names, there)
+    order = match_features(names, present)
     if hasattr(table, "iloc"):
         return table.iloc[:, order]
     return table.select(list(names))
 
 
-def columns_of(table: Any) -> Names | None:
-    """What the columns of a table are called, where they are called anything: numbers are positions, no names."""
-    words: Any = getattr(table, "column_names", None)  # Arrow, where `columns` are the columns themselves
-    words = getattr(table, "columns", ()) if words is None else words
-    return tuple(words) if len(words) and all(isinstance(word, str) for word in words) else None
+def column_names(table: Any) -> Names | None:
+    """Return the names of the columns of a table; None if they are not text."""
+    names: Any = getattr(table, "column_names", None)  # Arrow, where `columns` are the columns themselves
+    names = getattr(table, "columns", ()) if names is None else names
+    return tuple(names) if len(names) and all(isinstance(name, str) for name in names) else None
 
 
-def places(names: Sequence[str], there: Sequence[str]) -> Any:
-    """Where each of these names is among those that are there."""
-    at = {name: j for j, name in enumerate(there)}
-    missing = [repr(name) for name in names if name not in at]
-    strange = [repr(name) for name in sorted(at.keys() - set(names), key=at.__getitem__)]
-    if missing or strange or len(at) < len(there):
-        told = [f"missing, {len(missing)}:" + listing(missing, len(missing))] if missing else []
-        told += [f"not in training, {len(strange)}:" + listing(strange, len(strange))] if strange else []
-        told += [] if missing or strange else ["Some are there twice."]
+def match_features(names: Sequence[str], present: Sequence[str]) -> Any:
+    """Return the position of each name among those present; refuse missing and unknown ones."""
+    position = {name: j for j, name in enumerate(present)}
+    missing = [repr(name) for name in names if name not in position]
+    unknown = [repr(name) for name in sorted(position.keys() - set(names), key=position.__getitem__)]
+    if missing or unknown or len(position) < len(present):
+        problems = [f"missing, {len(missing)}:" + listing(missing, len(missing))] if missing else []
+        problems += [f"not in training, {len(unknown)}:" + listing(unknown, len(unknown))] if unknown else []
+        problems += [] if missing or unknown else ["Some occur twice."]
         raise DataError(
-            "The features are not those of training. "
-            + "\n".join(told)
-            + "\nGive all of them, under the same names and in any order, and nothing else."
+            "The features differ from those of training. "
+            + "\n".join(problems)
+            + "\nGive exactly the same features, under the same names and in any order."
         )
-    return np.array([at[name] for name in names])
+    return np.array([position[name] for name in names])
 
 
 def as_frame(table: Any) -> Any:
-    """A polars frame or an Arrow table as a pandas frame; anything else as it is."""
-    return table.to_pandas() if columns_of(table) is not None and hasattr(table, "to_pandas") else table
+    """Convert a polars or Arrow table to pandas; return anything else unchanged."""
+    return table.to_pandas() if column_names(table) is not None and hasattr(table, "to_pandas") else table
 
 
 def is_frame(table: Any) -> bool:
-    """Tell whether this is a pandas frame."""
+    """Return whether this is a pandas frame."""
     return hasattr(table, "iloc") and getattr(table, "ndim", 0) == 2
 
 
 def is_mixed(table: Any) -> bool:
-    """Tell whether a pandas frame has columns that are not plain numbers, or missing values."""
+    """Return whether a pandas frame has missing values or columns that are not plain numbers."""
     if not is_frame(table):
         return False
     plain = all(isinstance(kind, np.dtype) and kind.kind in "biuf" for kind in table.dtypes)
     return not plain or bool(table.isna().any(axis=None))
 
 
-def words_in(table: Any) -> str:
-    """Which columns of a table hold something that is no number, and what: '' where there are none, or no table."""
-    if columns_of(table) is None or not hasattr(table, "iloc"):
+def describe_text_columns(table: Any) -> str:
+    """Describe the columns of a pandas frame that are not numbers; '' if there are none."""
+    if column_names(table) is None or not hasattr(table, "iloc"):
         return ""
-    found = []
+    problems = []
     for j, name in enumerate(table.columns):
         column = table.iloc[:, j]
         try:
             np.asarray(column, dtype=float)
         except (TypeError, ValueError):
-            found.append(f"{name!r}: {next(cell for cell in column if not _is_number(cell))!r}")
-    if not found:
+            problems.append(f"{name!r}: {next(cell for cell in column if not _is_number(cell))!r}")
+    if not problems:
         return ""
-    return f"X: columns that are not numbers: {len(found)}" + listing(found, len(found)) + f"\n{OF_WORDS}"
+    return (
+        f"X: columns that are not numbers: {len(problems)}"
+        + listing(problems, len(problems))
+        + f"\n{TEXT_COLUMNS_REMEDY}"
+    )
 
 
 def _is_number(cell: Any) -> bool:

@@ -1,12 +1,12 @@
-"""Columns that float32 cannot hold as they are: shifted, scaled or clipped in float64 before the cast.
+"""Shift, scale or clip columns in float64 that float32 cannot hold well.
 
-A column is conditioned where one of these holds for the training items, and left alone, bit for bit, everywhere else:
+A column is conditioned if one of these holds for the training items; all others stay the same, bit for bit:
 
-- **Far from 0**: |mean| is more than `FAR` times the scale. The mean is subtracted.
+- **Far from 0**: |mean| is more than `MAX_MEAN_PER_SCALE` times the scale. The mean is subtracted.
 - **Dominated**: the scale is more than `DOMINATED` times that of the column without its most extreme items. Those are
   1 % of the items, or a single one where most values are equal (as in one-hot columns and counts). The median is
   subtracted, and values are clipped to `CLIP` times the smaller scale.
-- **Unusual scale**: below `SMALLEST` or above `LARGEST`. The column is divided by its scale.
+- **Unusual scale**: below `MIN_SCALE` or above `MAX_SCALE`. The column is divided by its scale.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import numpy.typing as npt
 from partly.errors import listing
 
 Floats = npt.NDArray[np.float64]
-FAR = 1e3  # means per scale; float32 still leaves four digits there
+MAX_MEAN_PER_SCALE = 1e3  # float32 still leaves four digits there
 DOMINATED = 30.0  # scales with the most extreme items per scale without them
 CLIP = 10.0  # scales without the most extreme items
-SMALLEST, LARGEST = 1e-12, 1e12  # scales that a network standardises by itself
+MIN_SCALE, MAX_SCALE = 1e-12, 1e12  # scales that a network standardizes by itself
 ROUNDING = 8  # machine epsilons per |mean|: a column that varies less is constant
-SUM_ROUNDING = 1e-13  # per |mean|: what a mean in float64 may be off
-FEWEST_ITEMS = 20  # to tell extreme items from others
+SUM_ROUNDING = 1e-13  # rounding error of a mean in float64, per |mean|
+MIN_ITEMS = 20  # needed to detect extreme items
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class Conditioning:
     columns: npt.NDArray[np.int64]
     shift: Floats
     factor: Floats
-    limit: Floats  # inf where nothing is clipped
+    limit: Floats  # inf: no clipping
 
     def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         """Return features [B, D] in float32; columns that are not conditioned are only cast."""
@@ -69,7 +69,7 @@ UNCONDITIONED = Conditioning(np.zeros(0, np.int64), *(np.zeros(0) for _ in range
 
 
 def is_conditioning(value: Any, width: int) -> bool:
-    """Tell whether a JSON value is what `Conditioning.to_json` returns for `width` features."""
+    """Return whether a JSON value is what `Conditioning.to_json` returns for `width` features."""
     if not isinstance(value, list) or not value or not all(isinstance(row, list) and len(row) == 4 for row in value):
         return False
     columns = [row[0] for row in value]
@@ -80,18 +80,19 @@ def is_conditioning(value: Any, width: int) -> bool:
 
 
 def choose_conditioning(mean: Floats, scale: Floats, sample: Floats, rounding: float) -> Conditioning | None:
-    """Choose which columns to condition; None where all of them are ordinary.
+    """Choose which columns to condition; None if all columns are ordinary.
 
-    mean, scale [D]: of all training items. sample [n, D]: some of them. rounding: machine epsilon of the numbers as
-    they were given.
+    mean, scale : [D], of all training items.
+    sample : [n, D], a sample of them.
+    rounding : machine epsilon of the original numbers.
     """
     floor = max(ROUNDING * rounding, SUM_ROUNDING)
     middle, inner = _inner_scale(sample)
     dominated = (inner > floor * np.abs(middle)) & (inner > 0) & (scale > DOMINATED * inner)
     centre, spread = np.where(dominated, middle, mean), np.where(dominated, inner, scale)
     varies = (spread > floor * np.abs(centre)) & (spread > 0)
-    unusual = (spread < SMALLEST) | (spread > LARGEST)
-    columns = np.flatnonzero(varies & (dominated | unusual | (np.abs(centre) > FAR * spread)))
+    unusual = (spread < MIN_SCALE) | (spread > MAX_SCALE)
+    columns = np.flatnonzero(varies & (dominated | unusual | (np.abs(centre) > MAX_MEAN_PER_SCALE * spread)))
     if not len(columns):
         return None
     factor = np.where(unusual, 1 / np.where(varies, spread, 1.0), 1.0)
@@ -100,38 +101,40 @@ def choose_conditioning(mean: Floats, scale: Floats, sample: Floats, rounding: f
 
 
 def _inner_scale(sample: Floats) -> tuple[Floats, Floats]:
-    """Return the median, and the scale about it without the most extreme items; infinite where there are too few."""
+    """Return the median, and the scale about it without the most extreme items; infinite for too few items."""
     items, width = sample.shape
-    if items < FEWEST_ITEMS:
+    if items < MIN_ITEMS:
         return np.zeros(width), np.full(width, np.inf)
     middle = np.median(sample, axis=0)
     varied = (sample != middle).mean(axis=0) > 0.5
-    apart = np.abs(sample - middle)
-    few = max(1, items // 100)
-    apart.partition(sorted({items - 1 - few, items - 2}), axis=0)
-    squares: Floats = apart**2
-    without_few, without_one = (np.sqrt(squares[: items - count].mean(axis=0)) for count in (few, 1))
-    return middle, np.where(varied, without_few, without_one)
+    distance = np.abs(sample - middle)
+    extreme_count = max(1, items // 100)
+    distance.partition(sorted({items - 1 - extreme_count, items - 2}), axis=0)
+    squares: Floats = distance**2
+    without_extremes, without_one = (np.sqrt(squares[: items - count].mean(axis=0)) for count in (extreme_count, 1))
+    return middle, np.where(varied, without_extremes, without_one)
 
 
 def warn_of_conditioning(
-    found: Conditioning, mean: Floats, scale: Floats, names: Sequence[str] | None, where: str, rounded: bool
+    conditioning: Conditioning, mean: Floats, scale: Floats, names: Sequence[str] | None, where: str, rounded: bool
 ) -> None:
-    """Warn of columns that lie far from 0, and of those that few items dominate. rounded: they came as float32."""
-    words: Mapping[int, str] = {j: repr(names[j]) if names else f"feature {j}" for j in found.columns.tolist()}
-    clipped = np.isfinite(found.limit)
-    dominated = [f"{words[j]}: scale {scale[j]:.3g}" for j in found.columns[clipped].tolist()]
+    """Warn of columns far from 0 and of columns that a few items dominate. rounded: they were given as float32."""
+    names_of: Mapping[int, str] = {
+        j: repr(names[j]) if names else f"feature {j}" for j in conditioning.columns.tolist()
+    }
+    clipped = np.isfinite(conditioning.limit)
+    dominated = [f"{names_of[j]}: scale {scale[j]:.3g}" for j in conditioning.columns[clipped].tolist()]
     distant = [
-        f"{words[j]}: mean {mean[j]:.6g}, scale {scale[j]:.3g}"
-        for j in found.columns[~clipped].tolist()
-        if abs(mean[j]) > FAR * scale[j]
+        f"{names_of[j]}: mean {mean[j]:.6g}, scale {scale[j]:.3g}"
+        for j in conditioning.columns[~clipped].tolist()
+        if abs(mean[j]) > MAX_MEAN_PER_SCALE * scale[j]
     ]
     if distant:
         warnings.warn(
-            f"{where}: features far from 0 (|mean| above {FAR:g} times the scale): {len(distant)}"
+            f"{where}: features far from 0 (|mean| above {MAX_MEAN_PER_SCALE:g} times the scale): {len(distant)}"
             + listing(distant, len(distant))
             + "\nThey are centered in float64 before training."
-            + (" They came as float32, which has dropped digits: give them as float64." if rounded else ""),
+            + (" They were given as float32, which has dropped digits: give them as float64." if rounded else ""),
             stacklevel=3,
         )
     if dominated:

@@ -1,11 +1,10 @@
-"""What items are to everybody else: how many, of what kind and shape, a batch of them, and a fingerprint of them
-all."""
+"""The contract of items: number, kind and shape, batches, and a digest."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, Protocol, Self, TypeGuard
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NoReturn, Protocol, Self, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,163 +13,209 @@ from torch import Tensor
 
 from partly.clock import Draw
 from partly.images.augmentation import Augmentation
+from partly.items.conditioning import Conditioning
+from partly.items.encoding import Encoding
 from partly.labels.names import Names
 
-Kind = Literal["features", "pictures", "texts"]
+Kind = Literal["features", "pictures", "texts"]  # "pictures" are images; the name is stored in run folders
 Index = slice | npt.NDArray[Any]  # a slice, positions or a boolean mask
 Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Mean and scale, in float64, of each feature (or colour channel): what the first layer of a network needs."""
+    """Mean and scale in float64 of each feature or color channel, for the first layer of a network."""
 
     mean: Tensor
     scale: Tensor
-    shared: Tensor | None = None  # one scale of several features, where their relative size says something
+    shared: Tensor | None = None  # common scale, where the relative size of features carries information
 
     @property
     def keeping_size(self) -> Statistics:
-        """With the shared scale where there is one, so that large features stay larger than small ones."""
+        """The statistics with the shared scale where there is one, so that large features stay larger."""
         return self if self.shared is None else Statistics(self.mean, self.shared)
 
 
-def as_they_are(channels: int) -> Statistics:
-    """Of what is not to be changed."""
+def identity_statistics(channels: int) -> Statistics:
+    """Return mean 0 and scale 1."""
     return Statistics(torch.zeros(channels, dtype=torch.float64), torch.ones(channels, dtype=torch.float64))
 
 
-def shared_scale(found: Statistics) -> Statistics:
-    """With one scale for all features that vary, the root mean square of theirs."""
-    varies = found.scale > 0
-    common = found.scale[varies].square().mean().sqrt() if varies.any() else found.scale.new_ones(())
-    return Statistics(found.mean, found.scale, torch.where(varies, common, 0.0))
+def with_shared_scale(statistics: Statistics) -> Statistics:
+    """Add one scale for all features that vary: the root mean square of their scales."""
+    varies = statistics.scale > 0
+    common = statistics.scale[varies].square().mean().sqrt() if varies.any() else statistics.scale.new_ones(())
+    return Statistics(statistics.mean, statistics.scale, torch.where(varies, common, 0.0))
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The backbone that computed features, and the kind and shape of its input."""
+
+    kind: Kind
+    shape: tuple[int, ...]  # of one input item
+    backbone: str
+    settings: dict[str, Any]
+    measured: tuple[list[float], list[float]] | None  # mean and scale of the colors, unless the backbone has its own
+    weights: str  # SHA-256
+    shares_scale: bool = False  # the relative size of features carries information
+    # Tensors that the backbone measured on the training items; saved in a file of their own.
+    fitted: Mapping[str, Tensor] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any], fitted: Mapping[str, Tensor] | None = None) -> Origin:
+        """Build from JSON values; unknown keys are ignored."""
+        known = {name: values[name] for name in cls._names() if name in values}
+        return cls(**known | {"shape": tuple(known["shape"])}, fitted=fitted or {})
+
+    def plain(self) -> dict[str, Any]:
+        """Return the values for JSON, without the tensors, of which `weights` is a digest."""
+        return {name: getattr(self, name) for name in self._names()}
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return [item.name for item in fields(cls) if item.name != "fitted"]
 
 
 class Items(Protocol):
-    """Things to learn from. Frozen: nobody writes to them, and nobody asks for all of them at once."""
+    """Items to learn from. They are immutable, and are read in batches."""
 
     @property
     def kind(self) -> Kind:
-        """What an item is."""
+        """Kind of the items."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one item, as `take` gives it: [D] features, [C, H, W] of a picture, or [T] bytes of a text."""
+        """Shape of one item as `take` returns it: [D] features, [C, H, W] of an image, or [T] bytes of a text."""
 
     @property
     def names(self) -> Names | None:
-        """What the features are called, where somebody said."""
+        """Names of the features, if they have names."""
+
+    @property
+    def origin(self) -> Origin | None:
+        """Backbone that computed these features; None for all other items."""
+
+    @property
+    def encoding(self) -> Encoding | None:
+        """Encoding of the table columns that these features come from; None for all other items."""
+
+    @property
+    def conditioning(self) -> Conditioning | None:
+        """Conditioning of the features, once it is chosen."""
 
     @property
     def statistics(self) -> Statistics:
-        """Measured in one pass, in which the digest is made too; refuses what is not finite."""
+        """Mean and scale, measured in one pass that also computes the digest; refuses numbers that are not finite."""
 
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: Index) -> Items:
-        """Some of them: a view, nothing is read or copied."""
+        """Return a view of some items; nothing is read or copied."""
 
     def take(self, index: Tensor | slice) -> Tensor:
-        """The items at these positions, in memory: [B, *shape]."""
+        """Return the items at these positions, in memory: [B, *shape]."""
 
     def digest(self) -> str:
-        """SHA-256 of what they are."""
+        """Return the SHA-256 of the content."""
+
+
+@runtime_checkable
+class Streaming(Protocol):
+    """Items that prepare batches ahead."""
+
+    def stream(self, parts: Iterable[Tensor | slice], draw: Draw | None = None) -> Iterator[Tensor]:
+        """Yield what `take` returns for each part; with a draw, randomly augmented."""
 
 
 class Decoded(Items, Protocol):
-    """Items that take time to make: they are made ahead, at the size that is wanted, and may be changed at random while
-    a network learns from them. All others need know nothing of this."""
+    """Image files: decoded ahead at the requested size, and augmented while a network learns from them."""
 
     @property
     def size(self) -> int | None:
-        """At which they are shown; None where nobody has said, and any will do."""
+        """Side in pixels; None until it is chosen."""
 
     def stream(self, parts: Iterable[Tensor | slice], draw: Draw | None = None) -> Iterator[Tensor]:
-        """What `take` gives of each part, one after the other; with a draw, changed as it says."""
+        """Yield what `take` returns for each part; with a draw, randomly augmented."""
 
-    def sized(self, size: int) -> Decoded:
-        """The same at another size."""
+    def resize(self, size: int) -> Decoded:
+        """Return the items at another size."""
 
-    def augmented(self, augmentation: Augmentation | None) -> Decoded:
-        """The same, changed at random wherever there is a draw."""
+    def augment(self, augmentation: Augmentation | None) -> Decoded:
+        """Return the items with random augmentation wherever there is a draw."""
 
-    def bad(self) -> dict[int, str]:
-        """Those that cannot be made: position -> place and reason."""
+    def unreadable(self) -> dict[int, str]:
+        """Return the items that cannot be decoded: position -> file and reason."""
 
 
 def is_decoded(items: Items) -> TypeGuard[Decoded]:
-    return hasattr(type(items), "augmented")
+    """Return whether these are image files."""
+    return hasattr(type(items), "augment")
 
 
-def streamed(items: Items, parts: Iterable[Tensor | slice], draw: Draw | None = None) -> Iterator[Tensor]:
-    """Batch after batch, for who knows which ones it will ask for; the draw is for a network that learns from them."""
-    stream: Callable[..., Iterator[Tensor]] | None = getattr(items, "stream", None)
-    return map(items.take, parts) if stream is None else stream(parts, draw)
+def stream_batches(items: Items, parts: Iterable[Tensor | slice], draw: Draw | None = None) -> Iterator[Tensor]:
+    """Yield a batch for each part, prepared ahead where the items support it; `draw` augments training batches."""
+    return items.stream(parts, draw) if isinstance(items, Streaming) else map(items.take, parts)
 
 
 @dataclass(frozen=True)
 class Absent:
-    """Items that were there when a model was trained, of which kind, shape and number are known: all that it needs to
-    predict."""
+    """Kind, shape and number of training items that are no longer available: enough to predict."""
 
     kind: Kind
     shape: tuple[int, ...]
     count: int
     names: Names | None = None
-    origin: Any = None  # `made_features.Origin`, where they were features that a backbone made
-    encoding: Any = None  # `encoding.Encoding`, where they were made of the columns of a table
-    conditioning: Any = None  # `conditioning.Conditioning`, where float32 cannot hold them as they are
+    origin: Origin | None = None
+    encoding: Encoding | None = None
+    conditioning: Conditioning | None = None
 
     def __len__(self) -> int:
         return self.count
 
     @property
     def statistics(self) -> Statistics:
-        """Anything: what was measured comes with the weights."""
-        return as_they_are(self.shape[0])
+        """Identity: the measured statistics are part of the saved weights."""
+        return identity_statistics(self.shape[0])
 
     def __getitem__(self, index: Index) -> Self:
-        return self._gone()
+        return self._refuse()
 
     def take(self, index: Tensor | slice) -> Tensor:
-        return self._gone()
+        return self._refuse()
 
     def digest(self) -> str:
-        return self._gone()
+        return self._refuse()
 
-    def _gone(self) -> NoReturn:
-        raise LookupError("A model does not hold on to the items it was trained on.")
+    def _refuse(self) -> NoReturn:
+        raise LookupError("A model does not keep the items it was trained on.")
 
 
 def is_items(x: object) -> TypeGuard[Items]:
-    """Whether somebody gives items. Asked of the type: to ask the object would measure its statistics."""
+    """Return whether an object is `Items`, by its type: asking the object itself would measure its statistics."""
     return all(hasattr(type(x), name) for name in ("take", "digest"))
 
 
-def absent(items: Items) -> Absent:
-    """What a model remembers of its training items."""
-    more = {name: getattr(items, name, None) for name in ("origin", "encoding", "conditioning")}
-    return Absent(items.kind, items.shape, len(items), items.names, **more)
+def to_absent(items: Items) -> Absent:
+    """Return what a model keeps of its training items."""
+    return Absent(items.kind, items.shape, len(items), items.names, items.origin, items.encoding, items.conditioning)
 
 
-def positions(index: Index, count: int) -> Positions | slice:
-    """Which of `count` items an index means."""
+def resolve_index(index: Index, count: int) -> Positions | slice:
+    """Return the positions, or the slice, that an index selects among `count` items."""
     if isinstance(index, slice):
         return index
     chosen = np.asarray(index)
     if chosen.dtype == bool and chosen.shape == (count,):
         return np.flatnonzero(chosen)
     if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
-        raise IndexError(
-            f"Items are picked by a slice, positions or a mask of {count}; got {chosen.dtype} {chosen.shape}."
-        )
+        raise IndexError(f"Select items by a slice, positions or a mask of {count}; got {chosen.dtype} {chosen.shape}.")
     return chosen.astype(np.int64, copy=False)
 
 
-def narrowed(rows: Positions | None, index: Index, count: int) -> Positions | None:
-    """The rows of a view of a view; `rows` None stands for all `count`."""
-    chosen = positions(index, count)
+def select_rows(rows: Positions | None, index: Index, count: int) -> Positions | None:
+    """Return the rows of a view of a view; None stands for all `count` rows."""
+    chosen = resolve_index(index, count)
     if rows is None and isinstance(chosen, slice) and chosen == slice(None):
         return None
     return (np.arange(count) if rows is None else rows)[chosen]

@@ -1,4 +1,4 @@
-"""Items that are rows of a SciPy CSR matrix, such as TF-IDF features. Only a batch of them is ever dense."""
+"""Rows of a SciPy CSR matrix, such as TF-IDF features. Only batches are made dense."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ import torch
 from torch import Tensor
 
 from partly.errors import DataError, listing
-from partly.items.arrays import REFUSED, WAY_OUT, Sums, unusable, usable
-from partly.items.contract import Index, Kind, Positions, Statistics, narrowed, shared_scale
+from partly.items.arrays import REFUSED, REMEDY, Sums, find_unusable, is_usable
+from partly.items.contract import Index, Kind, Positions, Statistics, select_rows, with_shared_scale
 from partly.labels.names import Names
 
-BLOCK = 1 << 22  # stored numbers worked on at a time
+BLOCK = 1 << 22  # stored numbers processed at a time
 
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """Rows of a canonical CSR matrix of float32, all or some."""
+    """All or some rows of a canonical CSR matrix of float32."""
 
     matrix: Any
     names: Names | None = None
     rows: Positions | None = None  # None: all
     kind: Kind = "features"
+    origin: None = None
+    encoding: None = None
+    conditioning: None = None
 
     def __len__(self) -> int:
         return int(self.matrix.shape[0]) if self.rows is None else len(self.rows)
@@ -37,7 +40,7 @@ class SparseRows:
         return (int(self.matrix.shape[1]),)
 
     def __getitem__(self, index: Index) -> SparseRows:
-        return SparseRows(self.matrix, self.names, narrowed(self.rows, index, len(self)))
+        return SparseRows(self.matrix, self.names, select_rows(self.rows, index, len(self)))
 
     def take(self, index: Tensor | slice) -> Tensor:
         return torch.from_numpy(self._part(index if isinstance(index, slice) else index.numpy()).toarray())
@@ -45,19 +48,19 @@ class SparseRows:
     def _part(self, index: Index) -> Any:
         return self.matrix[index if self.rows is None else self.rows[index]]
 
-    # ---------------------------------------------------------------- one pass over all of them
+    # ---------------------------------------------------------------- one pass over all items
 
     @property
     def statistics(self) -> Statistics:
-        """A scale and no mean, so that what is 0 stays 0."""
-        return self._survey[0]
+        """Scale without a mean, so that 0 stays 0."""
+        return self._measured[0]
 
     def digest(self) -> str:
-        return self._survey[1]
+        return self._measured[1]
 
     @cached_property
-    def _survey(self) -> tuple[Statistics, str]:
-        # One for each array, so that where the blocks are cut makes no difference.
+    def _measured(self) -> tuple[Statistics, str]:
+        # One digest per array, so that the block size does not matter.
         shas = [hashlib.sha256(f"csr{(len(self), *self.shape)}".encode()), hashlib.sha256(), hashlib.sha256()]
         sums, width, whole_numbers = Sums(), self.shape[0], True
         per_item = self.matrix.nnz / max(1, self.matrix.shape[0])
@@ -73,25 +76,26 @@ class SparseRows:
             zeros = count - np.bincount(at, minlength=width)
             squares = np.bincount(at, (data - mean[at]) ** 2, width) + zeros * mean**2
             sums.merge(count, torch.from_numpy(mean), torch.from_numpy(squares))
-        found = sums.statistics()
-        # What hardly varies about a mean that is not taken off says nothing: its scale is 0, as that of a constant.
-        scale = torch.where(found.scale > 1e-6 * found.mean.abs(), found.scale, 0.0)
-        whole = hashlib.sha256("".join(sha.hexdigest() for sha in shas).encode())
-        return _shared(Statistics(torch.zeros_like(scale), scale), whole_numbers), whole.hexdigest()
+        total = sums.statistics()
+        # The mean is not subtracted, so a feature that hardly varies about it counts as constant: scale 0.
+        scale = torch.where(total.scale > 1e-6 * total.mean.abs(), total.scale, 0.0)
+        digest = hashlib.sha256("".join(sha.hexdigest() for sha in shas).encode()).hexdigest()
+        return _share_scale(Statistics(torch.zeros_like(scale), scale), whole_numbers), digest
 
 
-def _shared(found: Statistics, whole_numbers: bool) -> Statistics:
-    """With one scale for all features, since weights such as those of TF-IDF say how much a feature counts. Counts and
-    one-hot features carry no such weights: theirs is the geometric mean of that scale and of their own, so that rare
-    ones count more. Mean average precision of linear heads, yes only known, with own / one / both scales: TF-IDF of
-    debtags 0.413 / 0.516 / 0.497, its counts 0.397 / 0.492 / 0.502, corel5k 0.245 / 0.242 / 0.248."""
-    shared = shared_scale(found)
+def _share_scale(statistics: Statistics, whole_numbers: bool) -> Statistics:
+    """Add one scale for all features, because weights such as TF-IDF say how much a feature counts.
+
+    Counts and one-hot features carry no such weights: they get the geometric mean of that scale and their own, so that
+    rare features count more.
+    """
+    shared = with_shared_scale(statistics)
     assert shared.shared is not None
-    return replace(shared, shared=(shared.shared * found.scale).sqrt()) if whole_numbers else shared
+    return replace(shared, shared=(shared.shared * statistics.scale).sqrt()) if whole_numbers else shared
 
 
 def sparse_features(x: Any, where: str = "X", names: Names | None = None) -> SparseRows:
-    """A sparse matrix of numbers as items."""
+    """Wrap a sparse matrix of numbers."""
     if x.ndim != 2 or x.dtype.kind not in "biuf":
         raise DataError(f"{where}: features must be a matrix of numbers; got a sparse one of {x.dtype} {x.shape}.")
     with np.errstate(over="ignore"):
@@ -102,11 +106,11 @@ def sparse_features(x: Any, where: str = "X", names: Names | None = None) -> Spa
     if (matrix.data == 0).any():
         matrix = matrix.copy()
         matrix.eliminate_zeros()
-    if not usable(matrix.data):
-        bad = np.flatnonzero(unusable(matrix.data))
-        item = np.searchsorted(matrix.indptr, bad, side="right") - 1
-        words = names or range(matrix.shape[1])
-        found = zip(item, matrix.indices[bad], matrix.data[bad], strict=True)
-        at = (f"item {i}, feature {words[j]}: {value:g}" for i, j, value in found)
-        raise DataError(f"{where}: {len(bad)} features {REFUSED}{listing(at, len(bad))}\n{WAY_OUT}")
+    if not is_usable(matrix.data):
+        bad = np.flatnonzero(find_unusable(matrix.data))
+        rows = np.searchsorted(matrix.indptr, bad, side="right") - 1
+        columns = names or range(matrix.shape[1])
+        entries = zip(rows, matrix.indices[bad], matrix.data[bad], strict=True)
+        places = (f"item {i}, feature {columns[j]}: {value:g}" for i, j, value in entries)
+        raise DataError(f"{where}: {len(bad)} features {REFUSED}{listing(places, len(bad))}\n{REMEDY}")
     return SparseRows(matrix, names)

@@ -1,5 +1,6 @@
-"""Texts as items: a batch of them is their UTF-8 bytes, [B, LENGTH] of uint8, zeros at the end. What they are split
-into (words, pieces of words) is the business of the backbone that reads them, and `texts_of` gives it the text back.
+"""Texts. A batch holds their UTF-8 bytes, uint8 [B, MAX_BYTES], padded with zeros.
+
+Tokenization is up to the backbone; `decode_texts` returns the texts of a batch.
 """
 
 from __future__ import annotations
@@ -18,14 +19,16 @@ import torch
 from torch import Tensor
 
 from partly.errors import DataError, listing
-from partly.items.contract import Index, Kind, Positions, Statistics, as_they_are, narrowed
+from partly.items.contract import Index, Kind, Positions, Statistics, identity_statistics, select_rows
 
-LENGTH = 4096  # bytes of a text that are read; one size for all, so that a model takes any text
+MAX_BYTES = 4096  # of a text; one size for all, so that a model accepts any text
 
 
 class Spool:
-    """Bytes in a file without a name, which goes when nobody holds it any more: texts of any number take no memory.
-    Read, not mapped, so that what was read once is not counted as held."""
+    """Texts in an anonymous temporary file, so that any number of them takes no memory.
+
+    The file is read instead of mapped, because mapped pages would count as memory of the process.
+    """
 
     def __init__(self, file: IO[bytes], size: int) -> None:
         self._file, self.size = file, size
@@ -35,40 +38,43 @@ class Spool:
         return np.frombuffer(os.pread(self._file.fileno(), part.stop - part.start, part.start), np.uint8)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For another process, as an array."""
+        """Pickle as an array, for another process."""
         return np.array, (self[0 : self.size],)
 
 
 @dataclass(frozen=True, eq=False)
 class TextRows:
-    """Texts, all or some, one after the other in memory or in a file."""
+    """All or some texts of a concatenated buffer in memory or in a file."""
 
     content: npt.NDArray[np.uint8] | Spool  # all texts
     ends: npt.NDArray[np.int64]  # [N + 1]: text i is content[ends[i] : ends[i + 1]]
     rows: Positions | None = None  # None: all
     kind: Kind = "texts"
     names: None = None
-    shape: tuple[int, ...] = (LENGTH,)
+    origin: None = None
+    encoding: None = None
+    conditioning: None = None
+    shape: tuple[int, ...] = (MAX_BYTES,)
 
     def __len__(self) -> int:
         return len(self.ends) - 1 if self.rows is None else len(self.rows)
 
     def __getitem__(self, index: Index) -> TextRows:
-        return replace(self, rows=narrowed(self.rows, index, len(self)))
+        return replace(self, rows=select_rows(self.rows, index, len(self)))
 
     def take(self, index: Tensor | slice) -> Tensor:
         rows = self._positions(index if isinstance(index, slice) else index.numpy())
-        batch = np.zeros((len(rows), LENGTH), np.uint8)
+        batch = np.zeros((len(rows), MAX_BYTES), np.uint8)
         for line, row in zip(batch, rows.tolist(), strict=True):
             text = self._text(row)
             line[: len(text)] = text
         return torch.from_numpy(batch)
 
     def _text(self, row: int) -> npt.NDArray[np.uint8]:
-        """As much as is read of it, cut between two letters."""
+        """Return the first `MAX_BYTES` bytes, cut between two characters."""
         text = self.content[self.ends[row] : self.ends[row + 1]]
-        end = LENGTH
-        while end < len(text) and text[end] & 0xC0 == 0x80:  # in the middle of a letter
+        end = MAX_BYTES
+        while end < len(text) and text[end] & 0xC0 == 0x80:  # in the middle of a character
             end -= 1
         return text[:end]
 
@@ -77,8 +83,8 @@ class TextRows:
 
     @property
     def statistics(self) -> Statistics:
-        """None to speak of: bytes are no numbers, and are left as they are."""
-        return as_they_are(LENGTH)
+        """Identity: bytes are not standardized."""
+        return identity_statistics(MAX_BYTES)
 
     def digest(self) -> str:
         sha = hashlib.sha256(f"texts {len(self)}".encode())
@@ -88,45 +94,44 @@ class TextRows:
         return sha.hexdigest()
 
 
-def texts(words: Sequence[str], where: str = "X") -> TextRows:
-    """Texts as items; what is none, or holds nothing, or a NUL, is refused."""
-    none = [i for i, word in enumerate(words) if not isinstance(word, str)]
-    if none:
-        told = (f"item {i}: {words[i]!r}" for i in none)
-        raise DataError(f"{where}: not texts: {len(none)} of {len(words)}" + listing(told, len(none)))
-    bad = [i for i, word in enumerate(words) if not word.strip() or "\0" in word]
+def texts(content: Sequence[str], where: str = "X") -> TextRows:
+    """Wrap texts; refuse anything else, blank texts and texts with a NUL."""
+    not_texts = [i for i, text in enumerate(content) if not isinstance(text, str)]
+    if not_texts:
+        places = (f"item {i}: {content[i]!r}" for i in not_texts)
+        raise DataError(f"{where}: not texts: {len(not_texts)} of {len(content)}" + listing(places, len(not_texts)))
+    bad = [i for i, text in enumerate(content) if not text.strip() or "\0" in text]
     if bad:
-        told = (f"item {i}: {words[i][:40]!r}" for i in bad)
+        places = (f"item {i}: {content[i][:40]!r}" for i in bad)
         raise DataError(
-            f"{where}: texts that are blank or hold a NUL: {len(bad)}" + listing(told, len(bad)) + "\nLeave them out."
+            f"{where}: texts that are blank or hold a NUL: {len(bad)}" + listing(places, len(bad)) + "\nLeave them out."
         )
-    encoded = _encoded(words, where)
+    encoded = _encode(content, where)
     return TextRows(np.frombuffer(b"".join(encoded), np.uint8), _ends(list(map(len, encoded))))
 
 
-def spooled(blocks: Iterable[Sequence[str]], where: str = "X") -> TextRows:
-    """Texts as items, of which no more than a block is held in memory; whether they hold anything, who gives them has
-    seen to."""
+def spool_texts(blocks: Iterable[Sequence[str]], where: str = "X") -> TextRows:
+    """Write texts to a temporary file, one block in memory at a time. The caller has checked that none is blank."""
     lengths: list[int] = []
     try:
-        file = tempfile.TemporaryFile()  # noqa: SIM115, for as long as somebody wants the texts
-        for words in blocks:
-            encoded = _encoded(words, where)
+        file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the last view)
+        for block in blocks:
+            encoded = _encode(block, where)
             file.write(b"".join(encoded))
             lengths += map(len, encoded)
         file.flush()
     except OSError as error:
         raise DataError(
-            f"{where}: the texts cannot be kept in {tempfile.gettempdir()} ({error.strerror or error}). "
-            "Say in TMPDIR where there is room."
+            f"{where}: the texts cannot be stored in {tempfile.gettempdir()} ({error.strerror or error}). "
+            "Set TMPDIR to a folder with enough space."
         ) from error
     ends = _ends(lengths)
     return TextRows(Spool(file, int(ends[-1])), ends)
 
 
-def _encoded(words: Sequence[str], where: str) -> list[bytes]:
+def _encode(content: Sequence[str], where: str) -> list[bytes]:
     try:
-        return [word.encode() for word in words]
+        return [text.encode() for text in content]
     except UnicodeEncodeError as error:
         raise DataError(f"{where}: a text is not valid Unicode ({error}).") from error
 
@@ -135,6 +140,6 @@ def _ends(lengths: list[int]) -> npt.NDArray[np.int64]:
     return np.cumsum([0, *lengths], dtype=np.int64)
 
 
-def texts_of(x: Tensor) -> list[str]:
-    """The texts in a batch, [B, LENGTH]: what `take` gave, back."""
+def decode_texts(x: Tensor) -> list[str]:
+    """Return the texts of a batch [B, MAX_BYTES]."""
     return [bytes(line).rstrip(b"\0").decode() for line in x.to(torch.uint8).cpu().numpy()]

@@ -6,9 +6,9 @@ transaction: after a kill or an error the database is as it was. A newer one is 
 
 To change a table:
 
-1. Change its definition (`ledger/store.py`, `annotate/records.py`); new databases are made from it.
-2. Append a step to the list of its schema (`LEDGER_STEPS` below, `STEPS` in `annotate/records.py`); older databases
-   run it.
+1. Change its definition (`ledger/store.py`, `annotate/tables.py`); new databases are created from it.
+2. Append a step to the list of its schema (`LEDGER_STEPS` below, `STEPS` in `annotate/tables.py`); older databases run
+   it.
 
 Never edit, reorder or remove a released step. A step spells out what it adds: a definition may change again later.
 A test compares both ways, on SQLite and PostgreSQL.
@@ -85,15 +85,15 @@ def add_column(connection: Connection, table: str, column: Column[Any]) -> None:
     from sqlalchemy.schema import CreateColumn
 
     quote = connection.dialect.identifier_preparer.quote
-    words = str(CreateColumn(column).compile(dialect=connection.dialect))
+    definition = str(CreateColumn(column).compile(dialect=connection.dialect))
     for key in column.foreign_keys:
         other, _, name = key.target_fullname.partition(".")
-        words += f" REFERENCES {quote(other)} ({quote(name)})"
-    connection.exec_driver_sql(f"ALTER TABLE {quote(table)} ADD COLUMN {words}")
+        definition += f" REFERENCES {quote(other)} ({quote(name)})"
+    connection.exec_driver_sql(f"ALTER TABLE {quote(table)} ADD COLUMN {definition}")
 
 
 def _stored_version(store: Database, connection: Connection, schema: Schema) -> int:
-    """The version of the tables that are there; 0 for none. Databases of 0.2 hold no number for the pages' tables."""
+    """Return the version of the existing tables; 0 for none. Databases of 0.2 store none for the annotation server."""
     from sqlalchemy import inspect, select
 
     about = store.tables["about"]

@@ -1,4 +1,4 @@
-"""From the tables of a ledger to its history, its statements and their fold; block by block of items."""
+"""Read history and statements of a ledger from its tables, and resolve them in blocks of items."""
 
 from __future__ import annotations
 
@@ -11,21 +11,29 @@ import numpy as np
 import numpy.typing as npt
 
 from partly.errors import DataError, SettingError, did_you_mean
-from partly.ledger.history import Batch, History, Taken, batch_of, replayed
-from partly.ledger.resolve import RANKS, Entries, Ints, Statements, consequences, fold
-from partly.ledger.store import BLOBS, PART, Store, digest_of
+from partly.ledger.history import Batch, History, StatementRef, batch_of, replay
+from partly.ledger.resolve import (
+    RANKS,
+    Entries,
+    Ints,
+    Statements,
+    add_implied,
+    concatenate_entries,
+    resolve_entries,
+)
+from partly.ledger.store import BLOBS, STATEMENTS_PER_ROW, Store, digest_of
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-BLOCK = 1 << 22  # statements that are folded at a time, about: 50 bytes each
-ROWS = 256  # of statements, fetched at a time
-TYPES = dict(zip(BLOBS, ("<i4", "<i4", "i1", "<f4"), strict=True))
+BLOCK_STATEMENTS = 1 << 22  # resolved at a time, about 50 bytes each
+FETCH_ROWS = 256
+BLOB_TYPES = dict(zip(BLOBS, ("<i4", "<i4", "i1", "<f4"), strict=True))
 
 
 @dataclass(frozen=True)
-class Folded:
-    """A state: its items, in the order in which they came, and their entries."""
+class LedgerState:
+    """A resolved state: its items, in the order of their first mention, and their entries."""
 
     history: History
     items: Ints  # numbers, sorted
@@ -36,85 +44,88 @@ class Folded:
         return [self.names[i] for i in np.searchsorted(self.items, numbers).tolist()]
 
     def __contains__(self, number: int) -> bool:
-        at = int(np.searchsorted(self.items, number))
-        return at < len(self.items) and int(self.items[at]) == number
+        place = int(np.searchsorted(self.items, number))
+        return place < len(self.items) and int(self.items[place]) == number
 
     @cached_property
     def shown(self) -> Entries:
-        """Entries of labels that are shown, and known."""
-        numbers = [one.number for one in self.history.vocabulary.shown]
+        """Known entries of the labels that are shown."""
+        numbers = [label.number for label in self.history.vocabulary.shown]
         keep = np.isin(self.entries.label, numbers) & (self.entries.z != 0)
-        return Entries(*(part[keep] for part in vars(self.entries).values()))
+        return self.entries[keep]
 
 
 # ---------------------------------------------------------------- batches
 
 
-def batches(store: Store, connection: Connection) -> list[Batch]:
-    """All, in order."""
-    table = store.tables["batches"]
-    found = _batches(store, connection, store.sa.select(table))
-    if [one.number for one in found] != list(range(1, len(found) + 1)):
+def read_batches(store: Store, connection: Connection) -> list[Batch]:
+    """Return all batches, in order."""
+    batches = _select_batches(store, connection, store.sa.select(store.tables["batches"]))
+    if [batch.number for batch in batches] != list(range(1, len(batches) + 1)):
         raise DataError(f"{store.place.shown}: damaged, batches are missing. Restore a copy.")
-    return found
+    return batches
 
 
-def structure(store: Store, connection: Connection) -> History:
-    """Return the batches that decide the vocabulary: those that change it, and those that take back such a one. Writers
-    need no more, whatever a million answers and undos say. Batches never change, so only new ones are looked at."""
+def read_vocabulary_history(store: Store, connection: Connection) -> History:
+    """Return the batches that define the vocabulary: those that change it, and those that undo such a change.
+
+    Writers need no others, and batches never change, so only new ones are read.
+    """
     table, undos = store.tables["batches"], store.tables["taken_back"]
-    seen, history = store.known_structure or (0, replayed([]))
+    last_read, history = store.known_structure or (0, replay([]))
     last = connection.execute(store.sa.select(store.sa.func.max(table.c.number))).scalar() or 0
-    if last > seen:
-        query = store.sa.select(table).where(table.c.number > seen)
+    if last > last_read:
+        query = store.sa.select(table).where(table.c.number > last_read)
         changing = set(connection.scalars(query.where(table.c.changes != "").with_only_columns(table.c.number)))
-        known = {one.number for one in history.batches} | changing
+        known = {batch.number for batch in history.batches} | changing
         undoing = set()
-        whole = store.sa.select(undos.c.batch, undos.c.taken).where(undos.c.batch > seen, undos.c.item < 0)
+        whole = store.sa.select(undos.c.batch, undos.c.taken).where(undos.c.batch > last_read, undos.c.item < 0)
         for batch, taken in connection.execute(whole.order_by(undos.c.batch)):
             if taken in known:
                 undoing.add(batch)
                 known.add(batch)
         if changing or undoing:
-            new = _batches(store, connection, query.where((table.c.changes != "") | table.c.number.in_(undoing)), seen)
-            history = replayed([*history.batches, *new])
+            new = _select_batches(
+                store, connection, query.where((table.c.changes != "") | table.c.number.in_(undoing)), last_read
+            )
+            history = replay([*history.batches, *new])
         store.known_structure = last, history
     return history
 
 
-def undone(store: Store, connection: Connection, after: int = 0) -> tuple[dict[int, int], set[int]]:
-    """Return by which batch others are taken back, and which are taken back in part; by batches after this number."""
+def read_undone(store: Store, connection: Connection, after: int = 0) -> tuple[dict[int, int], set[int]]:
+    """Return which batch undoes which, and the batches that are undone in part; by batches after this number."""
     undos = store.tables["taken_back"]
     query = store.sa.select(undos.c.batch, undos.c.taken, undos.c.item).where(undos.c.batch > after)
     whole: dict[int, int] = {}
-    partly = set()
+    in_part = set()
     for batch, taken, item in connection.execute(query.order_by(undos.c.batch.desc())):
         if batch in whole:
-            continue  # it is taken back itself
+            continue  # undone itself
         if item < 0:
             whole.setdefault(taken, batch)
         else:
-            partly.add(taken)
-    return whole, partly
+            in_part.add(taken)
+    return whole, in_part
 
 
-def _batches(store: Store, connection: Connection, query: Any, after: int = 0) -> list[Batch]:
-    """Those of a query, in order, with what they take back."""
+def _select_batches(store: Store, connection: Connection, query: Any, after: int = 0) -> list[Batch]:
+    """Return the batches of a query, in order, with the statements that they undo."""
     table, undos = store.tables["batches"], store.tables["taken_back"]
-    found = connection.execute(query.order_by(table.c.number)).all()
-    taken: dict[int, list[Taken]] = {}
-    which = store.sa.select(undos).where(undos.c.batch > after).order_by(*undos.primary_key)
-    for batch, *what in connection.execute(which) if found else ():
-        taken.setdefault(batch, []).append(tuple(what))
-    return [batch_of(row, taken) for row in found]
+    rows = connection.execute(query.order_by(table.c.number)).all()
+    taken: dict[int, list[StatementRef]] = {}
+    undo_query = store.sa.select(undos).where(undos.c.batch > after).order_by(*undos.primary_key)
+    for batch, *ref in connection.execute(undo_query) if rows else ():
+        taken.setdefault(batch, []).append(tuple(ref))
+    return [batch_of(row, taken) for row in rows]
 
 
 # ---------------------------------------------------------------- statements
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Statements as they are stored, [K] each; confidence is NaN where nothing is said of it."""
+class StatementArrays:
+    """Stored statements, arrays of shape [K]; confidence is NaN where none is given."""
 
     batch: Ints
     item: Ints
@@ -122,36 +133,41 @@ class Rows:
     z: npt.NDArray[np.int8]
     confidence: npt.NDArray[np.float32]
 
-    def __getitem__(self, index: Any) -> Rows:
-        return Rows(*(getattr(self, one.name)[index] for one in fields(self)))
+    def __getitem__(self, index: Any) -> StatementArrays:
+        return StatementArrays(*(getattr(self, part.name)[index] for part in fields(self)))
 
 
-def rows(store: Store, connection: Connection, last: int, low: int, high: int, batch: int | None = None) -> Rows:
-    """All statements of batches up to the last about items from low to below high; in the order of batches."""
-    found = list(pieces(store, connection, last, low, high, batch))
-    if not found:
-        nothing = np.empty(0, np.int64)
-        return Rows(nothing, nothing, nothing, nothing.astype(np.int8), nothing.astype(np.float32))
-    return Rows(*(np.concatenate([getattr(one, part.name) for one in found]) for part in fields(Rows)))
+def read_statements(
+    store: Store, connection: Connection, last: int, low: int, high: int, batch: int | None = None
+) -> StatementArrays:
+    """Return the statements of batches up to `last` about items from `low` to below `high`, in the order of batches."""
+    pieces = list(iterate_statements(store, connection, last, low, high, batch))
+    if not pieces:
+        empty = np.empty(0, np.int64)
+        return StatementArrays(empty, empty, empty, empty.astype(np.int8), empty.astype(np.float32))
+    names = [part.name for part in fields(StatementArrays)]
+    return StatementArrays(*(np.concatenate([getattr(piece, name) for piece in pieces]) for name in names))
 
 
-def pieces(store: Store, connection: Connection, last: int, low: int, high: int, batch: int | None) -> Iterator[Rows]:
-    """`rows`, a piece at a time."""
+def iterate_statements(
+    store: Store, connection: Connection, last: int, low: int, high: int, batch: int | None
+) -> Iterator[StatementArrays]:
+    """Yield what `read_statements` returns in pieces."""
     table = store.tables["statements"]
     query = store.sa.select(table).where(table.c.batch <= last, table.c.first_item < high, table.c.last_item >= low)
     if batch is not None:
         query = query.where(table.c.batch == batch)
-    query = query.order_by(table.c.batch, table.c.part).execution_options(yield_per=ROWS)
-    for some in connection.execute(query).partitions():
-        whole = _joined(store, some)
+    query = query.order_by(table.c.batch, table.c.part).execution_options(yield_per=FETCH_ROWS)
+    for rows in connection.execute(query).partitions():
+        whole = _decode(store, rows)
         inside = (whole.item >= low) & (whole.item < high)
         yield whole if inside.all() else whole[inside]
 
 
-def _joined(store: Store, some: Sequence[Any]) -> Rows:
-    """Rows of the table as one piece of each column, which somebody else may have written."""
+def _decode(store: Store, rows: Sequence[Any]) -> StatementArrays:
+    """Decode rows of the table `statements`, which another program may have written."""
     sizes = []
-    for row in some:
+    for row in rows:
         if not all(isinstance(getattr(row, name), bytes | memoryview) for name in (*BLOBS, "digest")):
             raise DataError(f"{store.place.shown}: damaged, batch {row.batch} holds no numbers. Restore a copy.")
         blobs = [bytes(getattr(row, name)) for name in BLOBS]
@@ -162,81 +178,82 @@ def _joined(store: Store, some: Sequence[Any]) -> Rows:
                 f"{store.place.shown}: damaged, the checksum of batch {row.batch} does not match. Restore a copy."
             )
         sizes.append(count)
-    item, label, z = (np.frombuffer(b"".join(getattr(row, name) for row in some), TYPES[name]) for name in BLOBS[:3])
-    low, high = (np.repeat([getattr(row, name) for row in some], sizes) for name in ("first_item", "last_item"))
+    item, label, z = (
+        np.frombuffer(b"".join(getattr(row, name) for row in rows), BLOB_TYPES[name]) for name in BLOBS[:3]
+    )
+    low, high = (np.repeat([getattr(row, name) for row in rows], sizes) for name in ("first_item", "last_item"))
     if not (((z >= -1) & (z <= 1)).all() and (label >= -1).all() and ((item >= low) & (item <= high)).all()):
         raise DataError(
-            f"{store.place.shown}: damaged, statements of batches {some[0].batch} to {some[-1].batch} cannot be. "
+            f"{store.place.shown}: damaged, statements of batches {rows[0].batch} to {rows[-1].batch} cannot be. "
             "Restore a copy."
         )
-    unsaid = np.float32("nan")
-    sure = [
-        np.frombuffer(row.confidences, "<f4") if row.confidences else np.full(count, unsaid)
-        for row, count in zip(some, sizes, strict=True)
+    missing = np.float32("nan")
+    confidences = [
+        np.frombuffer(row.confidences, "<f4") if row.confidences else np.full(count, missing)
+        for row, count in zip(rows, sizes, strict=True)
     ]
-    batch = np.repeat(np.array([row.batch for row in some], np.int64), sizes)
-    return Rows(batch, item.astype(np.int64), label.astype(np.int64), z, np.concatenate(sure))
+    batch = np.repeat(np.array([row.batch for row in rows], np.int64), sizes)
+    return StatementArrays(batch, item.astype(np.int64), label.astype(np.int64), z, np.concatenate(confidences))
 
 
-def counting(found: Rows, history: History, kinds: Sequence[str] = tuple(RANKS)) -> npt.NDArray[np.bool_]:
-    """Which of these are not taken back, and of these kinds."""
-    counts = np.zeros(history.last + 1, bool)
-    for one in history.batches:
-        counts[one.number] = not one.undone_by and one.kind in kinds
-    keep = counts[found.batch]
-    for batch, item, label in history.taken:
-        keep &= (found.batch != batch) | (found.item != item) | (found.label != label)
-    return keep
+def counts(statements: StatementArrays, history: History, kinds: Sequence[str] = tuple(RANKS)) -> npt.NDArray[np.bool_]:
+    """Return a mask of the statements that are not undone and of these kinds."""
+    batch_counts = np.zeros(history.last + 1, bool)
+    for batch in history.batches:
+        batch_counts[batch.number] = not batch.undone_by and batch.kind in kinds
+    mask = batch_counts[statements.batch]
+    for number, item, label in history.taken:
+        mask &= (statements.batch != number) | (statements.item != item) | (statements.label != label)
+    return mask
 
 
-# ---------------------------------------------------------------- the fold
+# ---------------------------------------------------------------- states
 
 
-def folded(
+def resolve_state(
     store: Store,
     connection: Connection,
     history: History,
     policy: str,
     models: bool,
     source: tuple[str, str, str] | None = None,
-) -> Folded:
-    """Of one state; of what one source says alone, where it is given. What is held at a time is by the block, beside
-    the entries that come out."""
+) -> LedgerState:
+    """Resolve a state, of all sources or of one. Memory is bounded by the block, besides the entries themselves."""
     voices: dict[tuple[str, str, str], int] = {}
     voice, rank = np.zeros(history.last + 1, np.int64), np.zeros(history.last + 1, np.int8)
-    for one in history.batches:
-        voice[one.number] = voices.setdefault(one.source, len(voices))
-        rank[one.number] = RANKS[one.kind]
+    for batch in history.batches:
+        voice[batch.number] = voices.setdefault(batch.source, len(voices))
+        rank[batch.number] = RANKS[batch.kind]
     kinds = [kind for kind in RANKS if models or kind != "model"]
-    there = np.array(sorted(history.vocabulary.labels), np.int64)
-    parts, items = [], [np.empty(0, np.int64)]
-    for low, high in _blocks(store, connection, history):
-        found = rows(store, connection, history.last, low, high)
-        found = found[counting(found, history, kinds)]
+    labels = np.array(sorted(history.vocabulary.labels), np.int64)
+    blocks, items = [], [np.empty(0, np.int64)]
+    for low, high in _item_ranges(store, connection, history):
+        read = read_statements(store, connection, history.last, low, high)
+        read = read[counts(read, history, kinds)]
         if source is not None:
-            found = found[voice[found.batch] == voices.get(source, -1)]
-        seen = np.zeros(high - low, bool)
-        seen[found.item - low] = True
-        items.append(np.flatnonzero(seen) + low)
-        found = found[np.isin(found.label, there)]  # not of labels whose adding is taken back, nor of none
-        said = Statements(found.item, found.label, found.z, voice[found.batch], rank[found.batch])
-        parts.append(consequences(fold(said, policy), history.vocabulary))
-    entries = Entries(*(np.concatenate(part) for part in zip(*(vars(one).values() for one in parts), strict=True)))
+            read = read[voice[read.batch] == voices.get(source, -1)]
+        mentioned = np.zeros(high - low, bool)
+        mentioned[read.item - low] = True
+        items.append(np.flatnonzero(mentioned) + low)
+        read = read[np.isin(read.label, labels)]  # without label -1 and labels whose addition is undone
+        statements = Statements(read.item, read.label, read.z, voice[read.batch], rank[read.batch])
+        blocks.append(add_implied(resolve_entries(statements, policy), history.vocabulary))
     numbers = np.concatenate(items)
-    return Folded(history, numbers, _names(store, connection, numbers), entries)
+    return LedgerState(history, numbers, _names(store, connection, numbers), concatenate_entries(blocks))
 
 
-def _blocks(store: Store, connection: Connection, history: History) -> list[tuple[int, int]]:
-    """Ranges of items about which as many statements were made as can be folded at a time."""
+def _item_ranges(store: Store, connection: Connection, history: History) -> list[tuple[int, int]]:
+    """Return ranges of items with about `BLOCK_STATEMENTS` statements each."""
     table, parts, sa = store.tables["items"], store.tables["statements"], store.sa
     first, last, count = connection.execute(
         sa.select(sa.func.min(table.c.number), sa.func.max(table.c.number), sa.func.count())
     ).one()
-    told, rows = connection.execute(sa.select(sa.func.max(parts.c.last_item), sa.func.count())).one()
-    if (count and (first, last) != (0, count - 1)) or (told is not None and told >= count):
+    mentioned, rows = connection.execute(sa.select(sa.func.max(parts.c.last_item), sa.func.count())).one()
+    if (count and (first, last) != (0, count - 1)) or (mentioned is not None and mentioned >= count):
         raise DataError(f"{store.place.shown}: damaged, items are missing or have other numbers. Restore a copy.")
     end = max(1, count)
-    passes = max(1, -(-min(sum(one.count for one in history.batches), rows * PART) // BLOCK))
+    statements = min(sum(batch.count for batch in history.batches), rows * STATEMENTS_PER_ROW)
+    passes = max(1, -(-statements // BLOCK_STATEMENTS))
     step = -(-end // min(passes, end))
     return [(low, min(low + step, end)) for low in range(0, end, step)]
 
@@ -262,38 +279,36 @@ def item_number(store: Store, connection: Connection, item: str) -> int:
     table = store.tables["items"]
     number = connection.execute(store.sa.select(table.c.number).where(table.c.name == item)).scalar()
     if number is None:
-        some = connection.execute(store.sa.select(table.c.name).limit(1000)).scalars().all()
-        raise SettingError(f"{store.place.shown}: nothing was said of an item {item!r}.{did_you_mean(item, some)}")
+        names = connection.execute(store.sa.select(table.c.name).limit(1000)).scalars().all()
+        raise SettingError(f"{store.place.shown}: there is no statement about {item!r}.{did_you_mean(item, names)}")
     return int(number)
 
 
-def about(
+def statements_about(
     store: Store, connection: Connection, history: History, item: str
 ) -> list[tuple[Batch, int, int, float | None, bool]]:
-    """(batch, label, z, confidence, does it count) of all that was said of an item."""
+    """Return (batch, label, z, confidence, counts) of every statement about an item."""
     number = item_number(store, connection, item)
-    found = rows(store, connection, history.last, number, number + 1)
-    found = found[found.label >= 0]
-    counts = counting(found, history)
-    by_number = {one.number: one for one in history.batches}
+    read = read_statements(store, connection, history.last, number, number + 1)
+    read = read[read.label >= 0]
+    columns = (read.batch, read.label, read.z, read.confidence, counts(read, history))
+    by_number = {batch.number: batch for batch in history.batches}
     return [
-        (by_number[int(batch)], int(label), int(z), None if np.isnan(sure) else float(sure), bool(good))
-        for batch, label, z, sure, good in zip(found.batch, found.label, found.z, found.confidence, counts, strict=True)
+        (by_number[int(batch)], int(label), int(z), None if np.isnan(confidence) else float(confidence), bool(is_valid))
+        for batch, label, z, confidence, is_valid in zip(*columns, strict=True)
     ]
 
 
 def statements_of(
     store: Store, connection: Connection, history: History, batch: int, item: str, label: str | None
-) -> list[Taken]:
-    """Those of a batch about an item, and a label, that are not taken back already."""
+) -> list[StatementRef]:
+    """Return the statements of a batch about an item (and a label) that are not undone already."""
     number = item_number(store, connection, item)
     wanted = None if label is None else history.vocabulary.numbers([label])[0]
     last = max(batch, history.last)
-    found = rows(store, connection, last, number, number + 1, batch=batch)
-    labels = [
-        one for one in found.label.tolist() if wanted in (None, one) and (batch, number, one) not in history.taken
-    ]
+    stated = read_statements(store, connection, last, number, number + 1, batch=batch).label.tolist()
+    labels = [code for code in stated if wanted in (None, code) and (batch, number, code) not in history.taken]
     if not labels:
-        of = "" if label is None else f" and {label!r}"
-        raise SettingError(f"Batch {batch} says nothing of {item!r}{of} that could be taken back.")
-    return [(batch, number, one) for one in labels]
+        pair = repr(item) if label is None else f"{item!r} and {label!r}"
+        raise SettingError(f"Batch {batch} has no statement about {pair} that could be undone.")
+    return [(batch, number, code) for code in labels]

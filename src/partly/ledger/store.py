@@ -1,12 +1,12 @@
-"""The tables of a ledger, and who may touch them: one writer at a time, readers of one state, nothing half done.
+"""The tables of a ledger and their transactions: one writer at a time, readers see one state, writes are atomic.
 
-A batch is a row: who said something, when, and what it does to the vocabulary. Its statements are columns of numbers in
-rows of up to PART statements each, and not a row each: ten million rows take Python ten times as long to read as to
-fold, and as bytes they carry a checksum, which SQLite has none of. `partly ledger export` writes them as a table.
+A batch is a row: its source, its time, and its changes of the vocabulary. Its statements are stored as binary columns,
+up to `STATEMENTS_PER_ROW` in a row: ten million rows would take Python ten times as long to read as to resolve, and
+the columns carry a checksum, which SQLite does not have. `partly ledger export` writes them as a table.
 
-SQLite keeps a rollback journal and no write-ahead log: up to 3.51.2 that can damage a file that several write (the
-library of common Pythons is older), and it needs memory that all share, which network drives have not. PostgreSQL is
-held to the same order by a lock that a writer has until his transaction ends; readers are not held up.
+SQLite uses a rollback journal. A write-ahead log can damage a file with several writers (up to SQLite 3.51.2, and
+common Pythons have older ones), and it needs shared memory, which network drives lack. On PostgreSQL an advisory lock
+gives writers the same order; readers do not wait.
 """
 
 from __future__ import annotations
@@ -28,15 +28,22 @@ from partly.ledger.migrations import LEDGER_STEPS, Schema, migrate, stamp
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, MetaData
 
-PART = 1 << 14  # statements in a row
-WAIT = 120.0  # seconds for which a writer waits for others
+STATEMENTS_PER_ROW = 1 << 14
+LOCK_SECONDS = 120.0  # a writer waits this long for others
 BLOBS = ("items", "labels", "answers", "confidences")
-ACTING = ("ON CONFLICT", "CASCADE", "SET NULL", "SET DEFAULT", "GENERATED", "VIRTUAL")  # in the schema of a table
-NEEDED = "A ledger needs SQLAlchemy, and psycopg for a server: pip install 'partly[ledger]'."
+ACTIVE_CLAUSES = (
+    "ON CONFLICT",
+    "CASCADE",
+    "SET NULL",
+    "SET DEFAULT",
+    "GENERATED",
+    "VIRTUAL",
+)  # in the schema of a table
+MISSING_LIBRARY = "A ledger needs SQLAlchemy, and psycopg for a server: pip install 'partly[ledger]'."
 
 
 def tables() -> MetaData:
-    """The schema, in SQLAlchemy's words; imported only where there is a ledger."""
+    """Return the schema; SQLAlchemy is imported only if there is a ledger."""
     sa = library()
     data: MetaData = sa.MetaData()
     sa.Table("about", data, sa.Column("name", sa.Text, primary_key=True), sa.Column("value", sa.Text, nullable=False))
@@ -50,8 +57,8 @@ def tables() -> MetaData:
         "batches",
         data,
         sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("time", sa.BigInteger, nullable=False),  # microseconds since 1970, never before those of the last
-        sa.Column("said", sa.BigInteger),  # when it was said, where that was elsewhere
+        sa.Column("time", sa.BigInteger, nullable=False),  # microseconds since 1970, never decreasing
+        sa.Column("said", sa.BigInteger),  # original time, if it was stated elsewhere
         sa.Column("kind", sa.Text, nullable=False),
         sa.Column("author", sa.Text, nullable=False),
         sa.Column("run", sa.Text, nullable=False),
@@ -71,9 +78,9 @@ def tables() -> MetaData:
         sa.Column("last_item", sa.BigInteger, nullable=False),
         sa.Column("digest", sa.LargeBinary, nullable=False),
         sa.Column("items", sa.LargeBinary, nullable=False),  # int32, little-endian
-        sa.Column("labels", sa.LargeBinary, nullable=False),  # the same; -1: the item is there, and no more is said
+        sa.Column("labels", sa.LargeBinary, nullable=False),  # int32; -1: records only that the item exists
         sa.Column("answers", sa.LargeBinary, nullable=False),  # int8: 1 yes, -1 no, 0 cannot tell
-        sa.Column("confidences", sa.LargeBinary, nullable=False),  # float32; empty: nothing is said of it
+        sa.Column("confidences", sa.LargeBinary, nullable=False),  # float32; empty: none given
     )
     sa.Table(
         "taken_back",
@@ -90,23 +97,23 @@ def library() -> Any:
     try:
         import sqlalchemy
     except ImportError as error:
-        raise DataError(NEEDED) from error
+        raise DataError(MISSING_LIBRARY) from error
     return sqlalchemy
 
 
-class NothingThere(DataError):
-    """Where a ledger should be there is neither one nor anything else: one could be made."""
+class LedgerNotFound(DataError):
+    """Raised when the place of a ledger is empty, so that a ledger could be created there."""
 
 
 class Store:
-    """A database that holds one ledger. What goes wrong with it is a DataError that says where, never with what."""
+    """A database with one ledger. Its errors are DataErrors that name the place and quote no parameters."""
 
     def __init__(self, place: Place, create: bool = False) -> None:
         self.place, self.sa = place, library()
         self.schema = Schema("format", "the tables of the ledger", tables(), LEDGER_STEPS)
         self.tables = self.schema.metadata.tables
         self.forget()
-        self.engine: Engine = _file(self.sa, place, create) if place.file else _server(self.sa, place)
+        self.engine: Engine = _file_engine(self.sa, place, create) if place.file else _server_engine(self.sa, place)
         if not create:
             self._check()
 
@@ -114,15 +121,15 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """One state of everything, however long it is looked at."""
-        with self._told(), self.engine.connect() as connection, connection.begin():
+        """Open a read transaction, which sees one state."""
+        with self._data_errors(), self.engine.connect() as connection, connection.begin():
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """Alone, and all or nothing: whoever comes second waits before he has read anything."""
-        with self._told(), self.engine.connect() as connection:
-            # A server's writer must see what came while he waited, so he keeps no state from before.
+        """Open the only write transaction; a second writer waits before it reads anything."""
+        with self._data_errors(), self.engine.connect() as connection:
+            # On a server, a writer must see what was committed while it waited.
             level = {} if self.place.file else {"isolation_level": "READ COMMITTED"}
             connection = connection.execution_options(partly_writes=True, **level)
             try:
@@ -133,26 +140,26 @@ class Store:
                 raise
 
     def forget(self) -> None:
-        """What is remembered of the tables: of a transaction that came to nothing it may be untrue."""
-        self.known_items: dict[str, int] = {}  # names -> numbers, of some
-        self.known_structure: tuple[int, Any] | None = None  # the last batch that was seen, and its history
+        """Clear the caches, which may hold values of a transaction that failed."""
+        self.known_items: dict[str, int] = {}  # names -> numbers, not all
+        self.known_structure: tuple[int, Any] | None = None  # last batch that was read, and its history
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _data_errors(self) -> Iterator[None]:
         try:
             yield
         except (self.sa.exc.SQLAlchemyError, sqlite3.Error, OSError, UnicodeError) as error:
-            words = " ".join(str(getattr(error, "orig", None) or error).split())
-            raise DataError(f"{self.place.shown}: {_reason(words)}") from None  # its own words may quote parameters
+            message = " ".join(str(getattr(error, "orig", None) or error).split())
+            raise DataError(f"{self.place.shown}: {_describe_error(message)}") from None  # hides quoted parameters
 
-    # ---------------------------------------------------------------- is it one of ours?
+    # ---------------------------------------------------------------- creating and checking
 
     @contextmanager
     def creating(self) -> Iterator[Connection]:
-        """The tables of a new ledger, and all that is written within this: there as a whole or not at all."""
+        """Create the tables, together with everything that is written within this context, or nothing."""
         with self.writing() as connection:
             if self.sa.inspect(connection).get_table_names():
-                raise DataError(f"{self.place.shown}: there is something in it already. Choose another place.")
+                raise DataError(f"{self.place.shown}: it is not empty. Choose another place.")
             self.schema.metadata.create_all(connection)
             connection.execute(self.tables["about"].insert().values(name="kind", value="partly ledger"))
             stamp(self, connection, self.schema)
@@ -160,43 +167,46 @@ class Store:
                 connection.exec_driver_sql(f"PRAGMA application_id = {int.from_bytes(MARK)}")
             yield connection
 
-    def _refuse_acting(self, connection: Connection) -> None:
-        """Refuse a database of a stranger that does something by itself when others write to it."""
+    def _refuse_active_schema(self, connection: Connection) -> None:
+        """Refuse a database with triggers or views, which would act when we write to it."""
         if self.place.file is not None:
             query = "SELECT type, name, sql FROM sqlite_master"
-            found = [(kind, name, str(sql).upper()) for kind, name, sql in connection.exec_driver_sql(query)]
-            acting = [f"the {kind} {name!r}" for kind, name, _ in found if kind not in ("table", "index")]
-            acting += [f"the table {name!r}" for _, name, sql in found if any(word in sql for word in ACTING)]
+            schema = [(kind, name, str(sql).upper()) for kind, name, sql in connection.exec_driver_sql(query)]
+            active = [f"the {kind} {name!r}" for kind, name, _ in schema if kind not in ("table", "index")]
+            active += [
+                f"the table {name!r}" for _, name, sql in schema if any(clause in sql for clause in ACTIVE_CLAUSES)
+            ]
         else:
             query = "SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid WHERE NOT tgisinternal"
             query += " AND relnamespace = current_schema()::regnamespace"
-            acting = [f"the trigger {name!r}" for (name,) in connection.exec_driver_sql(query)]
-            acting += [f"the view {name!r}" for name in self.sa.inspect(connection).get_view_names()]
-        if acting:
+            active = [f"the trigger {name!r}" for (name,) in connection.exec_driver_sql(query)]
+            active += [f"the view {name!r}" for name in self.sa.inspect(connection).get_view_names()]
+        if active:
             raise DataError(
-                f"{self.place.shown}: {', '.join(acting[:5])} would act by itself, and partly makes no triggers and no "
-                "views. Nothing was changed. Ask who made the ledger for an export: partly ledger export --statements."
+                f"{self.place.shown}: {', '.join(active[:5])} would run code on writes, and partly makes no "
+                "triggers and no views. Nothing was changed. Ask its owner for an export: "
+                "partly ledger export --statements."
             )
 
     def _check(self) -> None:
-        """Refuse a database that holds something else, or what a newer version wrote."""
-        refusal = f"{self.place.shown}: is a database, but no ledger"
+        """Refuse a database without a ledger, or with one of a newer version."""
+        refusal = f"{self.place.shown}: is a database without a ledger"
         with self.reading() as connection:
-            self._refuse_acting(connection)
-            there = set(self.sa.inspect(connection).get_table_names())
-            if not there:
-                raise NothingThere(f"{self.place.shown}: is empty. Make a ledger of it: partly ledger init.")
+            self._refuse_active_schema(connection)
+            existing = set(self.sa.inspect(connection).get_table_names())
+            if not existing:
+                raise LedgerNotFound(f"{self.place.shown}: is empty. Create a ledger: partly ledger init.")
             if self.place.file is not None:
                 mark = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
                 if mark != int.from_bytes(MARK):
-                    raise DataError(f"{refusal} (its application id is {mark}). Make one: partly ledger init.")
-            if "about" not in there:
-                raise DataError(f"{refusal} (it has no table 'about'). Make one: partly ledger init.")
+                    raise DataError(f"{refusal} (its application id is {mark}). Create one: partly ledger init.")
+            if "about" not in existing:
+                raise DataError(f"{refusal} (it has no table 'about'). Create one: partly ledger init.")
             about = self.tables["about"]
-            said = dict(map(tuple, connection.execute(self.sa.select(about.c.name, about.c.value))))
-        if said.get("kind") != "partly ledger":
-            raise DataError(f"{refusal} (its table 'about' does not say so). Make one: partly ledger init.")
-        if "format" not in said:
+            values = dict(map(tuple, connection.execute(self.sa.select(about.c.name, about.c.value))))
+        if values.get("kind") != "partly ledger":
+            raise DataError(f"{refusal} (its table 'about' has no entry for it). Create one: partly ledger init.")
+        if "format" not in values:
             raise DataError(f"{self.place.shown}: damaged, its table 'about' names no format. Restore a copy.")
         migrate(self, self.schema)
         with self.reading() as connection:
@@ -205,11 +215,12 @@ class Store:
             raise DataError(f"{self.place.shown}: damaged, tables are missing: {', '.join(lost)}. Restore a copy.")
 
 
-class Joined:
-    """A store in the middle of a transaction, which others begin and end."""
+class BoundStore(Store):
+    """A store within a transaction that the caller begins and ends."""
 
     def __init__(self, store: Store, connection: Connection) -> None:
-        self._store, self._connection = store, connection
+        vars(self).update(vars(store))
+        self._connection = connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -217,12 +228,9 @@ class Joined:
 
     reading = writing
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
 
 def digest_of(batch: int, part: int, blobs: Sequence[bytes]) -> bytes:
-    """Of a row of statements: SQLite notices no flipped byte."""
+    """Return the checksum of a row of statements; SQLite does not notice a flipped byte."""
     sha = hashlib.sha256(f"{batch}.{part}:{','.join(str(len(blob)) for blob in blobs)}:".encode())
     for blob in blobs:
         sha.update(blob)
@@ -234,12 +242,12 @@ def now() -> int:
 
 
 def changes_text(changes: Sequence[Any]) -> str:
-    return json.dumps([one.plain() for one in changes], ensure_ascii=False) if changes else ""
+    return json.dumps([change.plain() for change in changes], ensure_ascii=False) if changes else ""
 
 
-def _file(sa: Any, place: Place, create: bool) -> Engine:
-    """Make an engine for a file. Only SQLite ever opens it: when a process closes any descriptor of a file, POSIX drops
-    all locks that the process holds on it, also those of a transaction in another thread."""
+def _file_engine(sa: Any, place: Place, create: bool) -> Engine:
+    """Return an engine for a file. Only SQLite opens the file: when a process closes any descriptor of a file, POSIX
+    drops all locks that the process holds on it, even those of a transaction in another thread."""
     path = place.file
     assert path is not None
     try:
@@ -247,22 +255,24 @@ def _file(sa: Any, place: Place, create: bool) -> Engine:
         if create:
             new = not os.path.lexists(path)
             with closing(sqlite3.connect(sqlite_uri(path, "rwc"), uri=True)):
-                pass  # the file is there now, and empty
+                pass  # creates an empty file
             if new:
                 os.chmod(path, 0o600)  # SQLite gives its journals the same mode
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise OSError("it is no plain file")
+            raise OSError("it is not a regular file")
     except (OSError, ValueError, sqlite3.Error) as error:
-        told = f"{path}: cannot be opened ({getattr(error, 'strerror', None) or error})."
+        message = f"{path}: cannot be opened ({getattr(error, 'strerror', None) or error})."
         if isinstance(error, FileNotFoundError) and not create:
-            raise NothingThere(f"{told} Make one: partly ledger init {path}") from None
-        raise DataError(told) from None
+            raise LedgerNotFound(f"{message} Create a ledger: partly ledger init {path}") from None
+        raise DataError(message) from None
     name = sqlite_uri(path, "rw")
 
     def connect() -> sqlite3.Connection:
-        connection = sqlite3.connect(name, uri=True, timeout=WAIT, isolation_level=None, check_same_thread=False)
-        for said in ("journal_mode = DELETE", "synchronous = EXTRA", "foreign_keys = ON", "trusted_schema = OFF"):
-            connection.execute(f"PRAGMA {said}")
+        connection = sqlite3.connect(
+            name, uri=True, timeout=LOCK_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        for pragma in ("journal_mode = DELETE", "synchronous = EXTRA", "foreign_keys = ON", "trusted_schema = OFF"):
+            connection.execute(f"PRAGMA {pragma}")
         return connection
 
     engine: Engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool, hide_parameters=True)
@@ -275,16 +285,16 @@ def _file(sa: Any, place: Place, create: bool) -> Engine:
     return engine
 
 
-def _server(sa: Any, place: Place) -> Engine:
+def _server_engine(sa: Any, place: Place) -> Engine:
     try:
         url = sa.engine.make_url(f"postgresql+psycopg://{place.server}")
         engine: Engine = sa.create_engine(
             url, poolclass=sa.pool.NullPool, hide_parameters=True, isolation_level="REPEATABLE READ"
         )
     except ImportError as error:
-        raise DataError(NEEDED) from error
+        raise DataError(MISSING_LIBRARY) from error
     except (sa.exc.ArgumentError, ValueError):
-        raise DataError(f"{place.shown}: is no URL of a server: postgresql://user@host/database.") from None
+        raise DataError(f"{place.shown}: is not the URL of a server: postgresql://user@host/database.") from None
 
     @sa.event.listens_for(engine, "begin")  # type: ignore[untyped-decorator]
     def begin(connection: Connection) -> None:
@@ -294,16 +304,16 @@ def _server(sa: Any, place: Place) -> Engine:
     return engine
 
 
-def _reason(words: str) -> str:
-    """In words of ours where something is to be done about it."""
-    if "locked" in words:
-        return f"others have been writing for {WAIT:.0f} s ({words}). Nothing was changed; try again."
-    if "not a database" in words:
-        return "is no SQLite database, or its beginning is damaged; nothing was changed."
-    if "malformed" in words or "corrupt" in words:
-        return f"damaged ({words}). Restore a copy; `sqlite3 FILE .recover` may save what is left."
-    if "readonly" in words or "read-only" in words or "unable to open" in words:
-        return f"cannot be written ({words}). Nothing was changed."
-    if "full" in words or "disk I/O" in words:
-        return f"cannot be written ({words}). What was acknowledged before is intact."
-    return f"the database refused ({words})."
+def _describe_error(message: str) -> str:
+    """Return an error of the database with what to do about it."""
+    if "locked" in message:
+        return f"other writers held the ledger for {LOCK_SECONDS:.0f} s ({message}). Nothing was changed; try again."
+    if "not a database" in message:
+        return "is not a SQLite database, or its header is damaged. Nothing was changed."
+    if "malformed" in message or "corrupt" in message:
+        return f"damaged ({message}). Restore a copy; `sqlite3 FILE .recover` may save what is left."
+    if "readonly" in message or "read-only" in message or "unable to open" in message:
+        return f"cannot be written ({message}). Nothing was changed."
+    if "full" in message or "disk I/O" in message:
+        return f"cannot be written ({message}). What was acknowledged before is intact."
+    return f"the database refused ({message})."

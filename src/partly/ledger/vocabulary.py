@@ -1,8 +1,8 @@
-"""Which labels there are, and how that came: a fold of changes, as labels are a fold of statements.
+"""The vocabulary of a ledger: its labels, as the result of changes.
 
-A label keeps its number whatever it is called, so a rename changes nothing that was said. A label that was split keeps
-what was said of it and becomes the parent of its parts; one that was merged or retired is hidden, and what was said of
-it still counts where something follows from it.
+A label keeps its number when it is renamed, so its statements stay. A label that is split becomes the parent of its
+parts and keeps its statements. A label that is merged or retired is hidden; its statements still count where they imply
+something.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from partly.errors import LabelError, did_you_mean, listing
 from partly.labels import Hierarchy
 from partly.labels.names import check_names, fold
 
-WHAT = ("add", "split", "merge", "rename", "retire")
+KINDS = ("add", "split", "merge", "rename", "retire")
 
 
 @dataclass(frozen=True)
 class Change:
-    """add: labels `new` below the one of `of`, if any. split: the same, said of a label. merge: those of `of` become
-    `new`. rename: that of `of` is called as in `new`. retire: those of `of` are hidden."""
+    """A change of the labels with the numbers `of`, which adds the (number, name) pairs `new`.
+
+    add and split: `new` below `of`; merge: `of` become `new`; rename: `of` gets the name in `new`; retire: hides `of`.
+    """
 
     what: str
     of: tuple[int, ...] = ()
@@ -32,27 +34,27 @@ class Change:
         return asdict(self)
 
     @classmethod
-    def of_plain(cls, said: Any) -> Change:
-        """What `plain` gave, from a file of anybody's making; what is wrong with it is a ValueError."""
-        if not isinstance(said, dict) or set(said) != {"what", "of", "new"} or said["what"] not in WHAT:
+    def from_plain(cls, stored: Any) -> Change:
+        """Parse what `plain` returned, from an untrusted file; raise ValueError if it is invalid."""
+        if not isinstance(stored, dict) or set(stored) != {"what", "of", "new"} or stored["what"] not in KINDS:
             raise ValueError("it is no change of the vocabulary")
-        numbers, new = said["of"], said["new"]
+        numbers, new = stored["of"], stored["new"]
         if not isinstance(numbers, list) or not isinstance(new, list):
             raise ValueError("it is no change of the vocabulary")
-        pairs = [one for one in new if isinstance(one, list) and len(one) == 2 and _is_number(one[0])]
+        pairs = [pair for pair in new if isinstance(pair, list) and len(pair) == 2 and _is_number(pair[0])]
         if not all(map(_is_number, numbers)) or len(pairs) < len(new) or not all(isinstance(b, str) for _, b in pairs):
             raise ValueError("its labels are not numbers and names")
-        return cls(said["what"], tuple(numbers), tuple((number, name) for number, name in pairs))
+        return cls(stored["what"], tuple(numbers), tuple((number, name) for number, name in pairs))
 
 
 @dataclass(frozen=True)
 class Label:
-    """One label. `hidden`: why it is no column, where it is none. `called`: its names, the last one is that of now."""
+    """A label. `called`: all of its names, the current one last. `hidden`: why it is not shown, or empty."""
 
     number: int
     called: tuple[str, ...]
     parent: int | None = None
-    parts: tuple[int, ...] = ()  # those that were merged into it
+    parts: tuple[int, ...] = ()  # labels that were merged into it
     hidden: str = ""
 
     @property
@@ -62,127 +64,145 @@ class Label:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """All labels that there ever were, by number; `version` is the batch of the last change."""
+    """All labels that ever existed, by number; `version` is the batch of the last change."""
 
     labels: Mapping[int, Label] = field(default_factory=lambda: MappingProxyType({}))
     version: int = 0
 
     @property
     def shown(self) -> tuple[Label, ...]:
-        """Those that are columns, in order."""
-        return tuple(one for one in self.labels.values() if not one.hidden)
+        """Labels that are not hidden, in order."""
+        return tuple(label for label in self.labels.values() if not label.hidden)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(one.name for one in self.shown)
+        return tuple(label.name for label in self.shown)
 
     def hierarchy(self) -> Hierarchy | None:
-        """Child -> nearest parent that is shown; None where there is none."""
-        pairs, nearest = {}, dict[int, int | None]()  # of hidden labels, the nearest one above that is shown
+        """Return the hierarchy of shown labels, each below its nearest shown ancestor; None if there is none."""
+        parents, nearest = {}, dict[int, int | None]()  # nearest shown ancestor of each label
         depths = self.depths()
-        for one in sorted(self.labels.values(), key=lambda label: depths[label.number]):
-            above = one.parent
-            if above is not None and self.labels[above].hidden:
-                above = nearest[above]
-            nearest[one.number] = above
-        for one in self.shown:
-            if (above := nearest[one.number]) is not None:
-                pairs[one.name] = self.labels[above].name
-        return Hierarchy(pairs) if pairs else None
+        for label in sorted(self.labels.values(), key=lambda label: depths[label.number]):
+            ancestor = label.parent
+            if ancestor is not None and self.labels[ancestor].hidden:
+                ancestor = nearest[ancestor]
+            nearest[label.number] = ancestor
+        for label in self.shown:
+            if (ancestor := nearest[label.number]) is not None:
+                parents[label.name] = self.labels[ancestor].name
+        return Hierarchy(parents) if parents else None
 
     def numbers(self, names: Iterable[str]) -> list[int]:
-        """The labels of these names; all that are not there in one message."""
-        at = {one.name: one.number for one in self.shown}
+        """Return the numbers of labels; list all unknown names in one message."""
+        number_of = {label.name: label.number for label in self.shown}
         names = list(names)
-        lost = list(dict.fromkeys(name for name in names if name not in at))
-        if lost:
-            told = (f"{name!r}: {self._gone(name)}{did_you_mean(name, at)}" for name in lost)
-            raise LabelError(f"{len(lost)} labels are not in the vocabulary" + listing(told, len(lost)))
-        return [at[name] for name in names]
+        missing = list(dict.fromkeys(name for name in names if name not in number_of))
+        if missing:
+            reasons = (f"{name!r}: {self._why_missing(name)}{did_you_mean(name, number_of)}" for name in missing)
+            raise LabelError(f"{len(missing)} labels are not in the vocabulary" + listing(reasons, len(missing)))
+        return [number_of[name] for name in names]
 
-    def _gone(self, name: str) -> str:
-        for one in self.labels.values():
-            if one.hidden and one.name == name:
-                return f"{one.hidden}."
-            if name in one.called[:-1]:
-                return f"is called {one.name!r} now."
-        return "never was."
+    def _why_missing(self, name: str) -> str:
+        for label in self.labels.values():
+            if label.hidden and label.name == name:
+                return f"{label.hidden}."
+            if name in label.called[:-1]:
+                return f"is called {label.name!r} now."
+        return "never existed."
 
     def sources(self, names: Sequence[str]) -> list[tuple[int, ...]]:
-        """For each label that is shown, whose weights a model of the labels `names` has for it: positions in `names` of
-        the label itself, under whatever name it had; else of what was merged into it; else of the nearest one above."""
-        at = {name: j for j, name in enumerate(names)}
+        """Return, for each shown label, positions in `names` from which a model can take its weights.
 
-        def own(one: Label) -> tuple[int, ...]:
-            found = [at[name] for name in reversed(one.called) if name in at]
-            if found:
-                return (found[0],)
-            return tuple(j for part in one.parts for j in own(self.labels[part]))
+        These are the label itself under any of its names, else the labels merged into it, else those of its nearest
+        ancestor.
+        """
+        position = {name: j for j, name in enumerate(names)}
 
-        def nearest(one: Label | None) -> tuple[int, ...]:
-            while one is not None:
-                if found := own(one):
-                    return found
-                one = None if one.parent is None else self.labels[one.parent]
+        def own_sources(label: Label) -> tuple[int, ...]:
+            own = [position[name] for name in reversed(label.called) if name in position]
+            return (own[0],) if own else tuple(j for part in label.parts for j in own_sources(self.labels[part]))
+
+        def nearest_sources(label: Label | None) -> tuple[int, ...]:
+            while label is not None:
+                if sources := own_sources(label):
+                    return sources
+                label = None if label.parent is None else self.labels[label.parent]
             return ()
 
-        return [nearest(one) for one in self.shown]
+        return [nearest_sources(label) for label in self.shown]
 
     # ---------------------------------------------------------------- changes
 
-    def changed(self, changes: Iterable[Change], version: int) -> Vocabulary:
-        """After these changes, of one batch; refused where they cannot be."""
+    def check_changes(self, changes: Iterable[Change]) -> None:
+        """Refuse changes that cannot be applied."""
         labels = dict(self.labels)
         for change in changes:
             apply(labels, change)
-        after = Vocabulary(MappingProxyType(labels), version)
-        check_names(after.names)
-        return after
+        check_names(Vocabulary(MappingProxyType(labels)).names)
 
-    def above(self, number: int) -> list[int]:
-        """All labels above this one, the nearest first."""
-        way: dict[int, None] = {}  # a set in the order of its elements
-        up = self.labels[number].parent
-        while up is not None and up not in way:
-            way[up] = None
-            up = self.labels[up].parent
-        return list(way)
+    def additions(
+        self, names: Sequence[str], free: int, hierarchy: Hierarchy | None, parent: str | None
+    ) -> list[Change]:
+        """Return changes that add labels, numbered from `free`, with parents before their children."""
+        parents = {} if hierarchy is None else dict(hierarchy.parents)
+        if hierarchy is not None:
+            names = [name for name in dict.fromkeys([*names, *hierarchy.names]) if name not in self.names]
+        if parent is not None:
+            parents |= dict.fromkeys(names, parent)
+        refuse_taken_names(self, names)
+        changes, number_of = [], {label.name: label.number for label in self.shown}
+        pending = list(names)
+        while pending:
+            name = next((name for name in pending if parents.get(name) not in pending), pending[0])
+            pending.remove(name)
+            above = parents.get(name)
+            of = () if above is None else (number_of[above] if above in number_of else self.numbers([above])[0],)
+            number_of[name] = free + names.index(name)
+            changes.append(Change("add", of, ((number_of[name], name),)))
+        return changes
+
+    def ancestors(self, number: int) -> list[int]:
+        """Return all labels above this one, the nearest first."""
+        path: dict[int, None] = {}  # an ordered set
+        above = self.labels[number].parent
+        while above is not None and above not in path:
+            path[above] = None
+            above = self.labels[above].parent
+        return list(path)
 
     def depths(self) -> dict[int, int]:
-        """How many labels are above each."""
-        found: dict[int, int] = {}
+        """Return the number of ancestors of each label."""
+        depths: dict[int, int] = {}
         for number in self.labels:
-            way = [number]
-            while way[-1] not in found and (up := self.labels[way[-1]].parent) is not None:
-                way.append(up)
-                if len(way) > len(self.labels):
+            path = [number]
+            while path[-1] not in depths and (above := self.labels[path[-1]].parent) is not None:
+                path.append(above)
+                if len(path) > len(self.labels):
                     raise LabelError(f"label {number} is above itself: damaged.")
-            start = found.get(way[-1], 0)
-            found |= {one: start + step for step, one in enumerate(reversed(way))}
-        return found
+            start = depths.get(path[-1], 0)
+            depths |= {ancestor: start + step for step, ancestor in enumerate(reversed(path))}
+        return depths
 
     def merge(self, parts: Sequence[int], number: int, name: str) -> Change:
-        """Refused where one of the parts is above another: it would be below itself."""
+        """Return a change that merges labels; refuse a label and its ancestor, whose merger would be below itself."""
         if len(set(parts)) < 2:
             raise LabelError(f"merge: takes two labels or more, to be called {name!r}; rename is for one.")
         for part in parts:
-            for up in self.above(part):
-                if up in parts:
-                    low, high = self.labels[part].name, self.labels[up].name
-                    raise LabelError(
-                        f"merge: {high!r} is above {low!r}, which says all there is to say. Retire one of them instead."
-                    )
+            for above in self.ancestors(part):
+                if above in parts:
+                    low, high = self.labels[part].name, self.labels[above].name
+                    raise LabelError(f"merge: {high!r} is above {low!r}. Retire one of them instead.")
         return Change("merge", tuple(parts), ((number, name),))
 
 
 def apply(labels: dict[int, Label], change: Change) -> None:
-    """Change labels in place; refused where it cannot be."""
-    if strange := [number for number in change.of if number not in labels]:
-        raise LabelError(f"{change.what}: builds on labels that are not there ({', '.join(map(str, strange))}).")
+    """Change labels in place; refuse a change that cannot be applied."""
+    if missing := [number for number in change.of if number not in labels]:
+        raise LabelError(f"{change.what}: builds on labels that do not exist ({', '.join(map(str, missing))}).")
     if change.what == "rename":
         number, name = change.new[0]
         if change.of != (number,):
-            raise LabelError("rename: of one label, under its own number.")
+            raise LabelError("rename: name one label, under its own number.")
         labels[number] = replace(labels[number], called=(*labels[number].called, name))
     elif change.what == "retire":
         for number in change.of:
@@ -209,17 +229,17 @@ def _merge(labels: dict[int, Label], change: Change) -> None:
     labels[number] = Label(number, (name,), parents.pop() if len(parents) == 1 else None, change.of)
     for part in change.of:
         labels[part] = replace(labels[part], hidden=f"was merged into {name!r}")
-    for one in list(labels.values()):
-        if one.parent in change.of:
-            labels[one.number] = replace(one, parent=number)
+    for label in list(labels.values()):
+        if label.parent in change.of:
+            labels[label.number] = replace(label, parent=number)
 
 
-def refuse_taken(there: Vocabulary, names: Sequence[str], but: Iterable[str] = ()) -> None:
-    """Names that a new label cannot have, since another one has them."""
-    folded = {fold(name): name for name in there.names if name not in set(but)}
+def refuse_taken_names(vocabulary: Vocabulary, names: Sequence[str], but: Iterable[str] = ()) -> None:
+    """Refuse names that other labels have, except for `but`."""
+    folded = {fold(name): name for name in vocabulary.names if name not in set(but)}
     taken = [f"{name!r}: there is {folded[fold(name)]!r}" for name in names if fold(name) in folded]
     if taken:
-        raise LabelError("Names that labels have already" + listing(taken, len(taken)))
+        raise LabelError("Labels have these names already" + listing(taken, len(taken)))
 
 
 def _is_number(value: object) -> bool:

@@ -9,8 +9,8 @@ from torch.nn import functional as F
 from partly.losses import terms
 from partly.losses.door import takes_z
 
-MANY = 1 << 16  # entries of a batch, from which on it is asked how many are known
-FEW = 0.1  # share of them that is known, below which the others are not touched
+MIN_ENTRIES_TO_COUNT = 1 << 16  # entries of a batch, from which on it is asked how many are known
+SPARSE_SHARE = 0.1  # share of them that is known, below which the others are not touched
 
 
 def cross_entropy(logits: Tensor, target: Tensor) -> Tensor:
@@ -57,9 +57,9 @@ def bce(logits: Tensor, z: Tensor) -> Tensor:
 
 def _few(z: Tensor) -> bool:
     """Whether it is less work to pick out what is known than to go through all entries of a batch."""
-    if z.numel() < MANY or torch.compiler.is_compiling():
+    if z.numel() < MIN_ENTRIES_TO_COUNT or torch.compiler.is_compiling():
         return False
-    return int(z.count_nonzero()) < FEW * z.numel()
+    return int(z.count_nonzero()) < SPARSE_SHARE * z.numel()
 
 
 @takes_z

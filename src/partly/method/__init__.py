@@ -1,8 +1,8 @@
 """The contract of a method.
 
-The loop owns time (order, saving, evaluating); a method owns change: its networks, its optimisers, its beliefs and
-how one step changes them. All that must survive a crash is a parameter, a buffer, state kept for the training entries
-or an optimiser of the method. Parameters and buffers are the model; the rest is there to train, and lives beside it.
+The loop owns time: order, saving and evaluation. A method owns change: its networks, optimizers and beliefs, and how a
+step changes them. State that must survive a crash is a parameter, a buffer, registered per-entry state or an optimizer.
+Parameters and buffers are the model; the rest is training state and is stored separately.
 """
 
 from partly.method.base import Method

@@ -1,4 +1,4 @@
-"""What every method is: how it changes by steps, what it predicts and believes, and what of it must survive a crash."""
+"""Base class of all methods: training steps, predictions, beliefs and checkpoint state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from partly.clock import Clock
 from partly.distributed.group import process_group
 from partly.errors import PartlyError, SettingError
-from partly.items import Items, Kind, absent, origin_of, standardised
+from partly.items import Items, Kind, standardize, to_absent
 from partly.method.entry_state import EntryState
 from partly.method.task import Task
 from partly.moved import RenamedAttribute, adopt_former_names
@@ -28,7 +28,7 @@ FIRST_STAGE = "first_stage."  # begins the names of tensors that a backbone has 
 
 
 class Method(nn.Module):
-    """One paper. Subclasses take the task, then their settings as typed keyword arguments with defaults."""
+    """Base class of methods. Subclasses take the task, then their settings as typed keyword arguments with defaults."""
 
     needs_truth: ClassVar[bool] = False  # an oracle says so, and every report prints it
     entry_state: ClassVar[tuple[EntryState, ...]] = ()  # kept for training entries; memory and attributes follow
@@ -66,7 +66,7 @@ class Method(nn.Module):
         adopt_former_names(cls, Method)
 
     def __init__(self, task: Task, settings: Mapping[str, Any] | None = None) -> None:
-        """Register the per-entry state; `settings` are those on which it depends, if there are any."""
+        """Register the per-entry state; `settings` are those that it depends on."""
         super().__init__()
         if task.items.kind not in self.kinds:
             raise SettingError(
@@ -83,20 +83,19 @@ class Method(nn.Module):
 
     @classmethod
     def entry_state_for(cls, task: Task, settings: Mapping[str, Any]) -> tuple[EntryState, ...]:
-        """Return the per-entry state for this task and these settings, before anything is made."""
+        """Return the per-entry state for this task and these settings."""
         return cls.entry_state
 
     @classmethod
     def memory(cls, task: Task, settings: Mapping[str, Any]) -> tuple[int, int]:
-        """Return the bytes for entries with these settings (all of them): kept throughout, and needed temporarily.
-        State per item is not counted."""
-        kept = sum(state.dtype.itemsize for state in cls.entry_state_for(task, settings) if state.per_label)
+        """Return the bytes of per-entry state, permanent and temporary. State per item is not counted."""
+        bytes_per_entry = sum(state.dtype.itemsize for state in cls.entry_state_for(task, settings) if state.per_label)
         entries = len(task.items) * task.labels
-        return (kept + cls.entry_bytes) * entries, cls.working_memory(task, settings)
+        return (bytes_per_entry + cls.entry_bytes) * entries, cls.working_memory(task, settings)
 
     @classmethod
     def working_memory(cls, task: Task, settings: Mapping[str, Any]) -> int:
-        """Return the bytes for entries that are needed temporarily."""
+        """Return the bytes of per-entry state that are needed temporarily."""
         return cls.working_bytes * len(task.items) * task.labels
 
     @classmethod
@@ -106,8 +105,8 @@ class Method(nn.Module):
         return (read + cls.belief_bytes) * len(task.items) * task.labels
 
     def register_entry_state(self, state: EntryState) -> None:
-        """Make the tensor an attribute. It is saved so that training can go on, and is not part of the model: it is
-        empty where `Task.observed` is None."""
+        """Add the tensor as an attribute. It is saved in checkpoints, is not part of the model, and is empty without
+        `Task.observed`."""
         count = 0 if self.task.observed is None else len(self.task.items)
         shape = (count, self.task.labels) if state.per_label else (count,)
         self.register_buffer(state.name, torch.full(shape, state.fill, dtype=state.dtype), persistent=False)
@@ -124,65 +123,70 @@ class Method(nn.Module):
         self.register_entry_state(EntryState(name, dtype, fill, per_label))
 
     def steps(self, pool: Pool) -> int:
-        """Safe points of an epoch. Who does not go through batches says how many there are."""
+        """Return the number of safe points per epoch. Override it in a method that does not iterate over batches."""
         return pool.steps
 
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
-        """Before the first step of an epoch: relabel, rebuild a graph."""
+        """Prepare an epoch, for example relabel or rebuild a graph."""
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
-        """One step: forward, backward, optimiser(s). Returns what is worth watching, 'loss' among it."""
+        """Make one training step and return metrics, including 'loss'."""
         raise NotImplementedError(f"{type(self).__name__} defines neither update nor epoch.")
 
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
-        """One epoch. Every yield is a safe point; the clock ticks there."""
+        """Train one epoch. Every yield is a safe point, at which the clock advances."""
         for batch in pool.batches(clock):
             yield self.update(batch, clock)
 
     def may_be_best(self, clock: Clock) -> bool:
-        """Whether the epoch that has just ended may be chosen as the best. A method with phases says no until the one
-        that it is named for has begun: before, it is another method, which may well be better for a while. Asked when
-        the steps of an epoch are over, and the clock is still in it. Settings, clock and state decide."""
+        """Tell whether the epoch that just ended can be selected as the best one.
+
+        A method with phases returns False until its own phase has begun: before that it is another method, which may
+        score higher. The answer depends on settings, clock and state only.
+        """
         return True
 
     def plan(self, clock: Clock) -> dict[str, float]:
-        """What changes with the epochs whatever is learned, in words: a share that grows, or a phase, 1 once it has
-        begun. From settings and clock alone; the method's page shows it."""
+        """Return quantities that follow a schedule, by description: a growing share, or a phase (1 once it has begun).
+
+        They depend on settings and clock only. The method's page shows them.
+        """
         return {}
 
     def sample_weight_support(self) -> str:
-        """Whose losses it weighs, where they count differently: "entries", "items", or "" where it cannot."""
+        """Return what sample weights can apply to: "entries", "items", or "" for no support."""
         return ""
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
-        """Logits [B, L]; z [B, L] is what is known of the items, for the heads that make use of it."""
+        """Return logits [B, L]. z [B, L] holds the known labels, for heads that use them."""
         if "network" not in self._modules:
             raise NotImplementedError(f"{type(self).__name__} has no `network`, so it must define forward.")
         logits: Tensor = self.network(x, z)
         return logits
 
     def logits(self, x: Tensor, z: Tensor | None = None) -> Tensor:
-        """Those of `forward` as they leave the model: of a hierarchy, no label above its parent."""
+        """Return the logits of `forward`, with the hierarchy enforced."""
         return self.enforce_hierarchy(self(x) if z is None else self(x, z))
 
     def enforce_hierarchy(self, scores: Tensor) -> Tensor:
-        """Scores [B, L] of which no label's is above its parent's: the least of it and of all above it. Only from top
-        to bottom: a coarse label is often known where a fine one is not, so its own score is what is best known."""
+        """Lower the scores [B, L] of labels to at most those of their ancestors.
+
+        Scores are never raised: coarse labels are known more often than fine ones, so their scores are more reliable.
+        """
         for _ in range(self.task.depth):
             scores = torch.minimum(scores, scores[:, list(self.task.parent_index)])
         return scores
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor | None:
-        """What the method holds to be true of the training entries: N x L in [0, 1], all or some rows; or None."""
+        """Return probabilities of the training entries, N x L or some rows, or None."""
         return None
 
     def out_of_fold(self, rows: slice = slice(None)) -> Tensor | None:
-        """Logits of the training entries by a model that has not seen the item: N x L, all or some rows; or None, where
-        the method trains no such models."""
+        """Return logits of the training entries by models that did not see the item, or None."""
         return None
 
     def thresholds(self) -> Tensor | None:
-        """From which probability on each label [L] is called yes, where the method has chosen; None for 0.5."""
+        """Return the decision threshold of each label [L], or None for 0.5."""
         return None
 
     @property
@@ -190,19 +194,25 @@ class Method(nn.Module):
         return next(chain(self.parameters(), self.buffers())).device
 
     def observed(self, rows: slice) -> Tensor:
-        """What is known of some training items, z [B, L]: for `beliefs`."""
+        """Return the known labels of some training items, z [B, L]."""
         assert self.task.observed is not None  # who only predicts has no beliefs
         return torch.tensor(self.task.observed.rows(rows), device=self.device)
 
     def standardized_features(self, items: Items, block: int, first: nn.Module | None = None) -> Any:
-        """Features of these items as the network's first layer makes them (or another such layer, where there is no
-        network), [N, D], all in memory, read so many at a time; sparse ones stay sparse: for a solver."""
+        """Return the features of items as the first layer standardizes them, [N, D], in memory. Sparse ones stay
+        sparse.
+
+        block: items to read at a time. first: the layer to use, for a method without `network`.
+        """
         first = first or self.network.get_submodule("features.0")
-        return standardised(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu(), block)
+        return standardize(items, first.get_buffer("mean").cpu(), first.get_buffer("inverse_scale").cpu(), block)
 
     def step(self, loss: Tensor, clock: Clock, *optimisers: torch.optim.Optimizer) -> None:
-        """The one place where gradients become changes. Where several batches make a step, they are gathered until the
-        last of them, and the loss is that of all their items."""
+        """Apply gradients. This is the only place that changes parameters.
+
+        With gradient accumulation, gradients are summed until the last batch of a group, each weighted by its share of
+        items.
+        """
         groups = [group for optimiser in optimisers for group in optimiser.param_groups]
         for parameter in (p for group in groups for p in group["params"]) if not self._accumulating else ():
             parameter.grad = None  # what `zero_grad` does, which tells torch's profiler too
@@ -228,7 +238,7 @@ class Method(nn.Module):
 
     @contextmanager
     def use_average(self) -> Iterator[None]:
-        """While it lasts, the weights are their average, where one is kept: that is what is judged."""
+        """Replace the weights by their average within this context, for evaluation."""
         if self._average is None:
             yield
         else:
@@ -236,14 +246,16 @@ class Method(nn.Module):
                 yield
 
     def apply_average(self) -> None:
-        """For good, the weights are their average, where one is kept."""
+        """Replace the weights by their average for good."""
         if self._average is not None:
             self._average.apply()
 
     @staticmethod
     def allocate(optimiser: torch.optim.Optimizer) -> None:
-        """Make gradients and state of an optimiser now, as they would be before its first step. For one whose first
-        step comes late: a run that fits into memory when it begins shall not grow out of it in the middle."""
+        """Allocate gradients and optimizer state now, for an optimizer whose first step comes late.
+
+        A run that fits into memory at its start then cannot run out of memory later.
+        """
         for group in optimiser.param_groups:
             group["lr"] = 0.0
             for parameter in (p for p in group["params"] if p.requires_grad):
@@ -256,24 +268,24 @@ class Method(nn.Module):
     # ---------------------------------------------------------------- state, for checkpoints
 
     def optimisers(self) -> dict[str, torch.optim.Optimizer]:
-        """Every optimiser that is an attribute of this object, by attribute name."""
+        """Return the optimizers that are attributes of this object, by name."""
         return {name: value for name, value in vars(self).items() if isinstance(value, torch.optim.Optimizer)}
 
     def weights(self) -> dict[str, Tensor]:
-        """All parameters and buffers: the model."""
+        """Return all parameters and buffers: the model."""
         return {f"method.{key}": value for key, value in self.state_dict().items()}
 
     def first_stage(self) -> dict[str, Tensor]:
-        """What a backbone has measured on the training items to make features of them: saved with the model."""
-        origin = origin_of(self.task.items)
+        """Return the tensors that a backbone fitted to the training items; they are saved with the model."""
+        origin = self.task.items.origin
         return {} if origin is None else {f"{FIRST_STAGE}{name}": value for name, value in origin.fitted.items()}
 
     def entries(self) -> dict[str, Tensor]:
-        """What is kept for the training entries."""
+        """Return the per-entry state."""
         return {f"entries.{name}": self.get_buffer(name) for name in self._entry_state_names}
 
     def state(self) -> dict[str, Tensor]:
-        """All that training needs to go on, as one flat dictionary of tensors."""
+        """Return everything that is needed to resume training, as a flat dictionary of tensors."""
         tensors = self.weights() | self.entries()
         for name, optimiser in self.optimisers().items():
             tensors |= {f"optimiser.{name}.{key}": value for key, value in optimisers.state_of(optimiser).items()}
@@ -285,7 +297,7 @@ class Method(nn.Module):
         return tensors
 
     def load_state(self, tensors: Mapping[str, Tensor]) -> None:
-        """The inverse of `state`, and of `weights`: of the rest, what is there is taken."""
+        """Load the result of `state` or `weights`; missing training state is left as it is."""
         state = {k.removeprefix("method."): tensors[k] for k in tensors if k.startswith("method.")}
         for name, own in self.state_dict().items():  # torch would turn whole numbers into weights without a word
             if name in state and state[name].dtype != own.dtype:
@@ -308,12 +320,12 @@ class Method(nn.Module):
             self._averaging(self.task.config.average).load(tensors, "average.")
 
     def strip_training_state(self) -> None:
-        """Become a model that only predicts: let go of what was there to train."""
+        """Keep only what prediction needs: drop per-entry state, optimizers and gradients."""
         for name in self._entry_state_names:
             setattr(self, name, self.get_buffer(name)[:0].clone())
         for name in self.optimisers():
             delattr(self, name)
         self.zero_grad(set_to_none=True)
         self._accumulating, self._average = False, None
-        self.task = replace(self.task, observed=None, items=absent(self.task.items))
+        self.task = replace(self.task, observed=None, items=to_absent(self.task.items))
         self.eval()  # for good

@@ -1,4 +1,4 @@
-"""The declaration of what a method keeps for every training entry, from which its memory follows."""
+"""Declaration of per-entry training state, from which the memory estimate follows."""
 
 from __future__ import annotations
 

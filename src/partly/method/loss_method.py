@@ -1,4 +1,4 @@
-"""A method that is a loss: one network, trained by it."""
+"""Methods that train one network with a loss function."""
 
 from __future__ import annotations
 
@@ -18,10 +18,18 @@ from partly.pool import Batch
 
 
 class LossMethod(Method):
-    """One network trained with a loss function; what a file in `methods/` with only a `loss` becomes.
+    """One network trained with a loss function: the method of a file that defines only `loss`.
 
-    The function takes (logits, z), or (logits, z, clock) where it changes with the epochs, then its settings. `phase`,
-    where the file has phases, is its `settled(clock, *, settings...)`.
+    Parameters
+    ----------
+    task : Task
+        Sizes, networks and optimizers.
+    loss : callable
+        `loss(logits, z, *, settings...)`, or with `clock` as third argument if it follows a schedule.
+    settings : dict
+        Settings of the loss.
+    phase : callable, optional
+        `About.may_be_best` of a loss with phases.
     """
 
     def __init__(
@@ -52,32 +60,30 @@ class LossMethod(Method):
         return {"loss": value}
 
     def _refuse_formula(self, value: float, logits: Tensor, clock: Clock) -> None:
-        """Name the loss where it makes something that is not finite of finite logits; else the network has diverged,
-        which the loop says."""
+        """Raise for a loss that is not finite at finite logits. The loop reports other divergence."""
         if not logits.isfinite().all():
             return
         code = getattr(inspect.unwrap(self.loss), "__code__", None)
         place = "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
         name = self.loss.__module__.rpartition(".")[2].replace("_", "-")
-        found = f"The loss of {name}{place} is {value}" if not math.isfinite(value) else ""
-        found = found or f"The gradient of the loss of {name}{place} is not finite"
+        problem = f"The loss of {name}{place} is {value}" if not math.isfinite(value) else ""
+        problem = problem or f"The gradient of the loss of {name}{place} is not finite"
         raise Diverged(
-            f"{found} in epoch {clock.epoch + 1}, step {clock.step + 1}, though the logits are finite, from "
+            f"{problem} in epoch {clock.epoch + 1}, step {clock.step + 1}, though the logits are finite, from "
             f"{logits.min():.3g} to {logits.max():.3g}. Look at its formula for a logarithm or a division of 0; "
             "torch.where does not keep NaN out of gradients. If the logits are far from 0, lower lr."
         )
 
     def sample_weight_support(self) -> str:
-        """By what the loss gives of one item, at the beginning and at the end: a value for each entry, or one for the
-        item."""
-        given = (torch.zeros(1, self.task.labels), torch.ones(1, self.task.labels, dtype=torch.int8))
+        """Derive it from the shape of the loss for one item, at the start and at the end."""
+        example = (torch.zeros(1, self.task.labels), torch.ones(1, self.task.labels, dtype=torch.int8))
         clocks = [(Clock(0, epochs=1, epoch=epoch),) if self.timed else () for epoch in (0, 1)]
-        fewest = min(self.loss(*given, *clock, **self.settings).ndim for clock in clocks)
+        fewest = min(self.loss(*example, *clock, **self.settings).ndim for clock in clocks)
         return {2: "entries", 1: "items"}.get(fewest, "")
 
     def may_be_best(self, clock: Clock) -> bool:
         return self.phase is None or self.phase(clock, **self.settings)
 
     def penalty(self) -> Tensor | None:
-        """What a subclass adds to the loss of every batch."""
+        """Return a term that is added to the loss of every batch, or None."""
         return None

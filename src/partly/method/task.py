@@ -1,4 +1,4 @@
-"""What a method builds itself from: sizes, fresh networks, optimisers and the learning rate."""
+"""Task: the sizes, networks, optimizers and learning rate that a method is built from."""
 
 from __future__ import annotations
 
@@ -58,17 +58,16 @@ class Task:
 
     @property
     def depth(self) -> int:
-        """Steps from the lowest label of the hierarchy to its top; 0 where there is none."""
+        """Return the number of levels of the hierarchy below its roots; 0 without a hierarchy."""
         depth, place = 0, tuple(range(len(self.parent_index)))
         while any(self.parent_index[label] != label for label in place):
             depth, place = depth + 1, tuple(self.parent_index[label] for label in place)
         return depth
 
     def network(self, role: str = "network", logits: bool = True, at_random: bool = True) -> Network:
-        """A new network; its first weights are a function of the seed and the role alone.
+        """Return a new network. Its initial weights depend only on the seed and the role.
 
-        A linear head that makes logits starts from what is known, where a method takes entries as known at random:
-        `_start`.
+        A linear head that makes logits starts from the known labels (`_start`) if entries are missing at random.
         """
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_for(self.config.seed, "weights", role))
@@ -85,11 +84,11 @@ class Task:
 
     @torch.no_grad()
     def _start(self, head: nn.Linear, first: bool, at_random: bool) -> None:
-        """Weights at 0: random ones on hundreds of features are noise that a short training does not get rid of. Where
-        a method has several networks only the first has that, or they would stay equal; the others have little.
+        """Initialize a linear head: weights at zero, biases at the log-odds of the known entries.
 
-        Where no's are known, the biases are the log-odds of yes among the known entries. From 0, a network would first
-        learn, by way of all features, that most entries are no. Where only yes is known, that is for the method to say.
+        Random weights on hundreds of features are noise that a short training does not remove. Of several networks only
+        the first starts at zero, so that they differ; the others start small. Without known negatives the biases stay
+        at zero, and the method decides.
         """
         if first:
             nn.init.zeros_(head.weight)
@@ -100,8 +99,7 @@ class Task:
             head.weight.mul_(LITTLE)
 
     def optimiser(self, parameters: Iterable[nn.Parameter], factor: float = 1.0) -> torch.optim.Optimizer:
-        """An optimiser at `factor` times the task's learning rate, for the parameters of a backbone at its share of
-        that. What is frozen has no gradient, and stays as it is."""
+        """Return an optimizer at `factor` times the learning rate, scaled for parameters of a backbone."""
         rates: dict[float, list[nn.Parameter]] = {}
         for parameter in parameters:
             rates.setdefault(factor * learning_rate_factor(parameter), []).append(parameter)

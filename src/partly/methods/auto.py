@@ -55,7 +55,7 @@ from partly.solvers.forest import Forest, log_odds
 from partly.solvers.logistic import Floats, sigmoid
 from partly.solvers.portfolio import blend_with_forest, explain_portfolio, parse_budget
 from partly.solvers.pseudo_targets import combine_targets, estimate_targets
-from partly.solvers.relations import FEWEST, compete, relate
+from partly.solvers.relations import MIN_LABELS_PER_ITEM, compete, relate
 from partly.solvers.solved_readout import BLOCK, SolvedReadout, dense, held_out_state
 from partly.solvers.thresholds import best_thresholds
 
@@ -113,7 +113,7 @@ class Auto(SolvedReadout):
             logits = logits + self.lines[1] * (log_odds(self.forest(standardised)) - self.forest_mean)
         if len(self.relation):
             logits = logits + (logits - self.relation_mean) @ self.relation
-        crowd = torch.log(torch.sigmoid(logits).sum(dim=1, keepdim=True) + FEWEST)
+        crowd = torch.log(torch.sigmoid(logits).sum(dim=1, keepdim=True) + MIN_LABELS_PER_ITEM)
         final: Tensor = self.last[0] * (logits - self.competition * crowd) + self.last[1]
         return final
 
@@ -182,11 +182,11 @@ class Auto(SolvedReadout):
         fold."""
         weights, targets = self.weights_and_targets(pool)
         p = sigmoid(self._kernel_logits())
-        made = combine_targets(weights, targets, p, self.only_yes)
+        forest_targets = combine_targets(weights, targets, p, self.only_yes)
         x = self._dense_features(pool)
-        self.forest.grow(x, made, self._tree_counts()[0], seed_for(self.task.config.seed, "forest"))
-        parts = torch.from_numpy(x).split(BLOCK)
-        sums = [log_odds(self.forest(part.to(self.device))).sum(dim=0, dtype=torch.float64) for part in parts]
+        self.forest.grow(x, forest_targets, self._tree_counts()[0], seed_for(self.task.config.seed, "forest"))
+        chunks = torch.from_numpy(x).split(BLOCK)
+        sums = [log_odds(self.forest(part.to(self.device))).sum(dim=0, dtype=torch.float64) for part in chunks]
         self.forest_mean.copy_(torch.stack(sums).sum(dim=0) / len(x))
 
     def _grow_without(self, pool: Pool, fold: int) -> None:
@@ -197,9 +197,9 @@ class Auto(SolvedReadout):
         seed = seed_for(self.task.config.seed, "forest", fold)
         strength = float(self.strengths[int(self.losses.argmin())])
         p = estimate_targets(self.features(pool, best), weights, targets, rows, strength, self.only_yes, seed)
-        made = combine_targets(weights[:, rows], targets[:, rows], p, self.only_yes)
+        forest_targets = combine_targets(weights[:, rows], targets[:, rows], p, self.only_yes)
         forest = Forest(self.task.labels)
-        forest.grow(x[rows], made, self._tree_counts()[1], seed)
+        forest.grow(x[rows], forest_targets, self._tree_counts()[1], seed)
         scores = torch.cat([log_odds(forest(part)) for part in torch.from_numpy(x[out]).split(BLOCK)]).to(self.device)
         # Off their mean: it depends on how many yes the fold took away, as the bias of a kernel machine does.
         self.get_buffer("held_out_forest")[out] = scores - scores.mean(dim=0)
@@ -215,9 +215,9 @@ class Auto(SolvedReadout):
 
     def _kernel_logits(self) -> Floats:
         """Logits of the kernel machines by who has not seen the entry, [L, N]."""
-        found = super().out_of_fold()
-        assert found is not None
-        return found.cpu().numpy().T
+        blended = super().out_of_fold()
+        assert blended is not None
+        return blended.cpu().numpy().T
 
     def _combine(self, pool: Pool) -> None:
         """Kernel machines and forest; then what labels say of each other, and how they compete."""
@@ -260,12 +260,12 @@ class Auto(SolvedReadout):
         *worth, together = relative_gains([*losses, loss], weights, targets)
         counts = [*((1 - share) * count for count in self.counts.tolist()), share]
         seconds, left_out = self.notes["seconds"], self.notes["left_out"]
-        parts = [
+        models = [
             {"name": name, "score": score, "weight": weight, "seconds": seconds.get(name, 0.0)}
             for name, score, weight in zip((*self.spans, "forest"), worth, counts, strict=True)
             if math.isfinite(score)  # what was left out, or not there, has no loss
         ]
-        self.notes |= {"criterion": CRITERION, "score": together, "portfolio": parts}
+        self.notes |= {"criterion": CRITERION, "score": together, "portfolio": models}
         self.notes["reason"] = explain_portfolio(
-            parts, together, left_out, self.only_yes, bool(self.relation.any()), self.competition.item()
+            models, together, left_out, self.only_yes, bool(self.relation.any()), self.competition.item()
         )

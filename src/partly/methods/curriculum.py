@@ -105,10 +105,10 @@ class Curriculum(Method):
     def begin_epoch(self, pool: Pool, clock: Clock) -> None:
         if clock.epoch > 0 and clock.epoch in self.rounds(clock.epochs):
             self._relabel(pool, clock)
-        found = int(pool.labels.known_per_item().sum()) + sum(
+        labelled = int(pool.labels.known_per_item().sum()) + sum(
             int(torch.count_nonzero(part)) for part in self.weak.split(ROWS)
         )
-        self.labelled.fill_(found / self.weak.numel())
+        self.labelled.fill_(labelled / self.weak.numel())
 
     def may_be_best(self, clock: Clock) -> bool:
         """Once weak labels are learned from, or none can come any more."""

@@ -98,13 +98,13 @@ class EMAPL(Method):
         unknown = len(pool) - torch.from_numpy(sum(pool.labels.counts()))
         wanted = (share * unknown + 1e-6).long()
         for start in range(0, self.task.labels, AT_ONCE):
-            some = slice(start, start + AT_ONCE)
-            logits, believed = (kept[:, some].T.contiguous() for kept in (scores, self.believed))
+            block = slice(start, start + AT_ONCE)
+            logits, believed = (kept[:, block].T.contiguous() for kept in (scores, self.believed))
             free = believed < 0
-            counts = wanted[some].to(free.device) - unknown[some].to(free.device) + free.sum(dim=1)
+            counts = wanted[block].to(free.device) - unknown[block].to(free.device) + free.sum(dim=1)
             chosen = smallest_per_row(logits, free, counts)
             believed[chosen] = torch.sigmoid(logits[chosen]).half()
-            self.believed[:, some] = believed.T
+            self.believed[:, block] = believed.T
 
     def _scores(self, pool: Pool) -> Tensor:
         """Logits of all training items, as they are used: without dropout. [N, L]"""
@@ -131,11 +131,11 @@ class EMAPL(Method):
 def smallest_per_row(values: Tensor, among: Tensor, counts: Tensor) -> Tensor:
     """`selection.smallest` of each row [R, N], of each as many as its count says: a mask. A row is sorted for the last
     value that is in; only where more are equal to that than there is room for is it asked which of them."""
-    some = torch.where(among, values, torch.inf)
+    candidates = torch.where(among, values, torch.inf)
     # By NumPy: it sorts numbers alone, many at a time, and torch their places along with them, ten times as slow.
-    ordered = torch.from_numpy(np.sort(some.cpu().numpy(), axis=1)).to(values.device)
+    ordered = torch.from_numpy(np.sort(candidates.cpu().numpy(), axis=1)).to(values.device)
     last = ordered.gather(1, (counts - 1).clamp(min=0).unsqueeze(1))
-    chosen = among & (some <= last) & (counts > 0).unsqueeze(1)
+    chosen = among & (candidates <= last) & (counts > 0).unsqueeze(1)
     for row in (chosen.sum(dim=1) > counts.clamp(min=0)).nonzero().flatten().tolist():
         chosen[row] = smallest(values[row], among[row], int(counts[row]))
     return chosen

@@ -253,9 +253,9 @@ class Imcl(Method):
                 self.bank.candidates() if pool is None else self._candidates(pool, torch.arange(len(pool)), classes)
             )
             support, *weights = (part[0] for part in self.similar(own, others))
-        found = support[support >= 0]
-        parts = self.vectors.parts(label, others.scores[found], others.z[found])
-        near = Neighbours(others.index[found], torch.stack(weights)[:, : len(found)], *parts)
+        neighbours = support[support >= 0]
+        vectors = self.vectors.parts(label, others.scores[neighbours], others.z[neighbours])
+        near = Neighbours(others.index[neighbours], torch.stack(weights)[:, : len(neighbours)], *vectors)
         return explained(label, torch.sigmoid(logits[0, label]).item(), near, self.vectors.graph)
 
     def _single_item(self, item: int | Tensor, pool: Pool | None) -> Batch:

@@ -58,8 +58,8 @@ class Jocor(TwoNetworks):
         return {"items left out": 1 - kept_share(clock, self.forget, self.ramp)}
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        own = losses.assume_negative(f, z) + losses.assume_negative(g, z)
-        joint = (1 - self.agreement) * own + self.agreement * divergence(f, g)
+        cross_entropies = losses.assume_negative(f, z) + losses.assume_negative(g, z)
+        joint = (1 - self.agreement) * cross_entropies + self.agreement * divergence(f, g)
         fit = joint.detach().mean(dim=1)
         keep = kept_share(clock, self.forget, self.ramp)
         return mean_over_items(joint, selection.small_loss(fit, torch.ones_like(fit, dtype=torch.bool), keep))

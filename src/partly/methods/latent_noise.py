@@ -101,6 +101,6 @@ class LatentNoise(Method):
 def mixture(there: Tensor, said_if_there: Tensor, said_if_not: Tensor) -> Tensor:
     """The logit of P(said | there) P(there) + P(said | not there) P(not there), from three logits. [B, L]"""
     yes, no = F.logsigmoid(there), F.logsigmoid(-there)
-    said = torch.logaddexp(F.logsigmoid(said_if_there) + yes, F.logsigmoid(said_if_not) + no)
+    mentioned = torch.logaddexp(F.logsigmoid(said_if_there) + yes, F.logsigmoid(said_if_not) + no)
     unsaid = torch.logaddexp(F.logsigmoid(-said_if_there) + yes, F.logsigmoid(-said_if_not) + no)
-    return said - unsaid
+    return mentioned - unsaid

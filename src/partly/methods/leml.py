@@ -45,9 +45,9 @@ from partly.pool import Pool
 
 ABOUT = About(search={"rank": [8, 32, 80], "ridge": (1.0, 1000.0), "fit": ["squared", "logistic"]})
 CURVATURE = {"squared": 1.0, "logistic": 0.25}  # the largest second derivative of each loss
-FEW = 0.03  # share of entries that are known, below which the others are not touched
+SPARSE_SHARE = 0.03  # share of entries that are known, below which the others are not touched
 BLOCK = 1 << 21  # numbers of some items that are worked on at a time
-ENOUGH = 1e-12  # of the first squared residual, for conjugate gradients
+CG_TOLERANCE = 1e-12  # of the first squared residual, for conjugate gradients
 
 
 class Leml(Method):
@@ -117,12 +117,12 @@ class Leml(Method):
         slope = self.ridge * h
         total = self._penalty()
         for x, z in self._standardized_blocks(pool):
-            made = append_one(x @ self.w.double().T)
-            losses, slopes = self._losses(scores_at_known(z, made, h), z)
+            factors = append_one(x @ self.w.double().T)
+            losses, slopes = self._losses(scores_at_known(z, factors, h), z)
             total += losses
-            slope += slopes.T @ made
+            slope += slopes.T @ factors
             # The same squares serve all labels of an item, and are added up where it is known.
-            squares = (made.unsqueeze(2) * made.unsqueeze(1)).flatten(1)
+            squares = (factors.unsqueeze(2) * factors.unsqueeze(1)).flatten(1)
             curves.addmm_(z.abs().T, squares, alpha=CURVATURE[self.fit])
         roots = torch.linalg.cholesky(curves.view(labels, width, width))
         h -= torch.cholesky_solve(slope.unsqueeze(2), roots).squeeze(2)
@@ -159,7 +159,7 @@ class Leml(Method):
         little."""
         standardise = self.network.get_submodule("features.0")
         labels, device = pool.labels, self.device
-        few = labels.known_per_item().sum() < FEW * math.prod(labels.shape)
+        few = labels.known_per_item().sum() < SPARSE_SHARE * math.prod(labels.shape)
         # Read batch by batch, as items may lie anywhere, and worked on in larger blocks, as a batch takes little.
         read = pool.items_in_order()
         numbers = max(math.prod(pool.items.shape), labels.shape[1], (self.w.shape[0] + 1) ** 2)  # of an item
@@ -215,7 +215,7 @@ def conjugate_gradient(curve: Callable[[Tensor], Tensor], slope: Tensor, iterati
     residual, direction = slope, slope
     size = first = slope.square().sum()
     for _ in range(iterations):
-        if size <= ENOUGH * first:
+        if size <= CG_TOLERANCE * first:
             break
         curved = curve(direction)
         step = size / (direction * curved).sum()

@@ -91,8 +91,8 @@ class PerLabel(Method):
             z = columns(pool.labels)
         for label in range(clock.step, self.task.labels):
             if clock.epoch == 0:
-                own = None if pool.weights is None else pool.weights[:, label % pool.weights.shape[1]]
-                entries = entries_of(z(label), self.unknown, self.weight_unknown).weighed(own)
+                weights = None if pool.weights is None else pool.weights[:, label % pool.weights.shape[1]]
+                entries = entries_of(z(label), self.unknown, self.weight_unknown).weighed(weights)
                 self._fit(label, x, entries, pool.labels.names[label])
             yield {"loss": self.loss[label].item()}
 
@@ -104,8 +104,8 @@ class PerLabel(Method):
         def take(rows: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
             return x[rows].astype(np.float64)  # of some items at a time, so that all of them need half the memory
 
-        made = ESTIMATORS[self.estimator](self.c, min(FOLDS, int(entries.yes.sum()), int((~entries.yes).sum())))
-        fitted = fit_label(made, take, entries, self.bags, int(self.seeds[label]), f"label {name!r}")
+        unfitted = ESTIMATORS[self.estimator](self.c, min(FOLDS, int(entries.yes.sum()), int((~entries.yes).sum())))
+        fitted = fit_label(unfitted, take, entries, self.bags, int(self.seeds[label]), f"label {name!r}")
         self.shelf.put(label, fitted)
         self.loss[label] = fitted.loss(take, entries)
 

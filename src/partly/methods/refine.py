@@ -49,7 +49,7 @@ ABOUT = About(
     in_papers=("Ours (pseudo-label)",),
     learns_from_unknown=True,
 )
-LEAST = 1e-30  # a size of gradients that can be divided by
+MIN_GRADIENT = 1e-30  # a size of gradients that can be divided by
 
 
 class Refine(Method):
@@ -111,7 +111,7 @@ class Refine(Method):
         if self.sharpness is None:
             better = (slope <= 0).to(pseudo.dtype)
         else:
-            better = torch.sigmoid(-self.sharpness * slope / slope.abs().mean().clamp(min=LEAST))
+            better = torch.sigmoid(-self.sharpness * slope / slope.abs().mean().clamp(min=MIN_GRADIENT))
         return torch.where(batch.z == 0, pseudo.lerp(better, self.rate), pseudo)
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor:

@@ -56,8 +56,8 @@ from partly.solvers.calibration import calibrate
 ABOUT = About(search={"expected_yes": (1.0, 5.0), "step": (0.01, 1.0)}, in_papers=("ROLE",), learns_from_unknown=True)
 UNKNOWN, KNOWN = math.log(0.6 / 0.4), math.log(0.995 / 0.005)  # largest first estimates, as logits
 SAMPLE, ENTRIES = 2000, 500_000  # items, and entries, that the number of yes per item is estimated from, at most
-TOP, LEAST = 0.1, 50  # share of the known yes with the highest scores, and the least number, among which c is counted
-DECAY, DECAY_OF_SQUARES, TINY = 0.9, 0.999, 1e-12  # of Adam; gradients of single entries are small
+TOP, MIN_TOP = 0.1, 50  # share of the known yes with the highest scores, and the least number, among which c is counted
+DECAY, DECAY_OF_SQUARES, ADAM_EPSILON = 0.9, 0.999, 1e-12  # of Adam; gradients of single entries are small
 
 
 class Role(Method):
@@ -152,7 +152,7 @@ class Role(Method):
         moment = self.moment[index].lerp_(gradient, 1 - DECAY)
         squares = self.squares[index].lerp_(gradient**2, 1 - DECAY_OF_SQUARES)
         self.moment[index], self.squares[index] = moment, squares
-        scale = (squares / (1 - DECAY_OF_SQUARES**visits)).sqrt_().add_(TINY)
+        scale = (squares / (1 - DECAY_OF_SQUARES**visits)).sqrt_().add_(ADAM_EPSILON)
         self.estimates[index] -= rate * moment / (1 - DECAY**visits) / scale
 
     def beliefs(self, rows: slice = slice(None)) -> Tensor:
@@ -178,6 +178,6 @@ def label_frequency(x: Any, yes: npt.NDArray[np.bool_], seed: int) -> float:
     entries = (np.ones(known.shape, np.float32), known.astype(np.float32))  # weights and targets
     held_out = folds.solve(x, *entries, folds.assign_folds(len(yes), seed)).held_out
     scores = calibrate(held_out, *entries)(held_out)
-    top = min(count, max(LEAST, math.ceil(TOP * count)))
+    top = min(count, max(MIN_TOP, math.ceil(TOP * count)))
     least = np.sort(scores[known])[-top]
     return float((scores[known] >= least).sum() / (scores >= least).sum())

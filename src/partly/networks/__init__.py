@@ -1,11 +1,15 @@
-"""Networks: what turns items into logits. One part per file; `build` puts them together.
+"""Networks: from items to logits. `build` combines a first layer, a backbone and a head.
 
-A file that defines `head(inputs, labels, *, settings...)` is a choice for `head=`; it returns the trunk, which makes
-the features that methods see, and the head proper, which makes logits of them. With an argument `observed` it is given
-the training labels too (None when a trained network is built anew, to be filled with its weights); with an argument
-`examples`, a function that gives some training items, picked at random, as they reach the head; with an argument
-`scales`, the scales [inputs] of the features before they were standardised. A file that says `MAPS = True` is given the
-maps of a backbone [B, inputs, H, W] as they are, where there are any, and pools them itself, if at all.
+A file that defines `head(inputs, labels, *, settings...)` is a choice for `head=`. It returns the trunk, which makes
+the features that methods see, and the head proper, which makes logits. Optional arguments of the function:
+
+- `observed`: the training labels; None when a saved network is rebuilt
+- `examples`: a function that returns random training items as the head sees them
+- `scales`: the scales [inputs] of the features before standardization
+- `read_vectors`: a function that reads label vectors from a file
+
+With `ABOUT = About(takes_maps=True)` the head gets unpooled maps [B, inputs, H, W] if the backbone makes them. A file
+with several heads lists them in `PROVIDES`.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from partly import registry
-from partly.items import Absent, Items, absent, as_they_are, is_decoded, streamed
+from partly.items import Absent, Items, identity_statistics, is_decoded, stream_batches, to_absent
 from partly.labels import Labels
 from partly.networks import backbones, custom_modules
 from partly.networks.backbones.small_conv import SmallConv
@@ -55,11 +59,12 @@ __all__ = [
 ]
 
 
+_SIZES: dict[tuple[Any, ...], tuple[int | None, int]] = {}
 EXAMPLES_PER_CHUNK = 8  # examples at a time, since items may have to be read from somewhere
 
 
 def heads() -> dict[str, registry.Info]:
-    """Every head there is, by name (file name, `_` written `-`)."""
+    """Return all heads by name."""
     return registry.folder(__name__, "head", _head, registry.Info)
 
 
@@ -69,6 +74,7 @@ def _head(module: types.ModuleType) -> Callable[..., Any] | Mapping[str, Callabl
 
 
 def find_head(name: str) -> registry.Info:
+    """Return the head of this name; a custom module, or none, is a head too."""
     if name.startswith(custom_modules.PREFIX):
         return registry.Info(
             "head", name, "The caller's own.", "", {}, partial(custom_modules.custom_head, name), custom_modules
@@ -81,7 +87,7 @@ def find_head(name: str) -> registry.Info:
 
 
 def takes_maps(head: str) -> bool:
-    """Whether a head wants to know where in a picture something is, so that pooled features will not do."""
+    """Tell whether a head needs feature maps instead of pooled features."""
     return find_head(head).about.takes_maps
 
 
@@ -95,7 +101,7 @@ def build(
     observed: Labels | None = None,
     read_vectors: ReadVectors | None = None,
 ) -> Network:
-    """A freshly initialised network for such items; without a backbone, the one that their kind has, if any."""
+    """Build a new network for these items. Without a backbone, use the default of their kind."""
     chosen = find_head(head)
     taken = inspect.signature(chosen.make).parameters.keys()
     body, width = build_body(items, backbone, backbone_settings, takes_maps(head), each="scales" in taken)
@@ -105,8 +111,8 @@ def build(
         "scales": items.statistics.scale if len(body) == 1 else torch.ones(width),
         "examples": partial(_examples, body, items, width),
     }
-    given = {name: offered[name] for name in offered.keys() & taken}
-    trunk, last = chosen.make(width, labels, **given, **head_settings or {})
+    arguments = {name: offered[name] for name in offered.keys() & taken}
+    trunk, last = chosen.make(width, labels, **arguments, **head_settings or {})
     return Network(nn.Sequential(*body, trunk), last)
 
 
@@ -117,57 +123,62 @@ def build_body(
     maps: bool = False,
     each: bool = False,
 ) -> tuple[nn.Sequential, int]:
-    """What comes before a head, and the width of what it makes: the first layer, and a backbone where there is one.
-    maps: those of the backbone are left as they are. each: every feature at its own scale, also where they share one,
-    for a head that knows the scales."""
-    made = _backbone(items, backbone or backbones.UNTRAINED[items.kind], settings or {})
-    if made is None:
-        found = items.statistics if each else items.statistics.keeping_size
-        return nn.Sequential(Standardise(found, items.shape)), items.shape[0]
+    """Build the layers before the head; return them and their output width.
+
+    maps: do not pool. each: standardize every feature separately, for a head that knows the scales.
+    """
+    built = _backbone(items, backbone or backbones.UNTRAINED[items.kind], settings or {})
+    if built is None:
+        statistics = items.statistics if each else items.statistics.keeping_size
+        return nn.Sequential(Standardise(statistics, items.shape)), items.shape[0]
     if maps:
-        made.pooling = None
+        built.pooling = None
     # One that knows its own scale is given pixels as they are, and nothing needs to be measured.
-    measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
-    return nn.Sequential(Standardise(measured, items.shape), made), made.width
+    measured = identity_statistics(items.shape[0]) if built.normalises else items.statistics
+    return nn.Sequential(Standardise(measured, items.shape), built), built.width
 
 
 def resize_to_backbone(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> Items:
-    """These items at the size that a backbone wants, where they can be shown at any size and nobody has said which."""
+    """Resize items to the input size of a backbone, unless a size was set."""
     if backbone is None or not is_decoded(items) or items.size is not None:
         return items
-    made = _probe_backbone(items, backbone, settings)
-    return items.sized(items.shape[1] if made is None or made.size is None else made.size)
+    size, _ = _probe_sizes(items, backbone, settings)
+    return items.resize(size or items.shape[1])
 
 
 def feature_width(items: Items, backbone: str | None, settings: dict[str, Any] | None = None) -> int:
-    """How many numbers of an item reach the head, known before anything is made of any."""
-    made = _probe_backbone(items, backbone or backbones.UNTRAINED[items.kind], settings)
-    return items.shape[0] if made is None else made.width
+    """Return how many numbers of an item reach the head, before any of them are computed."""
+    name = backbone or backbones.UNTRAINED[items.kind]
+    return items.shape[0] if name is None else _probe_sizes(items, name, settings)[1]
 
 
-def _probe_backbone(items: Items, backbone: str | None, settings: dict[str, Any] | None) -> backbones.Backbone | None:
-    """A backbone that is only asked for its sizes: without its weights."""
-    with torch.random.fork_rng(devices=[]):
-        return _backbone(absent(items), backbone, settings or {})
+def _probe_sizes(items: Items, name: str, settings: dict[str, Any] | None) -> tuple[int | None, int]:
+    """Return the image size and the feature width of a backbone. It is built without its weights, once in a process."""
+    key = (backbones.find(name).module, name, items.kind, items.shape, repr(sorted((settings or {}).items())))
+    if key not in _SIZES:
+        with torch.random.fork_rng(devices=[]):
+            probed = _backbone(to_absent(items), name, settings or {})
+        assert probed is not None
+        _SIZES[key] = probed.size, probed.width
+    return _SIZES[key]
 
 
 def _backbone(items: Items, name: str | None, settings: dict[str, Any]) -> backbones.Backbone | None:
     if name is None:
         return None
-    found = backbones.find(name)
-    if isinstance(items, Absent) and "pretrained" in found.settings:
+    info = backbones.find(name)
+    if isinstance(items, Absent) and "pretrained" in info.settings:
         settings = settings | {"pretrained": False}  # its weights come with the saved model
-    made: backbones.Backbone = found.make(items.shape, **settings)
+    made: backbones.Backbone = info.make(items.shape, **settings)
     return made
 
 
 @torch.no_grad()
 def _examples(body: nn.Module, items: Items, width: int, count: int) -> Tensor:
-    """Some training items as they reach the head, [count, width]; where they are absent, room for what a saved model
-    brings."""
+    """Return random training items as they reach the head, [count, width]; zeros when a saved model is loaded."""
     count = min(count, len(items))
     if isinstance(items, Absent):
         return torch.zeros(count, width)
     chosen = torch.randperm(len(items))[:count].sort().values
     with eval_mode(body):
-        return torch.cat([body(x) for x in streamed(items, chosen.split(EXAMPLES_PER_CHUNK))])
+        return torch.cat([body(x) for x in stream_batches(items, chosen.split(EXAMPLES_PER_CHUNK))])

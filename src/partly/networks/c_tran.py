@@ -1,23 +1,21 @@
-"""A transformer over the places of a picture and the labels: each label is a token that says whether it is yes, no or
-unknown, and its logit is read out of what becomes of it.
+"""C-Tran: a transformer over image positions and labels, whose label tokens carry the known states.
 
-Paper: J. Lanchantin, T. Wang, V. Ordonez, Y. Qi. General Multi-label Image Classification with Transformers. CVPR 2021.
-"C-Tran".
+Each position of the unpooled maps is a token, without position encoding, as in the authors' code. Items without maps
+(features, texts) are one token; `label-transformer` suits them better.
 
-It is given the maps of a backbone before they are pooled, and each place of them is a token, without a sign of where it
-lies, as in the authors' code. Items without maps (features, texts) are one token; `label-transformer` makes more of
-those.
+Label-mask training, with any method: a random part of the known labels is given to the network as states, the rest is
+masked. Logits of given labels carry no gradient, so the network learns masked and unknown labels from the item and the
+given labels. For prediction nothing is given unless the caller passes `known=`. A state that training never showed
+changes nothing. With one positive per item there is nothing to learn for `known=`.
 
-Label-mask training, for any method: in training, a random part of what is known of an item is given to the network as
-states, and the rest is hidden. The logits of what was given carry no gradient, so the loss teaches the network what
-was hidden and what is unknown, from the item and from what was given. In use, nothing is given unless the caller gives
-it, and then all of it. A state that training never showed (no, where only yes is known) changes nothing. Where one yes
-per item is known, what is given never tells of another yes: there is nothing to learn for `known=`.
+Reference
+    J. Lanchantin, T. Wang, V. Ordonez, Y. Qi. General Multi-label Image Classification with Transformers. CVPR 2021.
 
-Differs: channels are first projected to `width` numbers a token (the paper: as many as there are channels, 2,048).
-Given are known entries alone (the paper's unknown ones count as no), each with a chance that is drawn for the item from
-0 to 3/4; the paper draws their number. Layers are normalised before instead of after, and attention has no dropout, so
-that its weights, tokens x tokens, need not be kept. The loss is the method's, and a mean; the authors' code takes sums.
+Differences from the paper
+    Channels are first projected to `width` (the paper: 2,048, the number of channels). Only known labels are given;
+    the paper counts unknown ones as negatives. The given share is drawn per item from 0 to 3/4; the paper draws the
+    number. Layer normalization comes first, and attention has no dropout, so its weights need not be stored. The loss
+    is that of the method, as a mean; the authors' code takes sums.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ CHECKPOINT_NUMBERS = 2**22  # numbers in the tokens of a batch: with more, they 
 
 
 class CTran(nn.Module):
-    """Maps [B, inputs, H, W] or features [B, inputs], and z [B, L] of what is known (or None) -> logits [B, L]."""
+    """Maps [B, inputs, H, W] or features [B, inputs], and known labels z [B, L] or None -> logits [B, L]."""
 
     def __init__(
         self, inputs: int, labels: int, *, width: int = 128, layers: int = 3, heads: int = 4, dropout: float = 0.1
@@ -54,34 +52,32 @@ class CTran(nn.Module):
         self.yes, self.no = (nn.Parameter(torch.zeros(width)) for _ in range(2))  # the same for all labels
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
-        given = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
+        labels = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
         tokens = features[0, 0].numel() + len(self.embedding)
         logits = apply_in_chunks(
-            self._part, tokens * self.embedding.shape[1], CHUNK_NUMBERS, CHECKPOINT_NUMBERS, features, given
+            self._part, tokens * self.embedding.shape[1], CHUNK_NUMBERS, CHECKPOINT_NUMBERS, features, labels
         )
-        return torch.where(given == 0, logits, logits.detach()) if self.training else logits
+        return torch.where(labels == 0, logits, logits.detach()) if self.training else logits
 
     def _part(self, features: Tensor, given: Tensor) -> Tensor:
-        seen = self.project(as_maps(features).flatten(2).transpose(1, 2))
-        told = self.embedding + state_embeddings(given, self.yes, self.no)
-        hidden = self.layers(torch.cat([seen, told], dim=1))[:, seen.shape[1] :]
+        image_tokens = self.project(as_maps(features).flatten(2).transpose(1, 2))
+        label_tokens = self.embedding + state_embeddings(given, self.yes, self.no)
+        hidden = self.layers(torch.cat([image_tokens, label_tokens], dim=1))[:, image_tokens.shape[1] :]
         scores: Tensor = (hidden * self.readout).sum(dim=2) + self.bias
         return scores
 
 
 def mask_labels(z: Tensor | None, nothing: Tensor, training: bool) -> Tensor:
-    """What is given of z [B, L]: all of it, or in training a random part; `nothing` [B, L] where nobody knows
-    anything."""
-    given = nothing.to(torch.int8) if z is None else z
+    """Return the labels given to the network: z [B, L], in training a random part; `nothing` [B, L] without z."""
+    labels = nothing.to(torch.int8) if z is None else z
     if not training:
-        return given
-    chance = MAX_GIVEN_SHARE * torch.rand(len(given), 1, device=given.device)
-    return given.masked_fill(torch.rand(given.shape, device=given.device) >= chance, 0)
+        return labels
+    chance = MAX_GIVEN_SHARE * torch.rand(len(labels), 1, device=labels.device)
+    return labels.masked_fill(torch.rand(labels.shape, device=labels.device) >= chance, 0)
 
 
 def state_embeddings(given: Tensor, yes: Tensor, no: Tensor) -> Tensor:
-    """What tells each label's token what is given of it, [B, L, width], from vectors for yes and no; unknown adds
-    nothing."""
+    """Return the embedding of the given labels, [B, L, width]; unknown adds nothing."""
     state = given.unsqueeze(2)
     told: Tensor = torch.where(state > 0, yes, torch.where(state < 0, no, 0.0))
     scale: float = yes.shape[-1] ** 0.5  # as embeddings usually have it: a step of the optimiser counts for more
@@ -89,7 +85,7 @@ def state_embeddings(given: Tensor, yes: Tensor, no: Tensor) -> Tensor:
 
 
 def encoder(width: int, layers: int, heads: int, dropout: float) -> nn.Sequential:
-    """Tokens [B, T, width] -> the same."""
+    """Return a transformer encoder: [B, T, width] -> [B, T, width]."""
     within(1, float("inf"), width=width, heads=heads)
     if width % heads:
         raise SettingError(f"width = {width} must be a multiple of heads = {heads}.")
@@ -97,7 +93,7 @@ def encoder(width: int, layers: int, heads: int, dropout: float) -> nn.Sequentia
 
 
 class Layer(nn.Module):
-    """Tokens [B, T, width] -> the same: each attends to all others, then is worked on by itself."""
+    """Transformer layer: self-attention, then a feed-forward network. [B, T, width] -> [B, T, width]."""
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()

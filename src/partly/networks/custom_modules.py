@@ -1,7 +1,7 @@
-"""Networks that a caller brings along: his own backbone or head, as a module or as what makes one.
+"""Custom backbones and heads: a torch module of the caller, or a function that makes one.
 
-A recipe is plain names and numbers, so such a part is given a name there (`own:...`), under which it is found while
-somebody holds on to it. Only its weights are saved: to load the model, the part is given again.
+Configurations hold plain names and numbers, so such a module is registered under a name (`own:...`) as long as the
+caller keeps it alive. Only weights are saved: pass the module again to load the model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REGISTERED: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
 
 def register(part: Any, what: str) -> str:
-    """The name of this part in a recipe. That of a module changes with its weights, since these decide the run."""
+    """Return the name of a module in a configuration. It includes a digest of the weights, which decide the run."""
     if isinstance(part, str):
         return part
     if not callable(part):
@@ -43,7 +43,7 @@ def register(part: Any, what: str) -> str:
 
 
 def rebind(name: str, part: Part, what: str) -> None:
-    """Give a part again, for the one that has this name in a saved recipe: it must be of the same class."""
+    """Register a module under the name in a saved configuration; it must be of the same class."""
     if not name.startswith(PREFIX):
         raise SettingError(f"{what}: the saved model has the {what} {name!r}, which needs nothing given. Leave it out.")
     wanted = name.split(":")[1]
@@ -53,11 +53,11 @@ def rebind(name: str, part: Part, what: str) -> None:
 
 
 class MissingModule(SettingError):
-    """A model cannot be loaded without a part that its caller has."""
+    """Raised when a model is loaded without its custom module."""
 
 
 def instantiate(name: str, what: str, *sizes: Any) -> nn.Module:
-    """A copy of the module of this name, or what its maker makes of these sizes: nobody trains the caller's own."""
+    """Return a copy of the registered module, or the result of its factory for these sizes."""
     part = _REGISTERED.get(name)
     if part is None:
         raise MissingModule(
@@ -73,18 +73,18 @@ def instantiate(name: str, what: str, *sizes: Any) -> nn.Module:
 
 
 def custom_head(name: str, inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
-    """The caller's own head as `networks.build` wants it: an empty trunk, and the head proper."""
+    """Return an empty trunk and the custom head."""
     last = instantiate(name, "head", inputs, labels)
-    found = probe(last, torch.zeros(2, inputs), f"head: features [2, {inputs}]")
-    if found.shape != (2, labels):
+    logits = probe(last, torch.zeros(2, inputs), f"head: features [2, {inputs}]")
+    if logits.shape != (2, labels):
         raise SettingError(
-            f"head: of features [2, {inputs}] it makes {list(found.shape)}; logits [2, {labels}] are needed."
+            f"head: of features [2, {inputs}] it makes {list(logits.shape)}; logits [2, {labels}] are needed."
         )
     return nn.Identity(), last
 
 
 def no_head(inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
-    """For a backbone that is a whole network and makes the logits itself."""
+    """Return an empty head for a backbone that makes logits itself."""
     if inputs != labels:
         raise SettingError(
             f"head = {NONE!r}: the backbone makes {inputs} numbers of an item; there are {labels} labels."
@@ -94,23 +94,23 @@ def no_head(inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
 
 @torch.no_grad()
 def probe(module: nn.Module, x: Tensor, place: str) -> Tensor:
-    """What a module makes of x, as it predicts; what goes wrong is said with the place."""
+    """Return the output of a module for x in evaluation mode; errors name the place."""
     modes = [(part, part.training) for part in module.modules()]
     module.eval()  # for a while
     try:
-        found = module(x)
+        output = module(x)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise SettingError(f"{place}: {type(module).__name__} fails on them ({error}).") from None
     finally:
         for part, mode in modes:
             part.training = mode
-    if not isinstance(found, Tensor):
-        raise SettingError(f"{place}: {type(module).__name__} makes {type(found).__name__} of them, not a tensor.")
-    return found
+    if not isinstance(output, Tensor):
+        raise SettingError(f"{place}: {type(module).__name__} makes {type(output).__name__} of them, not a tensor.")
+    return output
 
 
 def source_digest(name: str) -> str:
-    """SHA-256 of the source of the class or function behind this name; empty where it is installed or has no file."""
+    """Return the SHA-256 of the source of a custom module; empty if it is installed or has no file."""
     part = _REGISTERED.get(name)
     try:
         kind: Any = _class(part)

@@ -1,7 +1,8 @@
-"""A graph of all labels on top of an MLP: each label hears from all others before its logit is read out.
+"""A graph neural network over all labels on top of an MLP: labels exchange messages before the read-out.
 
-Paper: T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
-CVPR 2019. Equations 3 to 6 and algorithm 2 of the supplement.
+Reference
+    T. Durand, N. Mehrasa, G. Mori. Learning a Deep ConvNet for Multi-label Classification with Partial Labels.
+    CVPR 2019. Equations 3 to 6 and algorithm 2 of the supplement.
 """
 
 from __future__ import annotations
@@ -25,21 +26,20 @@ CHECKPOINT_NUMBERS = 2**23  # numbers in the states of a batch: with more, they 
 class LabelGNN(nn.Module):
     """Logits [B, L] -> logits [B, L].
 
-    The nodes are the labels, fully connected and without self edges. A node's first state is its logit at its own
-    coordinate, or, where the hidden size is not L, its logit times a learned vector of the label. In each step it
-    hears the mean over the others of ReLU(message(state)), which `update`, a GRU cell, puts into its state. The sum of
-    first and last state is read out at the node's own coordinate, or along a second learned vector.
-
-    Without messages these two vectors undo each other, so either way the output is the logit and a correction.
+    The nodes are the labels, fully connected and without self edges. The first state of a node is its logit at its own
+    coordinate or, if the hidden size is not L, its logit times a learned label vector. In each step a GRU cell,
+    `update`, receives the mean of ReLU(message(state)) over the other nodes. The sum of first and last state is read
+    out at the node's own coordinate, or along a second learned vector. Without messages the output equals the input, so
+    the network learns a correction.
 
     Parameters
     ----------
     labels : int
-        How many labels, L.
+        Number of labels, L.
     hidden : int, optional
-        Size of a state; L without it.
+        Size of a state; L by default.
     steps : int
-        How often messages are passed.
+        Number of message passing steps.
 
     Examples
     --------
@@ -73,9 +73,9 @@ class LabelGNN(nn.Module):
         first = torch.diag_embed(logits) if self.embedding is None else logits.unsqueeze(2) * self.embedding
         state = first.flatten(0, 1)  # [B L, hidden]
         for _ in range(self.steps):
-            said = F.relu(self.message(state)).unflatten(0, logits.shape)
+            messages = F.relu(self.message(state)).unflatten(0, logits.shape)
             # The mean over the others is the sum over all less the own: linear in L. A single label hears nothing.
-            heard = (said.sum(dim=1, keepdim=True) - said) / max(1, self.labels - 1)
+            heard = (messages.sum(dim=1, keepdim=True) - messages) / max(1, self.labels - 1)
             state = self.update(heard.flatten(0, 1), state)
         both = first + state.unflatten(0, logits.shape)
         scores: Tensor = both.diagonal(dim1=1, dim2=2) if self.readout is None else (both * self.readout).sum(dim=2)

@@ -35,19 +35,19 @@ QUANTILES = 200
 SAMPLE = 10_000  # items by which quantiles are measured
 CLIP = 8.0  # of standardised features: one extreme value shall not be far from everything
 NORMAL_CLIP, NORMAL_RANGE = 3.0, 4.0  # of normal scores, before and after they are standardised
-SMALLEST = 1e-6  # of the largest axis: shorter ones are left out
-PARTS = 256  # items of which distances are worked out at a time
+MIN_AXIS = 1e-6  # of the largest axis: shorter ones are left out
+DISTANCE_CHUNK = 256  # items of which distances are worked out at a time
 
 
 class Clip(nn.Module):
-    """Standardised features, no value further than `CLIP` from the mean."""
+    """Clip standardized features to [-CLIP, CLIP]."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.clamp(-CLIP, CLIP)
 
 
 class Rescale(nn.Module):
-    """Standardised features with the scales [D] that they came with, but for one common factor."""
+    """Restore the scales [D] of standardized features, up to one common factor."""
 
     factor: Tensor
 
@@ -61,8 +61,8 @@ class Rescale(nn.Module):
 
 
 class NormalScores(nn.Module):
-    """Each feature by its place among the training items, spread as a normal variable is: what a monotone change of a
-    feature cannot alter. Values that many items share stand in the middle of their places."""
+    """Map each feature to the normal quantile of its rank among the training items. Monotone transforms do not matter.
+    Tied values get the mean of their ranks."""
 
     marks: Tensor  # [D, Q], quantiles of each feature
     mean: Tensor
@@ -92,8 +92,7 @@ class NormalScores(nn.Module):
         return scores
 
     def _place(self, values: Tensor, right: bool) -> Tensor:
-        """Between which marks each value [D, B] lies, as a share of all of them; equal marks count as passed where
-        `right`."""
+        """Return the relative rank of values [D, B] among the marks; equal marks count as passed if `right`."""
         count = self.marks.shape[1]
         if count == 1:
             return torch.full_like(values, 0.5)
@@ -106,10 +105,10 @@ class NormalScores(nn.Module):
 
 
 class Nystroem(nn.Module):
-    """Features of a kernel exp(-distance / median distance) with landmarks [M, D].
+    """Nystroem features of the kernel exp(-distance / median distance), with landmarks [M, D].
 
-    `power`: the distance is |x - y|^2 (2, the Gaussian kernel), |x - y| (1); `norm` 1 takes the sum of absolute
-    differences instead. As many axes as asked for; those that the landmarks do not have are 0.
+    power: 2 for |x - y|^2 (Gaussian kernel), 1 for |x - y|. norm: 1 for the sum of absolute differences. axes: number
+    of features; those beyond the rank of the landmarks are 0.
     """
 
     landmarks: Tensor
@@ -135,17 +134,17 @@ class Nystroem(nn.Module):
             self.width.copy_(apart.median())
         near = torch.exp(-distance / self.width).numpy()
         values, vectors = scipy.linalg.eigh(near, driver="evd", check_finite=False)
-        kept = np.flatnonzero(values > SMALLEST * values[-1])[::-1][: self.axes.shape[1]]
-        self.axes[:, : len(kept)] = torch.from_numpy((vectors[:, kept] / np.sqrt(values[kept])).astype(np.float32))
+        axes = np.flatnonzero(values > MIN_AXIS * values[-1])[::-1][: self.axes.shape[1]]
+        self.axes[:, : len(axes)] = torch.from_numpy((vectors[:, axes] / np.sqrt(values[axes])).astype(np.float32))
         features = torch.from_numpy(near) @ self.axes
         self.mean.copy_(features.mean(dim=0))
         scale = ((features - self.mean) ** 2).sum(dim=1).mean().clamp(min=1e-12)
-        factor = (len(kept) / scale).sqrt()  # so that a feature has mean square 1 on average
+        factor = (len(axes) / scale).sqrt()  # so that a feature has mean square 1 on average
         self.axes.mul_(factor)
         self.mean.mul_(factor)
 
     def forward(self, x: Tensor) -> Tensor:
-        return apply_in_chunks(self._near, 1, PARTS, math.inf, x) @ self.axes - self.mean
+        return apply_in_chunks(self._near, 1, DISTANCE_CHUNK, math.inf, x) @ self.axes - self.mean
 
     def _near(self, x: Tensor) -> Tensor:
         return torch.exp(-self._distance(x) / self.width)

@@ -1,12 +1,17 @@
-"""A transformer over the labels beside an MLP: each label is a token that says whether it is yes, no or unknown.
+"""A transformer over the labels next to an MLP, whose label tokens carry the known states; for items that are one
+vector.
 
-After: J. Lanchantin, T. Wang, V. Ordonez, Y. Qi. General Multi-label Image Classification with Transformers. CVPR 2021.
-Their network is the head `c-tran`, which also says how such a network is trained; this one is for items that are one
-vector, and learns in the few hundred steps that the other heads take.
+It learns within the few hundred steps of the other heads. Training and prediction with known labels work as in
+`c-tran`.
 
-Differs from `c-tran`: four tokens are projected from the features that the trunk of `mlp` makes. What is read out of
-the labels' tokens is added to the logits of `mlp`. A state has a vector of its own for each label, and their sum is
-added to every token before it is read out: otherwise next to nothing was learned of what is given.
+Reference
+    J. Lanchantin, T. Wang, V. Ordonez, Y. Qi. General Multi-label Image Classification with Transformers. CVPR 2021.
+    Their network is the head `c-tran`.
+
+Differences from the paper
+    Four item tokens are projected from the features of the trunk of `mlp`. The read-out of the label tokens is added
+    to the logits of `mlp`. States have a vector per label, and their sum is added to every token before the read-out;
+    without it, almost nothing is learned from given labels.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from partly.networks.layers import apply_in_chunks
 
 
 class LabelTransformer(nn.Module):
-    """Features [B, inputs], and z [B, L] of what is known (or None) -> logits [B, L]."""
+    """Features [B, inputs], and known labels z [B, L] or None -> logits [B, L]."""
 
     def __init__(
         self,
@@ -45,16 +50,16 @@ class LabelTransformer(nn.Module):
         self.layers = encoder(width, layers, heads, dropout)
 
     def forward(self, features: Tensor, z: Tensor | None = None) -> Tensor:
-        given = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
-        numbers = (self.tokens + given.shape[1]) * self.embedding.shape[1]
-        logits = apply_in_chunks(self._part, numbers, CHUNK_NUMBERS, CHECKPOINT_NUMBERS, features, given)
-        return torch.where(given == 0, logits, logits.detach()) if self.training else logits
+        labels = mask_labels(z, features.new_zeros(features.shape[0], len(self.embedding)), self.training)
+        numbers = (self.tokens + labels.shape[1]) * self.embedding.shape[1]
+        logits = apply_in_chunks(self._part, numbers, CHUNK_NUMBERS, CHECKPOINT_NUMBERS, features, labels)
+        return torch.where(labels == 0, logits, logits.detach()) if self.training else logits
 
     def _part(self, features: Tensor, given: Tensor) -> Tensor:
-        seen = self.project(features).unflatten(1, (self.tokens, -1))
-        told = state_embeddings(given, self.yes, self.no)
-        hidden = self.layers(torch.cat([seen, self.embedding + told], dim=1))[:, self.tokens :]
-        hidden = hidden + told.sum(dim=1, keepdim=True)
+        item_tokens = self.project(features).unflatten(1, (self.tokens, -1))
+        states = state_embeddings(given, self.yes, self.no)
+        hidden = self.layers(torch.cat([item_tokens, self.embedding + states], dim=1))[:, self.tokens :]
+        hidden = hidden + states.sum(dim=1, keepdim=True)
         scores: Tensor = self.direct(features) + (hidden * self.readout).sum(dim=2)
         return scores
 

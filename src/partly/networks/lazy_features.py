@@ -1,4 +1,4 @@
-"""Items as a backbone that is not trained makes features of them: whoever asks for a batch has it made."""
+"""Features that an untrained backbone computes on demand, batch by batch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from partly.clock import Draw, seed_for
 from partly.errors import CheckpointError, DataError
-from partly.items import Items, Kind, Origin, Statistics, as_they_are, is_decoded, streamed
+from partly.items import Items, Kind, Origin, Statistics, identity_statistics, is_decoded, stream_batches
 from partly.items.contract import Index
 from partly.networks import Standardise, backbones, eval_mode, resize_to_backbone
 from partly.networks.backbones import Backbone
@@ -22,7 +22,7 @@ from partly.networks.backbones import Backbone
 
 @dataclass(frozen=True, eq=False)
 class LazyFeatures:
-    """Features [N, D] of other items, made when they are asked for."""
+    """Features [N, D] of other items, computed on demand."""
 
     source: Items
     body: nn.Module  # what the network does before its head
@@ -30,6 +30,8 @@ class LazyFeatures:
     width: int
     kind: Kind = "features"
     names: None = None
+    encoding: None = None
+    conditioning: None = None
 
     def __len__(self) -> int:
         return len(self.source)
@@ -40,7 +42,7 @@ class LazyFeatures:
 
     @property
     def chunk_size(self) -> int:
-        """Items of which features are made together."""
+        """Return the number of items per forward pass."""
         return max(part.chunk_size for part in self.body.children() if isinstance(part, Backbone))
 
     def __getitem__(self, index: Index) -> LazyFeatures:
@@ -50,50 +52,58 @@ class LazyFeatures:
         return next(self.stream([index]))
 
     def stream(self, parts: Iterable[Tensor | slice], draw: Draw | None = None) -> Iterator[Tensor]:
-        """A batch for each part, whatever their size made a few at a time: a network needs room for what it makes on
-        the way. There is nothing to draw: what is made once is the same every time."""
+        """Yield the features of each part, computed in chunks. There is no augmentation, so `draw` is unused."""
         whole = torch.arange(len(self))
         few = [[some for some in whole[part].split(self.chunk_size) if len(some)] for part in parts]
         device = next(self.body.buffers()).device
         with eval_mode(self.body), torch.inference_mode():
-            made = (self.body(x.to(device)).float().cpu() for x in streamed(self.source, [p for f in few for p in f]))
+            features = (
+                self.body(x.to(device)).float().cpu() for x in stream_batches(self.source, [p for f in few for p in f])
+            )
             for several in few:
-                yield torch.cat([torch.zeros(0, self.width), *(next(made) for _ in several)])
+                yield torch.cat([torch.zeros(0, self.width), *(next(features) for _ in several)])
 
     @cached_property
     def statistics(self) -> Statistics:
         raise NotImplementedError("Features that are made on the way are there to predict, not to learn from.")
 
     def digest(self) -> str:
-        """Of what they are made of and by what."""
-        said = json.dumps([self.source.digest(), self.origin.plain()], sort_keys=True)
-        return hashlib.sha256(said.encode()).hexdigest()
+        """Return a digest of the items and of the backbone."""
+        identity = json.dumps([self.source.digest(), self.origin.plain()], sort_keys=True)
+        return hashlib.sha256(identity.encode()).hexdigest()
 
 
 def lazy_features(items: Items, backbone: str, settings: dict[str, Any], device: str = "cpu") -> LazyFeatures:
-    """These items through a backbone as it comes."""
+    """Return the features of items under a backbone that is not trained."""
     settings = backbones.find(backbone).complete(settings | {"freeze": "all"})
     items = resize_to_backbone(items, backbone, settings)
-    made = _backbone(backbone, items.shape, settings)
-    made.fit(items)
-    measured = as_they_are(items.shape[0]) if made.normalises else items.statistics
-    body = nn.Sequential(Standardise(measured, items.shape), made)
-    kept = None if made.normalises else (measured.mean.tolist(), measured.scale.tolist())
+    network = _backbone(backbone, items.shape, settings)
+    network.fit(items)
+    measured = identity_statistics(items.shape[0]) if network.normalises else items.statistics
+    body = nn.Sequential(Standardise(measured, items.shape), network)
+    standardization = None if network.normalises else (measured.mean.tolist(), measured.scale.tolist())
     origin = Origin(
-        items.kind, items.shape, backbone, settings, kept, _digest(body), made.shares_scale, made.fitted_state()
+        items.kind,
+        items.shape,
+        backbone,
+        settings,
+        standardization,
+        _digest(body),
+        network.shares_scale,
+        network.fitted_state(),
     )
-    return LazyFeatures(items, body.to(device), origin, made.width)
+    return LazyFeatures(items, body.to(device), origin, network.width)
 
 
 def rebuild_body(origin: Origin, device: str = "cpu") -> nn.Module:
-    """What made such features: the same backbone, with the same weights."""
-    made = _backbone(origin.backbone, origin.shape, origin.settings)
-    if made.fitted_state():
-        made.load_fitted_state(dict(origin.fitted))
-    measured = as_they_are(origin.shape[0])
+    """Rebuild the backbone that made such features, and check that its weights are the same."""
+    network = _backbone(origin.backbone, origin.shape, origin.settings)
+    if network.fitted_state():
+        network.load_fitted_state(dict(origin.fitted))
+    measured = identity_statistics(origin.shape[0])
     if origin.measured is not None:
         measured = Statistics(*(torch.tensor(numbers, dtype=torch.float64) for numbers in origin.measured))
-    body = nn.Sequential(Standardise(measured, origin.shape), made)
+    body = nn.Sequential(Standardise(measured, origin.shape), network)
     if _digest(body) != origin.weights:
         raise CheckpointError(
             f"backbone = {origin.backbone!r}: its weights are not those that the features of training were made with "
@@ -103,8 +113,8 @@ def rebuild_body(origin: Origin, device: str = "cpu") -> nn.Module:
 
 
 def resize_like_training(items: Items, origin: Origin) -> Items:
-    """These items as the backbone was given others."""
-    items = items.sized(origin.shape[-1]) if is_decoded(items) else items
+    """Resize items to the size that the backbone was trained with."""
+    items = items.resize(origin.shape[-1]) if is_decoded(items) else items
     if (items.kind, items.shape) != (origin.kind, origin.shape):
         raise DataError(
             f"The model was trained on features of {origin.kind} of {list(origin.shape)}; these are {items.kind} of "
@@ -121,7 +131,7 @@ def _backbone(name: str, shape: tuple[int, ...], settings: dict[str, Any]) -> ba
 
 
 def _digest(body: nn.Module) -> str:
-    """SHA-256 of all that decides what is made, the mean and scale of the first layer included."""
+    """Return the SHA-256 of all weights, including mean and scale of the first layer."""
     sha = hashlib.sha256()
     for name, tensor in body.state_dict().items():
         array = tensor.cpu().contiguous().numpy()

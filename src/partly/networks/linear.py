@@ -2,17 +2,7 @@
 
 Under a loss that is a weighted cross-entropy of each entry (`bce`, `assume-negative`, ...), `linear` is solved, with a
 regularization strength chosen by cross-validation over the training items. `solve` = false trains it step by step.
-
-`warm-linear` is trained step by step and starts at the solved logistic regressions of the known entries. Without known
-negatives it starts as `linear` does. Behind a backbone the regressions are solved on the untrained backbone's features
-first: training a random head would distort pretrained features ("LP-FT").
-
-Trained step by step, weights start at 0, and biases at the log-odds of the known entries where negatives are known
-(`Task.network`).
-
-Reference
-    A. Kumar, A. Raghunathan, R. Jones, T. Ma, P. Liang. Fine-Tuning can Distort Pretrained Features and Underperform
-    Out-of-Distribution. ICLR 2022. LP-FT.
+Weights then start at 0, and biases at the log-odds of the known entries if negatives are known (`Task.network`).
 """
 
 from __future__ import annotations
@@ -31,7 +21,15 @@ def linear(inputs: int, labels: int, *, solve: bool = True) -> tuple[nn.Module, 
 
 
 def warm_linear(inputs: int, labels: int) -> tuple[nn.Module, nn.Module]:
-    """A linear head whose training starts at the solved logistic regressions of the known entries."""
+    """A linear head whose training starts at the solved logistic regressions of the known entries.
+
+    Without known negatives it starts as `linear` does. Behind a backbone the regressions are solved on its initial
+    features: training a random head first would distort pretrained features.
+
+    Reference
+        A. Kumar, A. Raghunathan, R. Jones, T. Ma, P. Liang. Fine-Tuning can Distort Pretrained Features and
+        Underperform Out-of-Distribution. ICLR 2022.
+    """
     return linear(inputs, labels)
 
 

@@ -1,20 +1,18 @@
-"""Classifiers that hear of each other: a graph convolution over the labels makes the weights of the read-out.
+"""ML-GCN: a graph convolution over the labels makes the weights of the classifiers.
 
-Paper: Z.-M. Chen, X.-S. Wei, P. Wang, Y. Guo. Multi-Label Image Recognition with Graph Convolutional Networks. CVPR
-2019. "ML-GCN".
+The graph counts known entries only: P(j | i) is the share of positives of label j among the items where i is positive
+and j is known. For a label without known negatives, all items where i is positive count. With one positive per item no
+label has neighbors.
 
-The graph is counted from known entries alone: P(j | i) is the share of yes of label j among the items where i is known
-to be yes and j is known. Where a label is never known to be no, its unknown entries cannot be told apart from no, and
-P(j | i) is the share of known yes among all items where i is known to be yes. With one yes per item nothing ever comes
-together: no label has a neighbour, and each weight vector is made from its own label vector alone.
+`vectors` names fixed label vectors: a file of word vectors, a table whose ids are label names, or "minilm", which
+embeds the names. `size` is the number of values per vector in a file. Without `vectors` they are learned.
 
-The paper starts from word vectors of the labels' names, held fixed: those that `vectors` names, a file of word vectors,
-a table with the names of the labels as ids, or "minilm", which makes them of the names. `size` says how many numbers a
-vector of a file has.
+Reference
+    Z.-M. Chen, X.-S. Wei, P. Wang, Y. Guo. Multi-Label Image Recognition with Graph Convolutional Networks. CVPR 2019.
 
-Differs: without `vectors` they are learned. The re-weighted rows of the graph already sum to 1, so they are not
-normalised again (the authors' code does, with the transposed graph). The trunk is that of `mlp`, in place of a
-convolutional network that is tuned.
+Differences from the paper
+    Learned label vectors are possible. Rows of the re-weighted graph already sum to 1 and are not normalized again;
+    the authors' code does so, with the transposed graph. The trunk is that of `mlp` instead of a fine-tuned CNN.
 """
 
 from __future__ import annotations
@@ -38,9 +36,9 @@ Counts = npt.NDArray[np.float32]
 
 
 class MLGCN(nn.Module):
-    """Features [B, inputs] -> logits [B, L], for a graph [L, L] whose row i says how much label i hears of each.
+    """Features [B, inputs] -> logits [B, L], for a graph [L, L] whose row i weights the labels that label i listens to.
 
-    vectors: [L, V] and held fixed; without them, vectors of `size` numbers are learned.
+    vectors: fixed label vectors [L, V]; without them, vectors of `size` numbers are learned.
     """
 
     graph: Tensor
@@ -68,15 +66,15 @@ class MLGCN(nn.Module):
         return F.linear(features, self.weights())
 
     def weights(self) -> Tensor:
-        """One weight vector per label, [L, inputs]. The graph is applied where the vectors are shorter."""
+        """Return a weight vector per label, [L, inputs]. The graph is applied where vectors are shorter."""
         heard = F.leaky_relu(self.first(self.graph @ self.vectors), SLOPE)
         weights: Tensor = self.graph @ self.second(heard)
         return weights
 
 
 def label_graph(observed: Labels, tau: float = 0.4, p: float = 0.2) -> Tensor:
-    """The graph [L, L]: j is a neighbour of i where P(j | i) is at least tau; a label hears its neighbours, all alike,
-    with weight p in sum, and itself with 1 - p, or with 1 where it has none."""
+    """Return the graph [L, L]: j is a neighbor of i if P(j | i) is at least tau. The neighbors share the weight p, and
+    the label itself has 1 - p, or 1 without neighbors."""
     within(0, 1, tau=tau, p=p)
     likely = conditional(observed) >= tau
     np.fill_diagonal(likely, False)
@@ -87,7 +85,7 @@ def label_graph(observed: Labels, tau: float = 0.4, p: float = 0.2) -> Tensor:
 
 
 def conditional(observed: Labels) -> Counts:
-    """P(j yes | i yes) [L, L] as said above; 0 where there is nothing to count."""
+    """Return P(j positive | i positive), [L, L]; 0 where nothing was counted."""
     both, known = co_occurrence(observed)
     never_no = observed.counts()[1] == 0
     known[:, never_no] = np.diag(both)[:, None]
@@ -95,8 +93,10 @@ def conditional(observed: Labels) -> Counts:
 
 
 def co_occurrence(observed: Labels) -> tuple[Counts, Counts]:
-    """Of the items where i is known to be yes, in how many j is known to be yes, and in how many it is known at all:
-    two arrays [L, L]. Dense labels are worked through in blocks; of sparse ones only known pairs are touched."""
+    """Count, among items where i is positive, those where j is positive and those where j is known: two arrays [L, L].
+
+    Dense labels are counted in blocks; of sparse ones only known pairs are touched.
+    """
     if observed.sparse:
         yes, known = (part.astype(np.float32) for part in (observed.positive, observed.known))
         return (yes.T @ yes).toarray(), (yes.T @ known).toarray()
@@ -124,11 +124,11 @@ def head(
     trunk, last = mlp.head(inputs, labels)
     assert isinstance(last, nn.Linear)
     graph = torch.eye(labels) if observed is None else label_graph(observed, tau, p)
-    size, given = vector_size(vectors, size), None
+    size, fixed_vectors = vector_size(vectors, size), None
     if vectors is not None:  # without labels to speak of, room for those that a saved model brings
-        given = (
+        fixed_vectors = (
             torch.randn(labels, size)
             if observed is None
             else label_vectors(vectors, observed.names, size, read_vectors)
         )
-    return trunk, MLGCN(last.in_features, graph, given, hidden=hidden, size=size)
+    return trunk, MLGCN(last.in_features, graph, fixed_vectors, hidden=hidden, size=size)

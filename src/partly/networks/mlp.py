@@ -1,7 +1,7 @@
-"""A multi-layer perceptron: two hidden layers of 512 before the linear read-out.
+"""A multi-layer perceptron: two hidden layers of 512 units before the linear read-out.
 
-On features, under a loss that is a weighted cross-entropy of each entry (`bce`, `assume-negative`, ...), it stands
-beside a linear path that is solved, and counts as far as it helps held out; `solve` = false trains it alone.
+On features, under a loss that is a weighted cross-entropy of each entry (`bce`, `assume-negative`, ...), a solved
+linear path runs next to it, and the held-out loss sets their shares. `solve` = false trains the MLP alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The shape that every network has, and its first layer."""
+"""The common shape of networks, and their first layer."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FeaturesAndLogits = tuple[Tensor, Tensor]  # features [B, D] and logits [B, L]
 
 
 class Network(nn.Module):
-    """`features(x)` -> [B, D], then `head(features)` -> logits [B, L]; a method can see both. Where there are maps, and
-    the head takes them, features are [B, D, H, W].
+    """`features(x)` -> [B, D], then `head(features)` -> logits [B, L]. If the head takes maps, features are [B, D, H,
+    W].
 
-    A head whose forward takes (features, z) is also given what is known of the items: z [B, L], or None. Of a share of
-    a batch it makes what it would make of the whole batch, z being that of the whole.
+    A head whose forward takes (features, z) also gets the known labels z [B, L], or None. In distributed training x is
+    a shard of the batch, z belongs to the whole batch, and the result is that of the whole batch.
     """
 
     def __init__(self, features: nn.Module, head: nn.Module) -> None:
@@ -41,8 +41,10 @@ class Network(nn.Module):
         return logits
 
     def features_and_logits(self, x: Tensor | BatchShard, z: Tensor | None = None) -> FeaturesAndLogits:
-        """Features [B, D], of maps their mean over all places, and logits [B, L]. Only while it learns as `learning`
-        asks: scores are made in full precision, and for any number of items."""
+        """Return features [B, D], averaged over positions for maps, and logits [B, L].
+
+        Reduced precision and compilation apply to training only.
+        """
         if isinstance(x, BatchShard):
             features, logits = x.spread(self.features_and_logits, z)
             return features, logits
@@ -61,12 +63,12 @@ class Network(nn.Module):
         return average_positions(features), logits
 
     def configure_training(self, precision: Precision, compiled: bool) -> Self:
-        """While it is trained, at this precision; compiled, where asked for."""
+        """Set precision and compilation for training."""
         self.precision, self.compiled = precision, torch.compile(self._features_and_logits) if compiled else None
         return self
 
     def embed(self, x: Tensor | BatchShard) -> Tensor:
-        """Features [B, D] alone."""
+        """Return features [B, D]."""
         features: Tensor = (
             x.spread(lambda own, _: self.embed(own))
             if isinstance(x, BatchShard)
@@ -75,24 +77,24 @@ class Network(nn.Module):
         return features
 
     def width(self, shape: tuple[int, ...]) -> int:
-        """How many features it makes of items of this shape."""
+        """Return the number of features for items of this shape."""
         with eval_mode(self), torch.no_grad():
             return int(self.features(torch.zeros(1, *shape)).shape[1])
 
 
 def as_maps(features: Tensor) -> Tensor:
-    """Maps [B, D, H, W] as they are; features [B, D] as maps of a single place."""
+    """Return maps [B, D, H, W] unchanged, and features [B, D] as maps with one position."""
     return features if features.ndim == 4 else features[:, :, None, None]
 
 
 def average_positions(features: Tensor) -> Tensor:
-    """Features [B, D]; of maps [B, D, H, W] their mean over all places."""
+    """Return features [B, D] unchanged, and maps [B, D, H, W] averaged over positions."""
     return features if features.ndim == 2 else features.mean(dim=(2, 3))
 
 
 @contextmanager
 def eval_mode(module: nn.Module) -> Iterator[None]:
-    """For a while as it predicts: no dropout, batch normalisation at rest. Each part gets its own mode back."""
+    """Switch a module to evaluation mode within this context; afterwards each part gets its own mode back."""
     learning = [part for part in module.modules() if part.training]
     if learning:  # nothing is switched in a model that only predicts: it would take longer than a linear head
         module.eval()  # for a while, and only here, so that nobody forgets to switch back
@@ -104,15 +106,18 @@ def eval_mode(module: nn.Module) -> Iterator[None]:
 
 
 def uses_bfloat16(precision: Precision, device: str) -> bool:
-    """Whether a network multiplies in bfloat16 on this kind of device. "auto": on a GPU that can, and never on a CPU:
-    one without instructions for it takes ten times as long. It needs no scaling of the loss, as float16 would."""
+    """Tell whether a network computes in bfloat16 on this kind of device.
+
+    "auto" uses it on GPUs that support it, and never on CPUs, most of which are slower with it. Unlike float16 it needs
+    no loss scaling.
+    """
     if precision == "auto":
         return device == "cuda" and torch.cuda.is_bf16_supported()
     return precision == "bfloat16"
 
 
 def check_training_options(precision: object, compiled: object) -> None:
-    """Refuse what cannot be asked for, or done here."""
+    """Refuse invalid options."""
     if precision not in get_args(Precision):
         raise SettingError(f"dtype = {precision!r} must be one of {', '.join(get_args(Precision))}.")
     if not isinstance(compiled, bool):
@@ -120,7 +125,7 @@ def check_training_options(precision: object, compiled: object) -> None:
 
 
 def check_compiler(device: str = "cpu") -> None:
-    """Refuse to compile where nothing can be compiled: something small is."""
+    """Refuse compilation on a machine without a compiler, by compiling something small."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # torch's own, when it loads its compiler
@@ -133,7 +138,7 @@ def check_compiler(device: str = "cpu") -> None:
 
 
 class Standardise(nn.Module):
-    """Mean 0 and scale 1 for each feature (or colour channel), as measured once on the training items."""
+    """Standardize each feature (or color channel) by the mean and scale of the training items."""
 
     mean: Tensor
     inverse_scale: Tensor

@@ -1,10 +1,12 @@
-"""A map for each label, linear in the maps of the backbone: its score is where it is highest and where it is lowest.
+"""WELDON: a linear map per label on the maps of the backbone, scored by its highest and lowest regions.
 
-Paper: T. Durand, N. Thome, M. Cord. WELDON: Weakly Supervised Learning of Deep Convolutional Neural Networks. CVPR
-2016.
+Items without maps have a single position, for which the head is linear.
 
-Defaults: a tenth of the places, as in Durand, Mehrasa and Mori (CVPR 2019). Items without maps are a single place, and
-the head is linear.
+Reference
+    T. Durand, N. Thome, M. Cord. WELDON: Weakly Supervised Learning of Deep Convolutional Neural Networks. CVPR 2016.
+
+Defaults
+    A tenth of the positions, as in Durand, Mehrasa and Mori (CVPR 2019).
 """
 
 from __future__ import annotations
@@ -19,22 +21,21 @@ ABOUT = About(takes_maps=True)
 
 
 def weldon(maps: Tensor, k_max: float, k_min: float) -> Tensor:
-    """Maps [B, L, H, W] -> logits [B, L]: half of the mean of the k_max largest values and of the k_min smallest.
+    """Return the mean of the k_max largest and the k_min smallest values of each map, averaged: [B, L].
 
-    Below 1, k is a share of the H x W places (one at least), from 1 on a number of places. With k_min = 0 it is the
-    mean of the largest alone.
+    Below 1, k is a share of the H x W positions (at least one), else their number. k_min = 0 uses only the largest.
 
     Parameters
     ----------
     maps : Tensor, [B, L, H, W]
-        One for each label.
+        One map per label.
     k_max, k_min : float
-        How many places, or which share of them.
+        Number or share of positions.
 
     Returns
     -------
     Tensor, [B, L]
-        A logit of each label.
+        A logit per label.
 
     Examples
     --------

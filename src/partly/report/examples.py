@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from partly.items import Items, is_decoded, texts_of
+from partly.items import Items, decode_texts, is_decoded
 from partly.labels import Labels, Ternary
 from partly.report.layout import data_uri
 from partly.report.plots import shorten
@@ -163,11 +163,11 @@ def make_previews(
     """Make previews of the items at these positions, decoding no others. labels: whose evidence to show, one each."""
     chosen = items[np.array(positions, np.int64)]
     if items.kind == "texts":
-        return [Preview(text=shorten(text, MAX_TEXT_LENGTH)) for text in texts_of(chosen.take(slice(None)))]
+        return [Preview(text=shorten(text, MAX_TEXT_LENGTH)) for text in decode_texts(chosen.take(slice(None)))]
     if items.kind != "pictures":
         return [Preview()] * len(positions)
     maps = [None] * len(positions) if evidence is None else evidence(chosen, labels)
-    resized = chosen.sized(PREVIEW_SIDE) if is_decoded(chosen) else chosen
+    resized = chosen.resize(PREVIEW_SIDE) if is_decoded(chosen) else chosen
     batch = resized.take(slice(None)).to(torch.uint8).permute(0, 2, 3, 1).numpy()
     images = [_scale_down(pixels) for pixels in batch]
     return [

@@ -62,19 +62,17 @@ def view_run(
     thresholds: npt.NDArray[Any] | None = None,
     notes: Sequence[str] = (),
     entries: EntrySums | None = None,
-    teacher: dict[str, Any] | None = None,
 ) -> RunView:
     """Describe a run for the report.
 
     probabilities: of the evaluation items; thresholds: chosen by the run, [L]; notes: on calibration and thresholds;
-    entries: sums over the evaluation items, which show how entries are missing; teacher: `Combination.weights`.
+    entries: sums over the evaluation items, which show how entries are missing.
     """
     past = (progress.history, progress.best_epoch, progress.seconds)
     portfolio = tuple(progress.notes.get("portfolio", ()))
-    view = RunView(
+    return RunView(
         title, description, *past, reason, probabilities, privilege, portfolio, thresholds, tuple(notes), entries
     )
-    return replace(view, teacher=teacher)
 
 
 def write(report: Report, path: Path) -> None:

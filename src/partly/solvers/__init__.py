@@ -1,1 +1,1 @@
-"""What is solved, and not wandered to: logistic regressions, with strengths that folds choose, and blends of them."""
+"""Convex solvers: cross-validated logistic regressions for all labels, forests, and blends of them."""

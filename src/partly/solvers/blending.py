@@ -1,9 +1,8 @@
-"""Several learners as one: each counts by what it is worth on what it did not see.
+"""Blend several models, weighted by their held-out loss.
 
-A learner's gain is the part of the prior's loss that its held-out scores take away. Learners of one kind, such as
-logistic regressions on different features, count by a soft maximum of their gains. The scores of each are z-scored for
-each label by its held-out scores before they are added, so that the scale of one does not drown another; their weighted
-sum is calibrated.
+The gain of a model is the relative reduction of the prior's held-out loss. Models of one kind, such as logistic
+regressions on different features, are weighted by a softmax of their gains. Scores are z-scored per label before they
+are added, so that scales do not matter; the weighted sum is calibrated.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from partly.solvers.calibration import calibrate, z_scores
 from partly.solvers.logistic import Floats
 
 TEMPERATURE = 0.05  # of the soft maximum, as a part of the best gain
-LEAST = 1e-3  # gain that the best is taken to have
-CLEAR = 0.02  # difference of relative_gains that is more than chance
+MIN_GAIN = 1e-3  # gain that the best is taken to have
+CLEAR_GAIN = 0.02  # difference of relative_gains that is more than chance
 
 
 @dataclass(frozen=True)
 class Blend:
-    """Logits of a label are the sum over learners of slope x score, plus a bias."""
+    """Blended models. The logits of a label are the sum over models of slope x score, plus a bias."""
 
     slopes: Floats  # [M, L]
     bias: Floats  # [L]
@@ -33,40 +32,36 @@ class Blend:
 
 
 def softmax_weights(relative_gains: Sequence[float]) -> npt.NDArray[np.float64]:
-    """How much each learner counts, [M]; they sum to 1."""
-    best = max([*relative_gains, LEAST])
+    """Return the weight of each model, [M]; they sum to 1."""
+    best = max([*relative_gains, MIN_GAIN])
     weights = np.exp((np.asarray(relative_gains) - max(relative_gains)) / (TEMPERATURE * best))
     shared: npt.NDArray[np.float64] = weights / weights.sum()
     return shared
 
 
 def blend(held_out: Sequence[Floats], counts: Sequence[float], weights: Floats, targets: Floats) -> Blend:
-    """Learners with these held-out scores [L, N], each counting as much as said."""
-    parts = [z_scores(scores) for scores in held_out]
-    together = sum(
-        np.float32(count) * line(scores) for count, line, scores in zip(counts, parts, held_out, strict=True)
-    )
+    """Blend models with held-out scores [L, N] by the given weights."""
+    maps = [z_scores(scores) for scores in held_out]
+    together = sum(np.float32(count) * line(scores) for count, line, scores in zip(counts, maps, held_out, strict=True))
     last = calibrate(np.asarray(together, np.float32), weights, targets)
-    slopes = np.stack([np.float32(count) * line.slope * last.slope for count, line in zip(counts, parts, strict=True)])
-    bias = last.bias + last.slope * sum(
-        np.float32(count) * line.bias for count, line in zip(counts, parts, strict=True)
-    )
+    slopes = np.stack([np.float32(count) * line.slope * last.slope for count, line in zip(counts, maps, strict=True)])
+    bias = last.bias + last.slope * sum(np.float32(count) * line.bias for count, line in zip(counts, maps, strict=True))
     return Blend(slopes, bias.astype(np.float32), last(np.asarray(together, np.float32)), last.loss)
 
 
 def blend_or_first(
     held_out: Sequence[Floats], counts: Sequence[float], losses: Sequence[float], weights: Floats, targets: Floats
 ) -> tuple[Blend, list[float]]:
-    """The blend, or the first learner alone where the blend is clearly worse than it; and how much each counts."""
-    found = blend(held_out, counts, weights, targets)
-    first, together = relative_gains([losses[0], found.loss], weights, targets)
-    if together >= first - CLEAR:
-        return found, list(counts)
+    """Return the blend and its weights; only the first model where the blend is clearly worse."""
+    blended = blend(held_out, counts, weights, targets)
+    first, together = relative_gains([losses[0], blended.loss], weights, targets)
+    if together >= first - CLEAR_GAIN:
+        return blended, list(counts)
     alone = [1.0, *(0.0 for _ in counts[1:])]
     return blend(held_out, alone, weights, targets), alone
 
 
 def relative_gains(losses: Sequence[float], weights: Floats, targets: Floats) -> list[float]:
-    """What part of the prior's loss each loss takes away."""
+    """Return the relative reduction of the prior's loss by each loss."""
     prior = max(calibrate(np.zeros_like(weights), weights, targets).loss, 1e-12)
     return [1 - loss / prior for loss in losses]

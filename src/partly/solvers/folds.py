@@ -1,9 +1,9 @@
-"""The c of a solved learner, chosen for the data at hand: folds over the items, judged on what is held out.
+"""Cross-validated logistic regressions: C is chosen by the held-out log loss of folds over the items.
 
-One c for all labels. The folds are solved as if they were further labels, which share the features. A held-out
-entry is judged by its score without the fold's bias: the bias of a fold depends on how many yes the fold took away, so
-that a held-out yes would lower the bias that judges it, and with few known yes the constant model would seem best. What
-is compared is the log loss that is left after `calibration`.
+All labels share one C. The folds are solved as additional labels, since they share the features. A held-out entry is
+scored without the bias of its fold: the bias depends on how many positives are held out, so a held-out positive would
+lower its own score, and with few known positives the constant model would win. The log loss is that after
+`calibration`.
 """
 
 from __future__ import annotations
@@ -29,23 +29,22 @@ from partly.solvers.logistic import (
 
 GRID = tuple(0.03 * 3.0**k for k in range(9))  # c_values C, over the total mean square of the features
 MIN_PENALTY = 1e-6  # of the mean loss: without any, labels that can be told apart have no solution
-WORSE = 2  # c_values in a row that must be worse before the path is left
-FEW = 2000  # items: below, five folds, else three
-MANY = 500  # features: from there on, labels with few entries are solved each by itself
+PATIENCE = 2  # c_values in a row that must be worse before the path is left
+FIVE_FOLDS_BELOW = 2000  # items: below, five folds, else three
+MIN_FEATURES_BY_LABEL = 500  # features: from there on, labels with few entries are solved each by itself
 Fold = npt.NDArray[np.int64]
 
 
 def memory(items: int, labels: int, width: int) -> int:
-    """Bytes that `solve` takes: the features twice, and for each entry and fold its weight, target, and what the solver
-    has of it."""
-    folds = 5 if items < FEW else 3
+    """Return the bytes that `solve` needs: the features twice, and weights, targets and solver state of each fold."""
+    folds = 5 if items < FIVE_FOLDS_BELOW else 3
     entries = items * labels
     return 8 * items * width + 4 * entries * (5 * folds + 5) + 40 * min(entries * folds, BLOCK)
 
 
 @dataclass(frozen=True)
 class CrossValidatedFit:
-    """Logistic regressions with the c that folds found best, w [L, D] and b [L], and what they are worth."""
+    """Logistic regressions with the best C, w [L, D] and b [L], and their held-out loss."""
 
     w: Floats
     b: Floats
@@ -55,14 +54,18 @@ class CrossValidatedFit:
 
 
 def assign_folds(items: int, seed: int) -> Fold:
-    """The fold of each item, [N]."""
-    folds = min(items, 5 if items < FEW else 3)  # a single item is a fold, and nothing is left to learn its scores from
+    """Return the fold of each item, [N]."""
+    folds = min(
+        items, 5 if items < FIVE_FOLDS_BELOW else 3
+    )  # a single item is a fold, and nothing is left to learn its scores from
     return np.random.default_rng(seed).permutation(np.arange(items) % max(1, folds))
 
 
 def solve(x: Features, weights: Floats, targets: Floats, fold: Fold, penalty: float | None = None) -> CrossValidatedFit:
-    """The best c, then one fit to everything. penalty: of the mean loss over items, penalty / 2 * |w|^2, in the
-    place of the best one."""
+    """Choose C by cross-validation, then fit all items.
+
+    penalty: use this penalty of the mean loss, penalty / 2 * |w|^2, instead of choosing one.
+    """
     fits = _choose_solver(x, weights)
     c_values = [size / max(fits.square, 1e-12) for size in GRID]
     if penalty is not None:
@@ -73,7 +76,7 @@ def solve(x: Features, weights: Floats, targets: Floats, fold: Fold, penalty: fl
         behind = 0 if loss < best[0] else behind + 1
         if not behind:
             best, held_out = (loss, c), scores
-        if behind == WORSE:
+        if behind == PATIENCE:
             break
     everything = np.ones((1, len(fold)), bool)
     w, b = fits.to_original(*next(fits.path(weights, targets, everything, [best[1]])))
@@ -81,7 +84,7 @@ def solve(x: Features, weights: Floats, targets: Floats, fold: Fold, penalty: fl
 
 
 class _AllLabels:
-    """All labels at once, on the features in their principal axes."""
+    """Solver of all labels at once, on the principal axes of the features."""
 
     def __init__(self, x: Features) -> None:
         self.axes: PrincipalAxes = principal_axes(x)
@@ -91,12 +94,12 @@ class _AllLabels:
     def path(
         self, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: list[float]
     ) -> Iterator[tuple[Floats, Floats]]:
-        each = np.concatenate([np.where(part, weights, np.float32(0)) for part in seen])
-        return regularization_path(self.axes, each, np.tile(targets, (len(seen), 1)), c_values)
+        stacked = np.concatenate([np.where(part, weights, np.float32(0)) for part in seen])
+        return regularization_path(self.axes, stacked, np.tile(targets, (len(seen), 1)), c_values)
 
 
 class _LabelByLabel:
-    """Each label on the rows of its own entries."""
+    """Solver of each label on the rows of its own entries."""
 
     def __init__(self, x: Floats, weights: Floats) -> None:
         self.x, self.rows = x, label_rows(x, weights)
@@ -116,19 +119,19 @@ class _LabelByLabel:
 
 
 def _choose_solver(x: Features, weights: Floats) -> _AllLabels | _LabelByLabel:
-    """Whichever is faster."""
+    """Return the faster solver."""
     known, width = np.count_nonzero(weights) / max(1, len(weights)), x.shape[1]
-    alone = not sp.issparse(x) and width >= MANY and known <= width / 2
+    alone = not sp.issparse(x) and width >= MIN_FEATURES_BY_LABEL and known <= width / 2
     return _LabelByLabel(x, weights) if alone else _AllLabels(x)
 
 
 def _held_out(
     fits: _AllLabels | _LabelByLabel, weights: Floats, targets: Floats, c_values: list[float], fold: Fold
 ) -> Iterator[Floats]:
-    """For each c the scores of every entry, without a bias, by the fold that did not see it: [L, N]."""
+    """Yield for each C the scores of every entry, without bias, by the fold that did not see it: [L, N]."""
     folds = int(fold.max()) + 1
-    seen = np.stack([fold != k for k in range(folds)])
-    for w, _ in fits.path(weights, targets, seen, c_values):
+    train_masks = np.stack([fold != k for k in range(folds)])
+    for w, _ in fits.path(weights, targets, train_masks, c_values):
         scores = np.empty(weights.shape, np.float32)
         for k, part in enumerate(w.reshape(folds, len(weights), -1)):
             rows = np.flatnonzero(fold == k)

@@ -1,5 +1,6 @@
-"""A forest of extremely randomised trees (Geurts et al. 2006) for all labels at once, grown by scikit-learn and kept as
-tensors: part of the model like any weights, saved without pickle, and able to predict where scikit-learn is not.
+"""Extremely randomized trees (Geurts et al. 2006) for all labels at once.
+
+scikit-learn grows the forest. It is stored as tensors, so it is saved without pickle and predicts without scikit-learn.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ SMOOTH = 1e-3  # keeps log-odds of leaves finite
 
 
 class Forest(nn.Module):
-    """Trees side by side. A node sends an item to its left child where the feature is at most the threshold; a leaf is
-    its own child. The tensors take the size that growing, or a saved model, gives them."""
+    """Trees as tensors. A node sends an item to its left child if the feature is at most the threshold; a leaf is its
+    own child. `grow`, or loading a saved model, sets the sizes of the tensors."""
 
     feature: Tensor  # of each node
     threshold: Tensor
@@ -40,9 +41,9 @@ class Forest(nn.Module):
         self.register_buffer("depth", torch.zeros((), dtype=torch.int32))
 
     def grow(self, x: Floats, targets: Floats, trees: int, seed: int) -> None:
-        """From features [N, D] and what is known or believed of each label, [L, N] between 0 and 1.
+        """Grow the forest from features [N, D] and targets between 0 and 1, [L, N].
 
-        Labels are weighed so that rare ones have a say in where a node is split.
+        Targets are scaled so that rare labels influence the splits.
         """
         from sklearn.ensemble import ExtraTreesRegressor  # half a second, of which most methods have no use
 
@@ -56,24 +57,24 @@ class Forest(nn.Module):
             n_jobs=threads.workers(),
             random_state=seed % 2**32,
         )
-        made = (targets / scale[:, None]).T
-        grower.fit(x, made if len(targets) > 1 else made.ravel())
+        scaled = (targets / scale[:, None]).T
+        grower.fit(x, scaled if len(targets) > 1 else scaled.ravel())
         self._store_trees([one.tree_ for one in grower.estimators_], scale)
 
     def _store_trees(self, trees: list[Any], scale: Floats) -> None:
         device = self.roots.device
         starts = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
         at_leaf = [tree.children_left < 0 for tree in trees]
-        own = [np.arange(tree.node_count) for tree in trees]
+        positions = [np.arange(tree.node_count) for tree in trees]
         left, right = (
             [
                 np.where(leaf, i, getattr(tree, side)) + start
-                for tree, leaf, i, start in zip(trees, at_leaf, own, starts, strict=True)
+                for tree, leaf, i, start in zip(trees, at_leaf, positions, starts, strict=True)
             ]
             for side in ("children_left", "children_right")
         )
         leaves = np.concatenate(at_leaf)
-        found = {
+        arrays = {
             "feature": np.concatenate([np.maximum(tree.feature, 0) for tree in trees]),
             "left": np.concatenate(left),
             "right": np.concatenate(right),
@@ -81,14 +82,14 @@ class Forest(nn.Module):
             "roots": starts,
             "depth": np.array(max(tree.max_depth for tree in trees)),
         }
-        for name, array in found.items():
+        for name, array in arrays.items():
             setattr(self, name, torch.from_numpy(array.astype(np.int32)).to(device))
         self.threshold = torch.from_numpy(_round_down(np.concatenate([tree.threshold for tree in trees]))).to(device)
         values = np.concatenate([tree.value[leaf, :, 0] for tree, leaf in zip(trees, at_leaf, strict=True)])
         self.values = torch.from_numpy((values * scale).astype(np.float32)).to(device)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The mean of the leaves [B, L] that items fall into, between 0 and 1."""
+        """Return the mean of the leaves [B, L] that items reach, between 0 and 1."""
         node = self.roots.long().expand(x.shape[0], -1)
         for _ in range(int(self.depth)):
             low = x.gather(1, self.feature[node].long()) <= self.threshold[node]
@@ -104,12 +105,12 @@ class Forest(nn.Module):
 
 
 def log_odds(p: Tensor) -> Tensor:
-    """Of shares that may be 0 or 1."""
+    """Return smoothed log-odds of shares, which may be 0 or 1."""
     return torch.logit((p + SMOOTH) / (1 + 2 * SMOOTH))
 
 
 def _round_down(threshold: Any) -> Floats:
-    """The largest float32 that is at most the threshold: a float32 is below both or above both."""
+    """Return the largest float32 that is at most the threshold, so that float32 features split alike."""
     near = threshold.astype(np.float32)
     below: Floats = np.where(near > threshold, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float32)
     return below

@@ -37,16 +37,18 @@ Pair = tuple[Floats, Floats, Floats, Floats, Floats]  # a step and the change of
 MEMORY = 6  # steps that L-BFGS remembers
 TOLERANCE = 1e-5  # of the loss at the start: what a Newton step would still gain
 ITERATIONS = 100  # for one c
-TURN_UP_TO = 3000  # features, or items; beyond it eigenvectors cost more than they save
+MAX_ROTATED = 3000  # features, or items; beyond it eigenvectors cost more than they save
 BLOCK = 1 << 22  # entries worked on at a time
-SMALLEST = 1e-6  # of the largest axis: shorter ones are left out
+MIN_AXIS = 1e-6  # of the largest axis: shorter ones are left out
 TRIALS, GOOD = 6, 0.5  # of a line search, and the part of the slope that may be left
 
 
 @dataclass(frozen=True)
 class PrincipalAxes:
-    """Features in their principal axes, x [N, R]; or as they are, where they are sparse or very many. What is sparse is
-    not centred, so its mean is taken off in every product."""
+    """Features rotated into their principal axes, x [N, R]. Sparse features, and very many, stay as they are.
+
+    Sparse features are not centered; their mean is subtracted in every product.
+    """
 
     x: Features
     axes: tuple[Floats, ...]  # [D, R], as a product of none, one or two
@@ -54,17 +56,17 @@ class PrincipalAxes:
     squares: Floats  # [R], mean squares of x, off its mean
 
     def times(self, w: Floats, rows: Any = slice(None)) -> Floats:
-        """Scores [L, N] of some items by coefficients [L, R]."""
+        """Return scores [L, N] of some items by coefficients [L, R]."""
         product: Floats = (self.x[rows] @ w.T).T - (w @ self.mean)[:, None]  # in this order, because x may be sparse
         return product
 
     def slopes(self, residual: Floats) -> Floats:
-        """What the residuals [L, N] say of the coefficients: [L, R]."""
+        """Return the gradient of the coefficients, [L, R], from residuals [L, N]."""
         product: Floats = (self.x.T @ residual.T).T - residual.sum(axis=1)[:, None] * self.mean
         return product
 
     def to_original(self, w: Floats, b: Floats) -> tuple[Floats, Floats]:
-        """Coefficients [L, D] and biases [L] for the features as they were."""
+        """Return coefficients [L, D] and biases [L] for the original features."""
         bias = b - w @ self.mean
         for part in reversed(self.axes):
             w = w @ part.T
@@ -72,9 +74,9 @@ class PrincipalAxes:
 
 
 def principal_axes(x: Features) -> PrincipalAxes:
-    """Dense features must be off their mean already."""
+    """Rotate features; dense ones must be centered."""
     items, width = x.shape
-    if sp.issparse(x) or min(items, width) > TURN_UP_TO:
+    if sp.issparse(x) or min(items, width) > MAX_ROTATED:
         stored: Any = x
         mean = np.asarray(stored.mean(axis=0), np.float32).ravel() if sp.issparse(x) else np.zeros(width, np.float32)
         squares: Any = stored.power(2).mean(axis=0) if sp.issparse(x) else np.einsum("ij,ij->j", x, x) / items
@@ -83,9 +85,12 @@ def principal_axes(x: Features) -> PrincipalAxes:
     values, vectors = scipy.linalg.eigh(
         (x @ x.T if wide else x.T @ x) / np.float32(items), driver="evd", check_finite=False
     )
-    kept = np.flatnonzero(values > SMALLEST * max(float(values[-1]), 1e-12))[::-1]
-    values, vectors = np.maximum(values[kept], 0).astype(np.float32), np.ascontiguousarray(vectors[:, kept], np.float32)
-    none = np.zeros(len(kept), np.float32)
+    significant = np.flatnonzero(values > MIN_AXIS * max(float(values[-1]), 1e-12))[::-1]
+    values, vectors = (
+        np.maximum(values[significant], 0).astype(np.float32),
+        np.ascontiguousarray(vectors[:, significant], np.float32),
+    )
+    none = np.zeros(len(significant), np.float32)
     if wide:  # the axes are x.T @ vectors / length, and x along them is known without that product
         length = np.sqrt(values * np.float32(items))
         return PrincipalAxes(vectors * length, (x.T, vectors / length), none, values)
@@ -93,7 +98,7 @@ def principal_axes(x: Features) -> PrincipalAxes:
 
 
 def log_odds(weights: Floats, targets: Floats) -> Floats:
-    """The bias [L] that fits what is known of each label, with one entry more of the share that all labels have."""
+    """Return the bias [L] that fits the known entries of each label, smoothed by one entry of the overall share."""
     yes, all_ = np.einsum("ij,ij->i", weights, targets, dtype=np.float64), weights.sum(axis=1, dtype=np.float64)
     pooled = (yes.sum() + 0.5) / (all_.sum() + 1.0)
     share = np.clip((yes + pooled) / (all_ + 1.0), 1e-6, 1 - 1e-6)
@@ -103,24 +108,24 @@ def log_odds(weights: Floats, targets: Floats) -> Floats:
 def regularization_path(
     x: PrincipalAxes, weights: Floats, targets: Floats, c_values: Sequence[float], offset: Floats | None = None
 ) -> Path:
-    """Coefficients [L, R] and biases [L] for each c C in turn, each started where the last one ended.
+    """Yield coefficients [L, R] and biases [L] for each C, each warm-started from the last.
 
-    c_values: from strong (small C) to weak. A label whose entries all say the same has no weights, and the bias of
-    `log_odds`. offset [L, N]: logits to which the scores are added; they bring their own bias, and it stays.
+    c_values: from strong regularization (small C) to weak. A label whose entries all have one value gets zero weights
+    and the bias of `log_odds`. offset [L, N]: logits that scores are added to; they include a bias, which stays fixed.
     """
     width = max(1, BLOCK // max(1, x.x.shape[0]))
     blocks = [slice(i, i + width) for i in range(0, len(weights), width)]
     offsets = [None if offset is None else offset[block] for block in blocks]
-    each = zip(blocks, offsets, strict=True)
-    parts = [_block_path(x, weights[block], targets[block], c_values, start) for block, start in each]
+    pairs = zip(blocks, offsets, strict=True)
+    paths = [_block_path(x, weights[block], targets[block], c_values, start) for block, start in pairs]
     for _ in c_values:
-        found = [next(part) for part in parts]
-        yield np.concatenate([w for w, _ in found]), np.concatenate([b for _, b in found])
+        solutions = [next(part) for part in paths]
+        yield np.concatenate([w for w, _ in solutions]), np.concatenate([b for _, b in solutions])
 
 
 @dataclass(frozen=True)
 class LabelRows:
-    """The items of which a label is known, and their features off their own mean, in their own axes."""
+    """The items with a known entry of a label, and their features, centered and rotated."""
 
     items: npt.NDArray[np.intp]
     x: PrincipalAxes
@@ -128,36 +133,35 @@ class LabelRows:
 
 
 def label_rows(x: Floats, weights: Floats) -> list[LabelRows]:
-    """For `regularization_path_by_label`: of features [N, D] and weights [L, N]."""
-    found = []
+    """Return the rows of each label for `regularization_path_by_label`, from features [N, D] and weights [L, N]."""
+    rows = []
     for each in weights:
         items = np.flatnonzero(each)
         mean = x[items].mean(axis=0) if len(items) else np.zeros(x.shape[1], np.float32)
         off = x[items] - mean  # the bias is free, so that it makes up for the mean
-        found.append(LabelRows(items, principal_axes(off) if len(items) else PrincipalAxes(off, (), mean, mean), mean))
-    return found
+        rows.append(LabelRows(items, principal_axes(off) if len(items) else PrincipalAxes(off, (), mean, mean), mean))
+    return rows
 
 
 def regularization_path_by_label(
     x: Sequence[LabelRows], weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: Sequence[float]
 ) -> Path:
-    """The same minima for K parts of the items, seen [K, N], with each label on the rows of its own entries: faster
-    where these are fewer than half of the features. Coefficients [K L, D] and biases [K L].
+    """Solve K subsets of the items, seen [K, N], with each label on its own rows: [K L, D] and [K L].
 
-    x: what `label_rows` gives of features that are not turned: each label turns its own rows, once for all.
+    This is faster if a label has fewer entries than half of the features. x: the result of `label_rows`.
     """
-    parts = [_label_path(x[j], weights[j], targets[j], seen, c_values) for j in range(len(weights))]
+    paths = [_label_path(x[j], weights[j], targets[j], seen, c_values) for j in range(len(weights))]
     for _ in c_values:
-        w, b = (np.stack(found, axis=1) for found in zip(*(next(part) for part in parts), strict=True))
+        w, b = (np.stack(found, axis=1) for found in zip(*(next(part) for part in paths), strict=True))
         yield w.reshape(-1, w.shape[2]), b.reshape(-1)
 
 
 def _label_path(
     rows: LabelRows, weights: Floats, targets: Floats, seen: npt.NDArray[np.bool_], c_values: Sequence[float]
 ) -> Path:
-    """Of one label [N]: coefficients [K, D] and biases [K]."""
-    each = np.where(seen[:, rows.items], weights[rows.items], np.float32(0))
-    for found in regularization_path(rows.x, each, np.tile(targets[rows.items], (len(seen), 1)), c_values):
+    """Yield coefficients [K, D] and biases [K] of one label."""
+    fold_weights = np.where(seen[:, rows.items], weights[rows.items], np.float32(0))
+    for found in regularization_path(rows.x, fold_weights, np.tile(targets[rows.items], (len(seen), 1)), c_values):
         w, b = rows.x.to_original(*found)
         yield w, b - w @ rows.mean
 
@@ -178,7 +182,7 @@ def _block_path(
 
 
 class _Solver:
-    """L-BFGS on all labels at once. `live` are those that are not done; all arrays have a row for each label."""
+    """Batched L-BFGS. `live` are the labels that have not converged; arrays have a row per label."""
 
     def __init__(self, x: PrincipalAxes, weights: Floats, targets: Floats, b: Floats, offset: Floats | None) -> None:
         self.x, self.free = x, offset is None
@@ -238,7 +242,7 @@ def _rows(pair: Pair, left: npt.NDArray[np.bool_]) -> Pair:
 def _direction(
     past: Sequence[Pair], gw: Floats, gb: Floats, guess: Floats, guess_of_bias: Floats
 ) -> tuple[Floats, Floats]:
-    """Minus the inverse Hessian, as far as the past tells of it, times the gradient: the two-loop recursion."""
+    """Return minus the approximate inverse Hessian times the gradient: the two-loop recursion."""
     qw, qb = gw.copy(), gb.copy()
     alphas = []
     for sw, sb, yw, yb, rho in reversed(past):
@@ -258,11 +262,10 @@ def _direction(
 def _line_search(
     weights: Floats, yes: Floats, f: Floats, along: Floats, linear: Floats, quadratic: Floats, slope: Floats
 ) -> tuple[Floats, Floats]:
-    """How far to go [L] along the logits f + length * along, and the residuals there [L, N].
+    """Return the step [L] along f + step * along, and the residuals there [L, N].
 
-    The loss is convex along the line, so the sign of its slope says on which side the minimum lies: slopes alone are
-    worked out, by secants kept inside of what brackets it. slope [L], below 0, is that at the start; that of the ridge
-    is linear + length * quadratic.
+    The loss is convex along the line, so the sign of its slope brackets the minimum, and secants within the bracket
+    suffice. slope [L], negative, is that at the start; that of the penalty is linear + step * quadratic.
     """
 
     def at(rows: Any, length: Floats) -> tuple[Floats, Floats]:
@@ -303,6 +306,6 @@ def _dot(a: Floats, b: Floats) -> Floats:
 
 
 def _inverse(a: Floats) -> Floats:
-    """1 / a, and 0 where a is not above 0: such a step tells nothing of the curvature."""
+    """Return 1 / a, or 0 where a is not positive: such a step carries no curvature information."""
     good = a > 1e-12
     return np.where(good, 1.0 / np.where(good, a, 1.0), 0.0).astype(np.float32)

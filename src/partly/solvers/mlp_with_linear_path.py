@@ -1,7 +1,7 @@
-"""Hidden layers and a solved linear path side by side: each learns for itself, and they count as far as that helps.
+"""An MLP next to a solved linear path, mixed by their held-out loss.
 
-The path is solved in the first step. One fold is kept from the network, and says after each epoch which share of both
-has the least loss there, calibrated: where hidden layers only learn the few known entries by heart, it is the path's.
+The path is solved in the first step. The network is not trained on one fold, on which each epoch chooses the mixing
+share with the smallest calibrated loss. If the network overfits few known entries, the path gets all weight.
 """
 
 from __future__ import annotations
@@ -81,26 +81,26 @@ class MlpWithLinearPath(Method):
         x = self.standardized_features(pool.items, pool.batch_size)
         weights, targets = weights_and_targets(pool, self.terms, self.settings)
         fold = folds.assign_folds(len(pool), seed_for(self.task.config.seed, "folds"))
-        found = folds.solve(x, weights, targets, fold)
-        line = calibrate(found.held_out, weights, targets)
-        self.weight.copy_(torch.from_numpy(line.slope[:, None] * found.w))
+        fit = folds.solve(x, weights, targets, fold)
+        line = calibrate(fit.held_out, weights, targets)
+        self.weight.copy_(torch.from_numpy(line.slope[:, None] * fit.w))
         self.bias.copy_(torch.from_numpy(line.bias))
-        self.held_out.copy_(torch.from_numpy(line(found.held_out).T))
+        self.held_out.copy_(torch.from_numpy(line(fit.held_out).T))
         self.apart.copy_(torch.from_numpy(fold == HELD_OUT_FOLD))
-        self.loss.fill_(found.loss)
-        self.strength.fill_(found.c)
+        self.loss.fill_(fit.loss)
+        self.strength.fill_(fit.c)
 
     @torch.no_grad()
     def _choose_share(self, pool: Pool) -> None:
-        """How much the network counts, on the items that it has not seen."""
+        """Choose the share of the network on the held-out items."""
         rows = torch.from_numpy(np.flatnonzero(self.apart.cpu().numpy()))
-        parts = [pool.take(part) for part in rows.split(pool.batch_size)]
-        if not parts:
+        batches = [pool.take(part) for part in rows.split(pool.batch_size)]
+        if not batches:
             return
         with eval_mode(self):
-            network = torch.cat([self.network(part.x) for part in parts]).cpu().numpy().T
-        each = [self._terms(part) for part in parts]
-        weights, targets = (torch.cat(some).cpu().numpy().T for some in zip(*each, strict=True))
+            network = torch.cat([self.network(part.x) for part in batches]).cpu().numpy().T
+        terms = [self._terms(part) for part in batches]
+        weights, targets = (torch.cat(some).cpu().numpy().T for some in zip(*terms, strict=True))
         path = self.held_out[rows.to(self.device)].cpu().numpy().T
         parts_of_both = ((1 - share) * path + share * network for share in np.array(SHARES, np.float32))
         losses = [calibrate(logits, weights, targets).loss for logits in parts_of_both]

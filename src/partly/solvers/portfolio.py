@@ -1,4 +1,4 @@
-"""What a portfolio needs beside its parts: how much a forest counts, what may be spent, and what to say of it all."""
+"""Helpers of the portfolio `auto`: the weight of the forest, the time budget, and the summary of the result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from partly.errors import SettingError
-from partly.solvers.blending import LEAST, Blend, blend_or_first, relative_gains
+from partly.solvers.blending import MIN_GAIN, Blend, blend_or_first, relative_gains
 from partly.solvers.logistic import Floats
 
 SHARE = 0.6  # of a forest that is as good as the best kernel machine
@@ -16,7 +16,7 @@ FALLS, FLOOR = 0.15, 0.02  # by what it lacks the share falls: parts of the best
 def explain_portfolio(
     parts: list[dict[str, Any]], together: float, left_out: dict[str, str], only_yes: bool, related: bool, crowd: float
 ) -> str:
-    """In words, what was chosen and why."""
+    """Return a summary of the models and their weights."""
     called = {part["name"]: part["name"].replace("_", " ") for part in parts}
     best = max(parts, key=lambda part: part["score"])
     shares = ", ".join(f"{called[part['name']]} {part['weight']:.0%}" for part in parts if part["weight"] >= 0.005)
@@ -35,17 +35,19 @@ def explain_portfolio(
 def blend_with_forest(
     held_out: list[Floats], losses: list[float], weights: Floats, targets: Floats
 ) -> tuple[Blend, float]:
-    """Kernel machines and forest together, and the share of the forest: the less the more it lacks, and none where both
-    are clearly worse than the kernel machines alone."""
+    """Blend kernel machines and forest; return the blend and the share of the forest.
+
+    The share falls with the deficit of the forest, and is 0 if the blend is clearly worse than the kernel machines.
+    """
     kernels, forest = relative_gains(losses, weights, targets)
-    best = max(kernels, LEAST)
+    best = max(kernels, MIN_GAIN)
     share = SHARE * math.exp(max(-50.0, min(0.0, forest - best)) / (FALLS * best + FLOOR))
     found, (_, share) = blend_or_first(held_out, [1 - share, share], losses, weights, targets)
     return found, share
 
 
 def parse_budget(budget: float | str | None) -> tuple[float, bool]:
-    """How much, and whether in multiples of a plain fit; else in seconds."""
+    """Return the amount, and whether it is in multiples of a plain fit; otherwise it is in seconds."""
     text = str(math.inf if budget is None else budget)
     in_fits = text.endswith("x")
     try:

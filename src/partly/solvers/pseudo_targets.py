@@ -1,4 +1,4 @@
-"""What solved machines believe of entries that they have not seen: for a learner that needs a target for each."""
+"""Soft targets of unknown entries, from models that did not see them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ import numpy.typing as npt
 from partly.solvers.calibration import calibrate
 from partly.solvers.logistic import Features, Floats, principal_axes, regularization_path, sigmoid
 
-OWN = 0.5  # where only yes is known: part of a target that is what is known
+KNOWN_SHARE = 0.5  # where only yes is known: part of a target that is what is known
 
 Rows = npt.NDArray[np.intp]
 
 
 def combine_targets(known: Floats, targets: Floats, believed: Floats, only_yes: bool) -> Floats:
-    """What is known, else what is believed, [L, N]; where only yes is known, and may be missing anywhere, half of
-    both."""
-    own = np.float32(OWN if only_yes else 1)
-    return np.where(known > 0, own * targets + (1 - own) * believed, believed)
+    """Return known targets, else estimates, [L, N]; with positives only, the mean of both."""
+    known_share = np.float32(KNOWN_SHARE if only_yes else 1)
+    return np.where(known > 0, known_share * targets + (1 - known_share) * believed, believed)
 
 
 def estimate_targets(
     x: Features, weights: Floats, targets: Floats, rows: Rows, c: float, only_yes: bool, seed: int
 ) -> Floats:
-    """Probabilities of the entries of some items, [L, rows], from these items alone.
+    """Return probabilities of the entries of some items, [L, rows], from these items alone.
 
-    Where some no is known, unknown entries are not learned from, and one fit to the known ones has not seen them. Where
-    unknown ones are taken for no, each half of the items is scored by a fit to the other.
+    With known negatives, unknown entries are not fitted, so one fit to the known ones suffices. If unknown entries
+    count as negatives, each half of the items is scored by a fit to the other half.
     """
     weights, targets, x = weights[:, rows], targets[:, rows], x[rows]
     half = np.random.default_rng(seed).permutation(np.arange(len(rows)) % 2) if only_yes else np.zeros(len(rows))

@@ -1,13 +1,11 @@
-"""What the scores of an item's labels say of each other.
+"""Relations between the labels of an item.
 
-`relate`: a logistic regression for each label on the held-out scores of all labels, with the label's own logit as an
-offset: what the others add to it. Half of what it finds is applied, since scores of labels that are learned from the
-same few entries look more alike than they are.
+`relate` fits a logistic regression per label on the held-out scores of all labels, with the label's own logit as an
+offset. Half of the result is applied, since scores of labels learned from the same few entries are correlated too much.
 
-`compete`: labels of an item compete for it: its logits are lowered by a part of the logarithm of how many labels it
-seems to have.
+`compete` lowers the logits of an item by a share of the logarithm of its expected number of labels.
 
-Both are taken only as far as the held-out loss falls.
+Both are applied only as far as the held-out loss falls.
 """
 
 from __future__ import annotations
@@ -25,12 +23,12 @@ DIRECTIONS = 200  # of the scores of all labels, at most
 APPLIED = 0.5
 WORSE = 1.01  # times the least loss: the path is left
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-FEWEST = 1e-3  # labels that an item seems to have, at least
+MIN_LABELS_PER_ITEM = 1e-3  # labels that an item seems to have, at least
 
 
 @dataclass(frozen=True)
 class Relation:
-    """Logits gain (logits - mean) @ matrix; held_out [L, N] are those that have."""
+    """Logits gain (logits - mean) @ matrix; held_out [L, N] are the result."""
 
     matrix: Floats  # [L, L], from scores to logits
     mean: Floats  # [L]
@@ -40,7 +38,7 @@ class Relation:
 
 
 def relate(logits: Floats, weights: Floats, targets: Floats, fold: Fold) -> Relation:
-    """logits: held-out ones [L, N], calibrated."""
+    """Fit the relation to calibrated held-out logits [L, N]."""
     labels = len(logits)
     mean, spread = logits.mean(axis=1), logits.std(axis=1) + np.float32(1e-6)
     x = _directions(((logits - mean[:, None]) / spread[:, None]).T)
@@ -66,27 +64,27 @@ def _directions(z: Floats) -> PrincipalAxes:
 def _choose_c(
     x: PrincipalAxes, logits: Floats, weights: Floats, targets: Floats, fold: Fold, least: float
 ) -> tuple[float, float, Floats]:
-    """The least held-out loss, the c that it takes, and the logits that have it."""
+    """Return the smallest held-out loss, its C, and the logits."""
     folds = int(fold.max()) + 1
-    each = np.concatenate([np.where(fold != k, weights, np.float32(0)) for k in range(folds)])
+    fold_weights = np.concatenate([np.where(fold != k, weights, np.float32(0)) for k in range(folds)])
     twice = (np.tile(part, (folds, 1)) for part in (targets, logits))
     c, best = 0.0, logits
     target, offset = twice
-    for tried, (w, _) in zip(C_VALUES, regularization_path(x, each, target, C_VALUES, offset), strict=True):
-        found = logits.copy()
+    for tried, (w, _) in zip(C_VALUES, regularization_path(x, fold_weights, target, C_VALUES, offset), strict=True):
+        related = logits.copy()
         for k, part in enumerate(w.reshape(folds, len(logits), -1)):
             rows = np.flatnonzero(fold == k)
-            found[:, rows] += np.float32(APPLIED) * x.times(part, rows)
-        loss = calibrate(found, weights, targets).loss
+            related[:, rows] += np.float32(APPLIED) * x.times(part, rows)
+        loss = calibrate(related, weights, targets).loss
         if loss < least:
-            least, c, best = loss, tried, found
+            least, c, best = loss, tried, related
         elif loss > WORSE * least:
             break
     return least, c, best
 
 
 def compete(logits: Floats, weights: Floats, targets: Floats) -> tuple[float, Floats]:
-    """The part that is taken, and the logits then [L, N]; logits: held-out ones, calibrated."""
-    crowd = np.log(sigmoid(logits).sum(axis=0) + np.float32(FEWEST))
+    """Return the chosen share and the resulting logits [L, N] from calibrated held-out ones."""
+    crowd = np.log(sigmoid(logits).sum(axis=0) + np.float32(MIN_LABELS_PER_ITEM))
     tried = [(part, logits - np.float32(part) * crowd) for part in PARTS]
     return min(tried, key=lambda one: calibrate(one[1], weights, targets).loss)

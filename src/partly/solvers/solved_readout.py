@@ -1,4 +1,4 @@
-"""A linear read-out under a loss that is a weighted cross-entropy: solved, and not wandered to."""
+"""A linear read-out under a weighted cross-entropy, solved by L-BFGS instead of trained by steps."""
 
 from __future__ import annotations
 
@@ -30,24 +30,26 @@ Terms = Callable[..., tuple[Tensor, Tensor]]
 
 
 def can_solve(task: Task) -> bool:
-    """Whether a loss that is a weighted cross-entropy is solved here, or a path beside hidden layers: on features that
-    fit into memory and come straight to the head, unless somebody asks for steps."""
+    """Tell whether a weighted cross-entropy is solved for this task, or a linear path next to an MLP.
+
+    It is solved on features that fit into memory and reach the head directly, unless training by steps is requested.
+    """
     return _is_solvable(task) and sum(memory(task)) <= MAX_BYTES
 
 
 def exceeds_memory(task: Task) -> bool:
-    """Whether that is for want of memory alone."""
+    """Tell whether only memory prevents a solution."""
     return _is_solvable(task) and sum(memory(task)) > MAX_BYTES
 
 
 def _is_solvable(task: Task) -> bool:
-    given = task.items.kind == "features" and task.config.backbone is None
-    plain = given and task.config.head in (*HEADS, MLP_HEAD) and task.config.optimizer == "adamw"
+    on_features = task.items.kind == "features" and task.config.backbone is None
+    plain = on_features and task.config.head in (*HEADS, MLP_HEAD) and task.config.optimizer == "adamw"
     return bool(plain and task.config.head_settings.get("solve", True))
 
 
 def memory(task: Task) -> tuple[int, int]:
-    """Bytes for entries: kept throughout, and needed beside that while something is solved."""
+    """Return the bytes of per-entry state: permanent, and temporary while solving."""
     entries, kinds = len(task.items) * task.labels, len(held_out_state(task.config.head))
     width = feature_width(task.items, task.config.backbone, task.config.backbone_settings)
     if task.config.head == "kernel":
@@ -56,7 +58,7 @@ def memory(task: Task) -> tuple[int, int]:
 
 
 def weights_and_targets(pool: Pool, terms: Terms, settings: dict[str, Any]) -> tuple[Floats, Floats]:
-    """Weights and targets of all training entries, [L, N] each."""
+    """Return weights and targets of all training entries, [L, N] each."""
     weights, targets = (np.empty(pool.labels.shape[::-1], np.float32) for _ in range(2))
     for index, z in pool.labels_in_order():
         rows = index.cpu().numpy()
@@ -67,20 +69,20 @@ def weights_and_targets(pool: Pool, terms: Terms, settings: dict[str, Any]) -> t
 
 
 def dense(x: Any) -> Floats:
-    """Features as an array, whatever they were."""
+    """Return features as a dense array."""
     array: Floats = x if isinstance(x, np.ndarray) else x.toarray()
     return array
 
 
 def held_out_state(head: str) -> tuple[EntryState, ...]:
-    """Return the state that a head needs: out-of-fold scores by each kind of its features."""
+    """Return the per-entry state of a head: out-of-fold scores for each kind of its features."""
     return tuple(EntryState(f"held_out_{name}") for name in (KERNEL_FEATURES if head == "kernel" else ("linear",)))
 
 
 class SolvedReadout(Method):
-    """One kind of features in each step; then they count by what they are worth held out, and the other steps rest.
+    """Solve one kind of features per step; the last step blends them by held-out loss, and later steps do nothing.
 
-    Folds over the items choose the strength, so that no epoch is better than another.
+    Cross-validation over the items chooses C, so all epochs are equal.
     """
 
     default_epochs = 1
@@ -129,25 +131,25 @@ class SolvedReadout(Method):
             yield {"loss": self.best_loss(), "strength": self.strengths[step].item()}
 
     def best_loss(self) -> float:
-        """Of what is held out, by the best kind of features so far; 0 before the first."""
+        """Return the smallest held-out loss so far; 0 before the first."""
         least = self.losses.min().item()
         return least if math.isfinite(least) else 0.0
 
     @torch.no_grad()
     def solve(self, pool: Pool, name: str) -> None:
-        """One kind of features."""
+        """Solve one kind of features."""
         number = list(self.spans).index(name)
         weights, targets = self.weights_and_targets(pool)
         penalty = self.task.config.penalty
-        found = folds.solve(self.features(pool, name), weights, targets, self.fold(pool), penalty)
-        self.network.head.get_parameter("weight")[:, self.spans[name]] = torch.from_numpy(found.w)
-        self.network.head.get_parameter("bias").copy_(torch.from_numpy(found.b))
-        self.losses[number], self.strengths[number] = found.loss, found.c
-        self.get_buffer(f"held_out_{name}").copy_(torch.from_numpy(found.held_out.T))
+        fit = folds.solve(self.features(pool, name), weights, targets, self.fold(pool), penalty)
+        self.network.head.get_parameter("weight")[:, self.spans[name]] = torch.from_numpy(fit.w)
+        self.network.head.get_parameter("bias").copy_(torch.from_numpy(fit.b))
+        self.losses[number], self.strengths[number] = fit.loss, fit.c
+        self.get_buffer(f"held_out_{name}").copy_(torch.from_numpy(fit.held_out.T))
 
     @torch.no_grad()
     def blend(self, pool: Pool) -> None:
-        """One read-out of all kinds. Where there is one, it stays what it is: the minimum of its loss."""
+        """Combine all kinds into one read-out. A single kind stays as it was solved."""
         weight, bias = (self.network.head.get_parameter(name) for name in ("weight", "bias"))
         if len(self.spans) == 1:
             self.counts.fill_(1.0)
@@ -167,13 +169,13 @@ class SolvedReadout(Method):
         bias.copy_(self.bias)
 
     def held_out(self, name: str) -> Floats:
-        """Scores of every training entry by who has not seen it, [L, N]."""
+        """Return out-of-fold scores of every training entry, [L, N]."""
         kept: Floats = self.get_buffer(f"held_out_{name}").cpu().numpy().T
         return kept
 
     def out_of_fold(self, rows: slice = slice(None)) -> Tensor | None:
-        parts = [self.get_buffer(f"held_out_{name}")[rows] for name in self.spans]
-        return sum((slope * part for slope, part in zip(self.slopes, parts, strict=True)), self.bias)
+        scores = [self.get_buffer(f"held_out_{name}")[rows] for name in self.spans]
+        return sum((slope * part for slope, part in zip(self.slopes, scores, strict=True)), self.bias)
 
     # ---------------------------------------------------------------- what is solved
 
@@ -183,16 +185,15 @@ class SolvedReadout(Method):
         return members
 
     def fold(self, pool: Pool) -> folds.Fold:
-        """The fold of each training item."""
+        """Return the fold of each training item."""
         return folds.assign_folds(len(pool), seed_for(self.task.config.seed, "folds"))
 
     def weights_and_targets(self, pool: Pool) -> tuple[Floats, Floats]:
-        """Weights and targets of all training entries, [L, N] each."""
+        """Return weights and targets of all training entries, [L, N] each."""
         return weights_and_targets(pool, self.terms, self.settings)
 
     def features(self, pool: Pool, name: str) -> Features:
-        """One kind of features of all training items, [N, D]; sparse ones stay sparse where they are taken as they
-        are."""
+        """Return one kind of features of all training items, [N, D]; unchanged ones stay sparse."""
         x, part, span = (
             self.standardized_features(pool.items, pool.batch_size),
             self._union().parts[name],
@@ -200,8 +201,8 @@ class SolvedReadout(Method):
         )
         if isinstance(part, nn.Identity):
             return x
-        made = np.empty((len(pool), span.stop - span.start), np.float32)
+        features = np.empty((len(pool), span.stop - span.start), np.float32)
         for start in range(0, len(pool), BLOCK):
             rows = x[start : start + BLOCK]
-            made[start : start + BLOCK] = part(torch.from_numpy(dense(rows)).to(self.device)).cpu().numpy()
-        return made
+            features[start : start + BLOCK] = part(torch.from_numpy(dense(rows)).to(self.device)).cpu().numpy()
+        return features

@@ -1,8 +1,8 @@
-"""From which probability on a label is called yes: where the expected F1 is best.
+"""Decision thresholds that maximize the expected F1.
 
-The best threshold on calibrated probabilities is half of the best F1 that can be reached with them (Lipton et al.,
-2014). Where only yes is known, a probability is that of being *known* to be yes; of an item that is yes it is less than
-1 by the share of yes that are known, which is estimated by the mean over known yes (Elkan and Noto, 2008).
+The best threshold on calibrated probabilities is half of the best attainable F1 (Lipton et al., 2014). With positives
+only, the model predicts the probability of a *known* positive. It is lower by the label frequency, which is estimated
+by the mean over known positives (Elkan and Noto, 2008).
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ PSEUDO = 5.0  # known yes of the share that all labels have, added to each label
 
 
 def best_thresholds(probabilities: Floats, targets: Floats, only_yes: bool, gain: float) -> Floats:
-    """[L], of held-out probabilities [L, N].
+    """Return a threshold per label [L] from held-out probabilities [L, N].
 
-    gain: the share of the prior's loss that they take away. Where that is next to nothing, the best expected F1 is that
-    of calling everything yes, which nobody wants: the less was learned, the nearer the threshold is to one half. So it
-    is for a label without a known yes.
+    gain: the relative reduction of the prior's loss. With almost no gain the best expected F1 is that of predicting
+    every item, so the threshold then moves towards one half. The same holds for a label without known positives.
     """
     known = np.ones(len(targets), np.float32)
     if only_yes:
@@ -37,7 +36,7 @@ def best_thresholds(probabilities: Floats, targets: Floats, only_yes: bool, gain
 
 
 def best_f1(p: Floats) -> float:
-    """The best expected F1 that calling the items with the largest probabilities yes can reach."""
+    """Return the best expected F1 of predicting the items with the largest probabilities."""
     ordered = np.sort(p)[::-1].astype(np.float64)
     called = np.arange(1, len(p) + 1)
     return float(np.max(2 * np.cumsum(ordered) / (called + ordered.sum()), initial=0.0))

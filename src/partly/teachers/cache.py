@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from partly import atomic_io
 from partly.errors import CheckpointError, DataError
+from partly.images.progress import track_progress
 from partly.images.scan import cache_folder
-from partly.images.showing import track_progress
 
 ARRAY, KEY, DONE = "matrix.npy", "key.json", "done.json"
 SAVE_SECONDS = 10.0

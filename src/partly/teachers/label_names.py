@@ -16,7 +16,7 @@ import torch
 
 from partly.atomic_io import PathLike
 from partly.errors import DataError, SettingError, listing
-from partly.items import Items, Origin, made_of, origin_of
+from partly.items import Items, Origin, source_items
 from partly.labels.hierarchy import Hierarchy, as_hierarchy
 from partly.networks import backbones
 from partly.networks.lazy_features import LazyFeatures, lazy_features, rebuild_body
@@ -151,7 +151,7 @@ class LabelNames(Teacher):
 
     def _features(self, items: Items) -> Features:
         """Choose how to score these items: by features that are there, or by an encoder's features of their source."""
-        origin, source = origin_of(items), made_of(items)
+        origin, source = items.origin, source_items(items)
         if origin is not None and self.reads(origin):
             return cast(Features, items)
         if source.kind == "features":

@@ -13,7 +13,7 @@ import numpy as np
 
 from partly.atomic_io import PathLike, sha256_of
 from partly.errors import DataError, SettingError
-from partly.items import Items, made_of
+from partly.items import Items, source_items
 from partly.teachers.contract import Block, Teacher, Vocabulary, names_of
 
 RUN_FILE = "run.json"
@@ -63,7 +63,7 @@ class Run(Teacher):
                 f"({', '.join(names[:3])}, ...)."
             )
         origin = getattr(self.model.method.task.items, "origin", None)
-        source = made_of(items)
+        source = source_items(items)
         given = source if origin is not None and source.kind == origin.kind else items
         for logits in self.model.logit_blocks(given):
             block = np.full((len(logits), len(names)), np.nan, np.float32)

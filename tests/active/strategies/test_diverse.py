@@ -7,7 +7,7 @@ import torch
 
 from partly import Labels
 from partly.active.selection import select_questions
-from partly.active.strategies.diverse import scaled, spread
+from partly.active.strategies.diverse import scale_features, select_diverse
 from partly.clock import Clock
 from partly.engine import build_method, make_config
 from partly.items import as_items, texts
@@ -57,7 +57,7 @@ def test_spread_is_what_slow_code_says() -> None:
         for i in left:
             if columns[i] == columns[k]:
                 left[i] *= 1 - np.exp(-np.sum((vectors[i] - vectors[k]) ** 2) / (0.1 * middle))
-    found = spread(value, columns, vectors, 7)
+    found = select_diverse(value, columns, vectors, 7)
     assert found[0].tolist() == order
     np.testing.assert_allclose(found[1], worth)
 
@@ -71,4 +71,4 @@ def test_items_without_features_lie_where_the_model_puts_them() -> None:
 
 def test_features_are_at_their_scale() -> None:
     items = as_items(np.array([[0.0, 100.0, 5.0], [2.0, 300.0, 5.0]], np.float32))
-    np.testing.assert_allclose(np.abs(scaled(items, np.array([1, 0, 1]))), [[1, 1, 0]] * 3)
+    np.testing.assert_allclose(np.abs(scale_features(items, np.array([1, 0, 1]))), [[1, 1, 0]] * 3)

@@ -14,7 +14,7 @@ from images.making import encoded, noise
 from partly.data import formats, read
 from partly.data.formats import embedded_images
 from partly.errors import DataError
-from partly.images.reading import rendered
+from partly.images.reading import render_image
 
 CONTENTS = [encoded(noise(40, 30, i), form) for i, form in enumerate(("PNG", "JPEG", "PNG"))]
 
@@ -41,7 +41,7 @@ def test_pictures_are_what_was_put_in(tmp_path: Path, form: str) -> None:
     assert formats.of(table, "items") is embedded_images.FORMAT
     data = read(table, size=16)
     assert data.labels.ids == ("a", "b", "c")
-    expected = [rendered(content, 16) for content in CONTENTS]
+    expected = [render_image(content, 16) for content in CONTENTS]
     np.testing.assert_array_equal(data.items.take(slice(None)).permute(0, 2, 3, 1).numpy(), expected)
     np.testing.assert_array_equal(data.items[2:].take(slice(None)).permute(0, 2, 3, 1).numpy(), expected[2:])
 
@@ -60,7 +60,7 @@ def test_the_bytes_are_copied_once(tmp_path: Path, cache: Path) -> None:
 
 def test_what_is_no_picture_is_bad(tmp_path: Path) -> None:
     table = write(tmp_path / "x.parquet", pa.array([CONTENTS[0], None, b"text"]), id=["a", "b", "c"])
-    with pytest.raises(DataError, match=r"bad files: 2 of 3\n  b: the file is empty\n  c: no picture"):
+    with pytest.raises(DataError, match=r"bad files: 2 of 3\n  b: the file is empty\n  c: not an image"):
         read(table)
 
 

@@ -12,7 +12,7 @@ from partly.atomic_io import write_checksummed
 from partly.data import formats, read
 from partly.data.formats import feature_folder
 from partly.errors import DataError
-from partly.items import Origin, origin_of
+from partly.items import Origin
 
 ORIGIN = Origin("pictures", (3, 16, 16), "small-conv", {}, None, "0" * 64)
 
@@ -32,7 +32,7 @@ def test_it_is_read(folder: Path) -> None:
     assert data.labels.ids == ("a", "b", "c")
     assert data.items.take(slice(None)).tolist() == [[0, 1], [2, 3], [4, 5]]
     assert data.items.digest() == "0" * 64
-    assert origin_of(data.items) == ORIGIN
+    assert data.items.origin == ORIGIN
 
 
 def test_labels_are_matched_by_id(folder: Path) -> None:

@@ -200,7 +200,7 @@ def test_suffixes_are_known_or_refused(tmp_path, call):
         with pytest.raises(DataError, match=r"can execute code.*\.csv, \.parquet"):
             call(tmp_path / f"a.{suffix}")
     for name in ("a.docx", "a"):
-        with pytest.raises(DataError, match=r"(There is: \.csv, \.parquet|say in which form)"):
+        with pytest.raises(DataError, match=r"(Available: \.csv, \.parquet|say in which form)"):
             call(tmp_path / name)
     write_labels(small(), tmp_path / "a.CSV")
     assert read_labels(tmp_path / "a.CSV") == small()

@@ -13,8 +13,8 @@ import partly
 from images.making import HOSTILE, SOUND, encoded, folder_of, noise, some_pictures
 from partly.data import is_whole, read
 from partly.errors import DataError, SettingError
-from partly.images.reading import rendered
-from partly.items import PictureFiles
+from partly.images.reading import render_image
+from partly.items import ImageFiles
 
 LABELS = "item,cat,dog\np2.png,1,0\np0.png,,1\n"
 
@@ -24,10 +24,10 @@ def test_ids_are_file_names_from_the_folder(tmp_path: Path) -> None:
     folder_of(tmp_path, {".hidden.png": b"", ".git/x.png": b"", "notes.txt": b"", "a/labels.csv": b""})
     data = read(tmp_path)
     assert data.labels.ids == ("a/b/c.png", "a/z.JPG", "b.png", "ü <b>\n.png")
-    assert isinstance(data.items, PictureFiles)
+    assert isinstance(data.items, ImageFiles)
     assert not is_whole(tmp_path)
-    found = data.items.sized(16).take(slice(2, 3))[0].permute(1, 2, 0).numpy()
-    np.testing.assert_array_equal(found, rendered((tmp_path / "b.png").read_bytes(), 16))
+    found = data.items.resize(16).take(slice(2, 3))[0].permute(1, 2, 0).numpy()
+    np.testing.assert_array_equal(found, render_image((tmp_path / "b.png").read_bytes(), 16))
 
 
 def test_labels_choose_the_items_and_their_order(tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_bad_files_are_left_out_only_when_asked(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=rf"(?s)bad files: {len(HOSTILE)} of .*They are skipped"):
         data = read(tmp_path, skip_bad=True)
     assert data.labels.ids == tuple(sorted(SOUND))
-    assert data.items.bad() == {}
-    assert data.items.sized(16).take(slice(None)).shape == (len(SOUND), 3, 16, 16)
+    assert data.items.unreadable() == {}
+    assert data.items.resize(16).take(slice(None)).shape == (len(SOUND), 3, 16, 16)
 
 
 def test_bad_files_of_which_no_label_speaks_do_not_matter(tmp_path: Path) -> None:

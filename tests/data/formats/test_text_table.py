@@ -13,7 +13,7 @@ import pytest
 from partly.data import formats, read
 from partly.data.formats import text_table
 from partly.errors import DataError
-from partly.items import texts_of
+from partly.items import decode_texts
 
 TEXTS = ["A game\nof war", 'quotes "and", commas', "ünïcode 🐈", "42"]
 
@@ -39,7 +39,7 @@ def test_texts_come_as_they_are(tmp_path: Path, name: str) -> None:
     data = read(table)
     assert data.items.kind == "texts"
     assert data.labels.ids == ("a", "b", "c", "d")
-    assert texts_of(data.items.take(slice(None))) == TEXTS
+    assert decode_texts(data.items.take(slice(None))) == TEXTS
 
 
 def test_without_ids_positions_are_ids(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_labels_are_matched_by_id(tmp_path: Path) -> None:
     table = write(tmp_path / "t.jsonl", {"item": ["a", "b", "c", "d"], "text": TEXTS})
     (tmp_path / "labels.csv").write_text("item,game,animal\nc,0,1\na,1,\n")
     data = read(table, tmp_path / "labels.csv")
-    assert texts_of(data.items.take(slice(None))) == [TEXTS[2], TEXTS[0]]
+    assert decode_texts(data.items.take(slice(None))) == [TEXTS[2], TEXTS[0]]
 
 
 def test_blank_texts_are_refused_with_their_lines(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from comparison.making import Line, line, lines
+from comparison.making import Record, line, lines
 from evidence.claims import cells, rules, specs
 from evidence.claims.rules import FAILS, HOLDS, OPEN
 from evidence.papers import Figure
@@ -25,13 +25,13 @@ def claim(**changes: Any) -> specs.Claim:
     return specs.Claim(**usual | changes)
 
 
-def scikit(scores: list[float], **changes: Any) -> list[Line]:
+def scikit(scores: list[float], **changes: Any) -> list[Record]:
     name, settings = method_and_settings(SCIKIT)
     usual = {"head": "auto", "settings": methods.find(name).complete(settings)}
     return [line(name, seed, score, **usual | changes) for seed, score in enumerate(scores)]
 
 
-def rows(scores: dict[str, list[float]], **changes: Any) -> list[Line]:
+def rows(scores: dict[str, list[float]], **changes: Any) -> list[Record]:
     """Lines as `lines` makes them, with all settings spelled out, as real ones have them."""
     made = []
     for text, values in scores.items():
@@ -40,7 +40,7 @@ def rows(scores: dict[str, list[float]], **changes: Any) -> list[Line]:
     return made
 
 
-def one(found: list[Line], **changes: Any) -> rules.Decided:
+def one(found: list[Record], **changes: Any) -> rules.Decided:
     (decided,) = rules.decide([claim(**changes)], cells.Cells({"e": found}))
     return decided
 
@@ -72,7 +72,7 @@ def test_does_not_hold_where_every_setting_is_below_a_checked_baseline() -> None
         (rows({"bce": HIGH, "em": BASE}), "baseline not checked"),
     ],
 )
-def test_undecided_with_the_reason(found: list[Line], why: str) -> None:
+def test_undecided_with_the_reason(found: list[Record], why: str) -> None:
     decided = one(found)
     assert decided.verdict == OPEN
     assert decided.why == why
@@ -263,3 +263,12 @@ def test_lines_of_other_protocols_do_not_count(tmp_path: Any) -> None:
     assert list(cells.read(tmp_path)) == ["new"]
     with pytest.raises(DataError, match="no result lines"):
         cells.read(tmp_path / "nowhere")
+
+
+def test_the_reference_is_found_in_any_experiment_on_the_same_known_entries() -> None:
+    others = [*scikit([0.1, 0.2], data="other"), line("per-label", 0, 0.9, head="auto")]  # the last one is not tuned
+    found = cells.Cells({"a": rows({"bce": BASE}), "b": [*scikit([0.5, 0.6]), *others]})
+    assert found.reference("tiny", "uniform:0.5") == {0: 0.5, 1: 0.6}
+    assert found.reference("other", "uniform:0.5") == {0: 0.1, 1: 0.2}
+    assert found.reference("tiny", "uniform:0.1") == {}
+    assert found.reference("tiny", "uniform:0.5", "partial") == {}

@@ -13,7 +13,7 @@ from evidence import claims, papers
 from evidence.claims import rules, specs
 from partly import methods, networks, scenarios
 from partly.active.strategies import find as find_query
-from partly.comparison.groups import named
+from partly.comparison.groups import spell
 from partly.comparison.plan import FULL, method_and_settings, read_experiment
 from partly.errors import DataError, SettingError
 
@@ -90,7 +90,7 @@ def _planned(path: Path) -> set[tuple[str, ...]]:
 
 
 def _cell(key: dict[str, Any]) -> tuple[str, ...]:
-    row = named(key["method"], key["settings"], methods.find(key["method"]).defaults())
+    row = spell(key["method"], key["settings"], methods.find(key["method"]).defaults())
     words = [
         row,
         *([f"tuned {key['tune']}"] if key["tune"] else []),

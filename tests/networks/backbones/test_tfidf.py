@@ -13,7 +13,7 @@ from partly import Classifier
 from partly.data import read
 from partly.engine import make_features
 from partly.errors import CheckpointError, DataError
-from partly.items import MadeFeatures, origin_of, texts
+from partly.items import PrecomputedFeatures, texts
 from partly.networks import backbones
 from partly.networks.backbones import tfidf
 from partly.networks.lazy_features import lazy_features
@@ -73,7 +73,7 @@ def test_words_are_those_of_the_training_texts(tmp_path: Path) -> None:
     how = {"head": "linear", "backbone": "tfidf", "progress": False}
     model = Classifier("bce", run_dir=tmp_path / "run", **how)
     model.fit(SAID[:18], ABOUT[:18], validation=(SAID[18:], ABOUT[18:]))
-    origin = origin_of(model.fitted_.method.task.items)
+    origin = model.fitted_.method.task.items.origin
     assert origin is not None
     words = bytes(origin.fitted["words"].numpy()).decode().split("\n")
     assert {"cat", "red cat"} <= set(words)
@@ -90,7 +90,7 @@ def test_a_folder_of_features_carries_its_words(tmp_path: Path) -> None:
     ids = [str(i) for i in range(len(SAID))]
     make_features(texts(SAID), ids, tmp_path / "features", "tfidf")
     items = read(tmp_path / "features").items
-    assert isinstance(items, MadeFeatures)
+    assert isinstance(items, PrecomputedFeatures)
     model = Classifier("bce", head="linear", progress=False).fit(items, ABOUT)
     np.testing.assert_allclose(model.predict_proba(SAID), model.predict_proba(items), atol=1e-6)
     file = tmp_path / "features" / "fitted.safetensors"

@@ -1,6 +1,6 @@
-"""Any unknown entry, all alike: what every other strategy has to beat.
+"""Random sampling: uniformly random unknown entries, the baseline of every other strategy.
 
-Paper: none; random sampling is the baseline of all papers on asking.
+Paper: none; random sampling is the baseline of all papers on active learning.
 
 Differs: nothing.
 
@@ -23,7 +23,7 @@ ABOUT = About(in_papers=("Random sampling",))
 
 
 def scores(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, npt.NDArray[np.float64]]]:
-    """Draw a number for each entry in reading order, from the seed and the round alone; no item is read."""
+    """Yield a random number per entry in reading order, from the seed and the round alone; no item is read."""
     rng = clock.epoch_rng("random query")
     for _, z in pool.labels_in_order():
         yield {"score": rng.random(tuple(z.shape))}

@@ -1,11 +1,11 @@
-"""The unknown entries whose prediction is closest to a toss-up: highest entropy first.
+"""Uncertainty sampling: the unknown entries whose prediction has the highest entropy.
 
 Paper: D. D. Lewis, W. A. Gale. A Sequential Algorithm for Training Text Classifiers. SIGIR 1994.
 
 Paper: I. Dagan, S. P. Engelson. Committee-Based Sampling for Training Probabilistic Classifiers. ICML 1995.
 
-Differs: the entropy of one network's prediction of one entry, as C.-Y. Hsieh et al. (2021) compare with, not the
-disagreement of a committee.
+Differs: the entropy of one network's prediction of one entry, as in the comparison of C.-Y. Hsieh et al. (2021), not
+the disagreement of a committee.
 
 Defaults: it has no settings.
 """
@@ -35,12 +35,12 @@ def scores(method: Method, pool: Pool, clock: Clock) -> Iterator[dict[str, Tenso
 
 def predict_logits(method: Method, batch: Batch) -> Tensor:
     """Return logits [B, L] that respect the hierarchy, without a gradient."""
-    assert isinstance(batch.x, Tensor)  # a single process selects
+    assert isinstance(batch.x, Tensor)  # selection runs in a single process
     with torch.no_grad():
         return method.logits(batch.x, batch.z)
 
 
 def entropy(logits: Tensor) -> Tensor:
-    """Of a yes with probability sigmoid(logit): -p log p - (1 - p) log(1 - p), without a logarithm of 0."""
-    far = logits.abs()  # it is the same on both sides, and here nothing large is subtracted
-    return softplus(-far) + far * (-far).sigmoid()
+    """Return -p log p - (1 - p) log(1 - p) for p = sigmoid(logits), computed without log 0 or cancellation."""
+    magnitude = logits.abs()
+    return softplus(-magnitude) + magnitude * (-magnitude).sigmoid()

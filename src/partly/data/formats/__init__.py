@@ -97,4 +97,4 @@ def by_suffix(path: Path, holds: Literal["items", "dataset"]) -> DatasetFormat:
     for one in formats(holds).values():
         if format_suffix(path) in one.suffixes and one.write is not None:
             return one
-    raise DataError(f"{path}: no format writes {holds} to such a file. There is: {', '.join(suffixes(holds))}.")
+    raise DataError(f"{path}: no format writes {holds} to such a file. Available: {', '.join(suffixes(holds))}.")

@@ -25,8 +25,8 @@ from partly.data.protocols import DatasetFormat
 from partly.data.tables import ParquetTable, text_column
 from partly.errors import DataError
 from partly.images.scan import cache_folder
-from partly.images.worker import Place
-from partly.items import PictureFiles, Source
+from partly.images.worker import ImageLocation
+from partly.items import ImageFiles, ImageSource
 
 ROWS = 64  # copied at a time: a picture may be large
 
@@ -43,8 +43,8 @@ def read(path: Path, semantics: LabelSemantics = LabelSemantics()) -> Dataset:  
     ends = np.load(packed.with_suffix(".npy"), allow_pickle=False)
     ids = _ids(path, len(ends) - 1, semantics.id_column)
     spans = zip(ends[:-1].tolist(), np.diff(ends).tolist(), strict=True)
-    places = [Place(str(packed), start, length) for start, length in spans]
-    return Dataset(PictureFiles(Source(places, ids, str(path))), empty_labels(ids))
+    places = [ImageLocation(str(packed), start, length) for start, length in spans]
+    return Dataset(ImageFiles(ImageSource(places, ids, str(path))), empty_labels(ids))
 
 
 def _packed(path: Path, column: str) -> Path:

@@ -15,7 +15,7 @@ from partly.atomic_io import read_checksummed, sha256_of
 from partly.data.dataset import Dataset, empty_labels
 from partly.data.protocols import DatasetFormat
 from partly.errors import CheckpointError, DataError
-from partly.items import MadeFeatures, Origin, map_npy
+from partly.items import Origin, PrecomputedFeatures, map_npy
 
 FORMAT_VERSION = 2
 KEY, IDS, ARRAY, DONE = "features.json", "ids.json", "features.npy", "done.json"
@@ -48,7 +48,7 @@ def read(path: Path, semantics: object = None) -> Dataset:
             f"{path}: {len(items)} x {items.shape[0]} features, where {KEY} says {len(ids)} x {key['width']}. "
             "Make them again."
         )
-    return Dataset(MadeFeatures(items, Origin.read(key, _fitted(path, key))), empty_labels(ids))
+    return Dataset(PrecomputedFeatures(items, Origin.read(key, _fitted(path, key))), empty_labels(ids))
 
 
 def _fitted(path: Path, key: dict[str, Any]) -> dict[str, Tensor]:

@@ -28,7 +28,7 @@ from partly.data.tables import READABLE, SUFFIXES, Table, is_table, open_table, 
 from partly.errors import DataError, listing
 from partly.items import Arrays, Items, features, matrix_rows
 from partly.items.arrays import refuse_infinite
-from partly.items.columns import OF_WORDS
+from partly.items.columns import TEXT_COLUMNS_REMEDY
 from partly.items.encoding import Column
 from partly.items.table_rows import TableRows, table_rows, typed_column
 
@@ -142,7 +142,9 @@ def _typed(table: Table, names: Sequence[str], missing: Sequence[str]) -> Iterat
             wrong.append(str(error))
     if wrong:
         raise DataError(
-            f"{table.path}: columns that cannot be encoded: {len(wrong)}{listing(wrong, len(wrong))}\n{OF_WORDS}"
+            f"{table.path}: columns that cannot be encoded: {len(wrong)}"
+            + listing(wrong, len(wrong))
+            + f"\n{TEXT_COLUMNS_REMEDY}"
         )
 
 
@@ -187,7 +189,7 @@ def number_blocks(
         raise DataError(
             f"{table.path}: columns that are not numbers: {len(text_columns)}"
             + listing(text_columns.values(), len(text_columns))
-            + f"\n{OF_WORDS}"
+            + f"\n{TEXT_COLUMNS_REMEDY}"
         )
 
 

@@ -34,7 +34,7 @@ from partly.data.table_view import matching_columns
 from partly.data.tables import INVALID, parse_ternary, text_column
 from partly.errors import DataError, listing
 from partly.images.scan import cache_folder
-from partly.items import Absent, Items, features, texts, texts_of
+from partly.items import Absent, Items, decode_texts, features, texts
 from partly.labels import Labels
 
 YES, NO = "yes", "no"
@@ -137,7 +137,7 @@ def _lists(labels: Labels, code: int) -> Any:
 
 def _texts(items: Items) -> list[str]:
     steps = range(0, len(items), BLOCK)
-    return [word for start in steps for word in texts_of(items.take(slice(start, start + BLOCK)))]
+    return [word for start in steps for word in decode_texts(items.take(slice(start, start + BLOCK)))]
 
 
 def _vectors(items: Items) -> list[Any]:

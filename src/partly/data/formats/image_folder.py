@@ -11,8 +11,8 @@ from partly.data.dataset import Dataset, empty_labels
 from partly.data.formats import feature_folder
 from partly.data.protocols import DatasetFormat
 from partly.errors import DataError, listing
-from partly.images.worker import Place
-from partly.items import PictureFiles, Source
+from partly.images.worker import ImageLocation
+from partly.items import ImageFiles, ImageSource
 
 PICTURES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
 
@@ -33,8 +33,8 @@ def read(path: Path, semantics: object = None) -> Dataset:
             + listing(map(repr, odd), len(odd))
             + "\nRename them: they are the ids of the items."
         )
-    places = [Place(str(path.absolute() / name)) for name in names]
-    return Dataset(PictureFiles(Source(places, names, str(path))), empty_labels(names))
+    places = [ImageLocation(str(path.absolute() / name)) for name in names]
+    return Dataset(ImageFiles(ImageSource(places, names, str(path))), empty_labels(names))
 
 
 def _names(path: Path) -> list[str]:

@@ -12,8 +12,8 @@ from partly.data.item_columns import PATH, holds, read_column
 from partly.data.label_semantics import LabelSemantics
 from partly.data.protocols import DatasetFormat
 from partly.data.tables import SUFFIXES
-from partly.images.worker import Place
-from partly.items import PictureFiles, Source
+from partly.images.worker import ImageLocation
+from partly.items import ImageFiles, ImageSource
 
 
 def recognizes(path: Path) -> bool:
@@ -23,8 +23,8 @@ def recognizes(path: Path) -> bool:
 def read(path: Path, semantics: LabelSemantics = LabelSemantics()) -> Dataset:  # noqa: B008 (it is frozen)
     """Whether the files are there, and pictures, shows when they are looked at."""
     ids, words = read_column(path, PATH, PATH, semantics.id_column)
-    places = [Place(str(path.absolute().parent / word)) for word in words]
-    return Dataset(PictureFiles(Source(places, ids, str(path))), empty_labels(ids))
+    places = [ImageLocation(str(path.absolute().parent / word)) for word in words]
+    return Dataset(ImageFiles(ImageSource(places, ids, str(path))), empty_labels(ids))
 
 
 FORMAT = DatasetFormat("items", recognizes, read, suffixes=SUFFIXES)

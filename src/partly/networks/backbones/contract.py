@@ -1,7 +1,6 @@
-"""What every backbone is: pixels are normalised, stages make maps (or a vector) of them, and maps are pooled.
+"""Base class of backbones: normalize pixels, compute maps or vectors in stages, pool maps.
 
-What a backbone shares with all others is here: which stages are trained, at which rate, how maps become a vector, and
-at which size pictures are looked at.
+It implements the settings that all backbones share: frozen stages, learning rate, pooling and image size.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ CROP = 0.875  # of each side, in a view of a corner or of the middle
 
 
 class Backbone(nn.Module):
-    """Items -> features [B, width]. A subclass defines `maps` and `stages`, and says what it makes and wants.
+    """Items -> features [B, width]. A subclass defines `maps` and `stages`, and sets the class attributes.
 
-    Pixels come as uint8 or float, 0 to 255 either way, [B, 3, H, W] or [B, 1, H, W]. With `scale` they become
-    (value - mean) / scale here; without, they are standardised before, by the training items.
+    Pixels are uint8 or float, from 0 to 255, [B, 3, H, W] or [B, 1, H, W]. With `scale` they become (value - mean) /
+    scale; without, they were standardized by the training items.
     """
 
     channels: int  # of what `maps` makes
@@ -52,28 +51,28 @@ class Backbone(nn.Module):
         self._always_eval: tuple[nn.Module, ...] = ()
 
     def maps(self, x: Tensor) -> Tensor:
-        """Normalised items -> maps [B, channels, H, W], or vectors [B, channels] where that is what it `makes`."""
+        """Return maps [B, channels, H, W], or vectors [B, channels], of preprocessed items."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it makes of items.")
 
     def stages(self) -> list[nn.Module]:
-        """Its parts from the input to the output. Each is frozen or trained as a whole."""
+        """Return the parts from input to output. Each is frozen or trained as a whole."""
         return list(self.children())
 
     # ---------------------------------------------------------------- what it measures on the training items
 
     def fit(self, items: Items) -> None:
-        """Measure on the training items what it needs to know of them, without their labels. Most need nothing."""
+        """Fit to the training items, without labels. Most backbones need no fit."""
 
     def fitted_state(self) -> dict[str, Tensor]:
-        """What `fit` has found, which no package holds and a model is saved with."""
+        """Return the tensors that `fit` computed; they are saved with the model."""
         return {}
 
     def load_fitted_state(self, tensors: dict[str, Tensor]) -> None:
-        """Take what `fitted` gave; refuses tensors that do not fit together."""
+        """Load the result of `fitted_state`; inconsistent tensors are refused."""
 
     @property
     def normalises(self) -> bool:
-        """Whether it takes pixels as they are."""
+        """Tell whether it takes raw pixels."""
         return self.scale is not None
 
     @property
@@ -81,15 +80,15 @@ class Backbone(nn.Module):
         return pooled_width(self.channels, self.pooling) if self.makes == "map" and self.pooling else self.channels
 
     def forward(self, x: Tensor) -> Tensor:
-        seen = [self._features(view) for view in views(x, self.views)]
-        return seen[0] if len(seen) == 1 else torch.stack(seen).mean(dim=0)
+        features = [self._features(view) for view in views(x, self.views)]
+        return features[0] if len(features) == 1 else torch.stack(features).mean(dim=0)
 
     def _features(self, x: Tensor) -> Tensor:
-        made = self.maps(self.preprocess(x))
-        return pool(made, self.pooling, *self.regions) if self.makes == "map" and self.pooling else made
+        maps = self.maps(self.preprocess(x))
+        return pool(maps, self.pooling, *self.regions) if self.makes == "map" and self.pooling else maps
 
     def preprocess(self, x: Tensor) -> Tensor:
-        """Pictures at the size that it looks at, in colour and normalised where it says so."""
+        """Resize and normalize images, and expand grayscale to color."""
         x = x if x.is_floating_point() else x.float()
         if self.size is not None and x.shape[2:] != (self.size, self.size):
             x = F.interpolate(x, (self.size, self.size), mode="bilinear", antialias=True)
@@ -98,7 +97,7 @@ class Backbone(nn.Module):
         return (x.expand(-1, len(self.mean), -1, -1) - self.mean) / self.scale
 
     def train(self, mode: bool = True) -> Self:
-        """What is frozen stays as it predicts: batch normalisation at rest, no dropout."""
+        """Keep frozen parts in evaluation mode."""
         super().train(mode)
         for part in self._always_eval:
             part.eval()
@@ -118,18 +117,22 @@ class Backbone(nn.Module):
         keep_statistics: bool | None = None,
         views: int = 1,
     ) -> Self:
-        """The settings that all backbones have.
+        """Apply the settings that all backbones share.
 
-        freeze: "all", or how many of the last stages are trained; None trains everything. pooling: what maps become,
-        with k_max and k_min for `weldon`. rate: of the backbone, as a share of the learning rate. size: side of the
-        pictures that it looks at; None: its own. keep_statistics: batch normalisation goes on with the statistics that
-        came with the weights, also where it is trained; None: where the weights are pretrained. views: 1 shows a
-        picture as it is, 2 also its mirror image, 5 its corners and its middle, 10 these and their mirror images; what
-        is made of them is averaged.
-
-        On 500 training pictures of VOC 2012 at 128 px, and 250 others of them to judge by (efficientnet-lite0, the last
-        three stages, four epochs of batches of 16, one seed), mAP was 0.70 so, 0.48 with learned statistics, and 0.65
-        where all was frozen.
+        Parameters
+        ----------
+        freeze : "all", int or None
+            Number of last stages to train; "all" trains none, None trains all.
+        pooling : str
+            How maps become a vector; k_max and k_min are those of `weldon`.
+        rate : float
+            Learning rate of the backbone, as a share of the learning rate.
+        size : int, optional
+            Side of the input images; the backbone's own by default.
+        keep_statistics : bool, optional
+            Keep the batch normalization statistics of the weights during training; by default for pretrained weights.
+        views : int
+            1: the image, 2: also mirrored, 5: corners and center, 10: these and mirrored. Features are averaged.
         """
         within(0, float("inf"), rate=rate)
         if self.makes == "vector" and pooling != self.pooling:
@@ -165,32 +168,34 @@ class Backbone(nn.Module):
 
 
 def views(x: Tensor, count: int) -> list[Tensor]:
-    """So many views of pictures [B, C, H, W]: as they are, or with their mirror images; or four corners and the middle,
-    each `CROP` of the sides, with or without their mirror images."""
-    seen = [x]
+    """Return views of images [B, C, H, W]: the image or its corners and center, optionally with mirror images."""
+    crops = [x]
     if count >= 5:
         height, width = (round(CROP * side) for side in x.shape[2:])
         top, left = x.shape[2] - height, x.shape[3] - width
         corners = [(0, 0), (0, left), (top, 0), (top, left), (top // 2, left // 2)]
-        seen = [x[:, :, i : i + height, j : j + width] for i, j in corners]
-    return seen if count % 2 else seen + [view.flip(3) for view in seen]
+        crops = [x[:, :, i : i + height, j : j + width] for i, j in corners]
+    return crops if count % 2 else crops + [view.flip(3) for view in crops]
 
 
 def channels_last(module: nn.Module) -> None:
-    """Lay out the weights of convolutions with the channels together: a quarter faster on a CPU."""
+    """Store convolution weights with channels last, which is faster on a CPU."""
     for parameter in module.parameters():
         if parameter.ndim == 4:
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
 
 
 def learning_rate_factor(parameter: nn.Parameter) -> float:
-    """Its share of the learning rate: that of its backbone, 1 outside of backbones."""
+    """Return a parameter's share of the learning rate: that of its backbone, else 1."""
     return float(getattr(parameter, RATE, 1.0))
 
 
 def split_stages(model: nn.Module) -> list[nn.Module]:
-    """The first list of layers that is met on the way in, layer by layer; what comes before it is the first stage, what
-    comes after (a last normalisation) belongs to the last. Without such a list, the children of the model."""
+    """Split a model into stages: each layer of its first module list is one.
+
+    Modules before the list form the first stage, and modules after it join the last. Without a list, the children of
+    the model are the stages.
+    """
     listed = _list_of(model)
     if listed is None:
         return list(model.children())
@@ -201,18 +206,18 @@ def split_stages(model: nn.Module) -> list[nn.Module]:
 
 
 def _list_of(model: nn.Module) -> nn.ModuleList | None:
-    """Breadth first, so that a list of stages is found before the list of layers in one of them."""
+    """Return the first module list, breadth first: a list of stages precedes the layers within a stage."""
     here = [model]
     while here:
-        found = next((part for part in here if isinstance(part, nn.ModuleList) and len(part)), None)
-        if found is not None:
-            return found
+        layers = next((part for part in here if isinstance(part, nn.ModuleList) and len(part)), None)
+        if layers is not None:
+            return layers
         here = [child for part in here for child in part.children()]
     return None
 
 
 def _around(model: nn.Module, listed: nn.Module) -> tuple[list[nn.Module], list[nn.Module]]:
-    """The parts of a model before and after the one that holds the list, on every level down to it."""
+    """Return the modules before and after the list, on every level down to it."""
     before: list[nn.Module] = []
     after: list[nn.Module] = []
     while model is not listed:

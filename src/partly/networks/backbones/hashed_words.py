@@ -1,6 +1,6 @@
-"""A bag of words for texts, learned from nothing: every word has a vector, found by its hash, and a text is their mean.
+"""Bag of hashed words for texts, trained from scratch: the mean of word vectors found by hash.
 
-No vocabulary is kept and no weights are fetched; words that share a place share a vector.
+There is no vocabulary, and no weights are downloaded; words with the same hash share a vector.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from partly.errors import within
-from partly.items import texts_of
+from partly.items import decode_texts
 from partly.networks.backbones.contract import Backbone
 
 USUAL = {"rate": 1.0}  # nothing is pretrained
@@ -32,13 +32,12 @@ class HashedWords(Backbone):
 
     @property
     def normalises(self) -> bool:
-        """Bytes are no numbers to be standardised."""
         return True
 
     def preprocess(self, x: Tensor) -> Tensor:
-        """The places of the words, [B, words], the shorter texts filled up."""
-        found = [torch.tensor(self._places(text), dtype=torch.int64) for text in texts_of(x)]
-        return nn.utils.rnn.pad_sequence(found, batch_first=True, padding_value=NOTHING).to(x.device)
+        """Return the vector indices of the words, [B, words], padded."""
+        places = [torch.tensor(self._places(text), dtype=torch.int64) for text in decode_texts(x)]
+        return nn.utils.rnn.pad_sequence(places, batch_first=True, padding_value=NOTHING).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
         features: Tensor = self.words(x)

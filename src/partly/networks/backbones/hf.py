@@ -1,8 +1,8 @@
-"""Any vision or text model of Hugging Face, by its name there or by a folder: `hf:NAME_OR_FOLDER`.
+"""Vision or text models of Hugging Face, by name or folder: `hf:NAME_OR_FOLDER`.
 
-Vision models make maps, the tokens of a transformer in their places; pixels are normalised as the model's own
-preprocessor_config.json says, or by `mean` and `std`, of values from 0 to 1. Text models make the mean of their tokens.
-No code that comes with a model is executed.
+Vision models make maps; the tokens of a transformer are put back in their positions. Pixels are normalized as in the
+model's preprocessor_config.json, or by `mean` and `std` for values from 0 to 1. Text models average their tokens. No
+code that comes with a model is executed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Numbers = tuple[float, ...]
 
 
 class VisionModel(Backbone):
-    """Pictures [B, C, H, W] -> maps [B, channels, h, w]."""
+    """Images [B, C, H, W] -> maps [B, channels, h, w]."""
 
     def __init__(self, model: nn.Module, mean: Sequence[float], scale: Sequence[float], size: int | None) -> None:
         super().__init__(mean, scale)
@@ -44,8 +44,8 @@ class VisionModel(Backbone):
 
 
 def tokens_to_maps(made: Tensor, side: int | None = None) -> Tensor:
-    """Tokens [B, T, C] of a square picture as maps [B, C, side, side]; tokens before the first place (of the class,
-    registers) are left out. Maps stay what they are."""
+    """Return tokens [B, T, C] of a square image as maps [B, C, side, side], without leading class or register tokens.
+    Maps are returned unchanged."""
     if made.ndim == 4:
         return made
     side = int(made.shape[1] ** 0.5) if side is None else side
@@ -62,7 +62,7 @@ def backbone(
     std: tuple[float, ...] | None = None,
     pretrained: bool = True,
 ) -> Backbone:
-    """For pictures [C, H, W] or texts [T]. length: tokens that a text is cut at."""
+    """Build it for images [C, H, W] or texts [T]. length: maximum tokens per text."""
     if len(shape) == 1:
         return text(name, length, False, pretrained)
     model = load(name, pretrained)
@@ -75,7 +75,7 @@ def backbone(
 
 
 def text(name: str, length: int | None, unit: bool, pretrained: bool) -> TextModel:
-    """A text model with its tokenizer."""
+    """Return a text model with its tokenizer."""
     model = load(name, pretrained)
     if getattr(model, "main_input_name", "") != "input_ids":
         raise SettingError(f"backbone = 'hf:{name}': this model takes no texts.")
@@ -90,20 +90,20 @@ def tokenizer(name: str) -> Any:
 
 
 def load(name: str, pretrained: bool) -> nn.Module:
-    """The model without what makes its own classes, in float32; without weights where they are to be filled in."""
+    """Load the model without its classifier, in float32; with random weights unless `pretrained`."""
     if pretrained:
         import torch
 
-        found: nn.Module = _from_pretrained("AutoModel", name, dtype=torch.float32)
+        model: nn.Module = _from_pretrained("AutoModel", name, dtype=torch.float32)
     else:
-        found = _transformers().AutoModel.from_config(_from_pretrained("AutoConfig", name))
-    return found
+        model = _transformers().AutoModel.from_config(_from_pretrained("AutoConfig", name))
+    return model
 
 
 def normalisation(
     name: str, mean: Numbers | None = None, std: Numbers | None = None
 ) -> tuple[tuple[list[float], list[float]], int | None]:
-    """What is taken from pixels from 0 to 255 and what they are divided by, and the side of a picture if it is said."""
+    """Return mean and scale for pixels from 0 to 255, and the image size if the configuration has it."""
     said: dict[str, Any] = {"rescale_factor": 1 / 255}
     if mean is None or std is None:
         said |= _from_pretrained("ImageProcessingMixin", name, "get_image_processor_dict")[0]
@@ -133,18 +133,18 @@ def _transformers() -> Any:
 
 @contextmanager
 def _without_bars(library: Any) -> Iterator[None]:
-    """Keep the library's own progress bars off the terminal; afterwards they are as they were."""
-    shown = library.utils.logging.is_progress_bar_enabled()
+    """Disable the library's progress bars within this context."""
+    was_enabled = library.utils.logging.is_progress_bar_enabled()
     library.utils.logging.disable_progress_bar()
     try:
         yield
     finally:
-        if shown:
+        if was_enabled:
             library.utils.logging.enable_progress_bar()
 
 
 def _from_pretrained(kind: str, name: str, call: str = "from_pretrained", **how: Any) -> Any:
-    """What one of the classes of transformers reads by a name or from a folder."""
+    """Load an object of transformers by name or from a folder."""
     library = _transformers()
     source = library.image_processing_utils if kind == "ImageProcessingMixin" else library
     try:

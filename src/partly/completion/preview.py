@@ -1,0 +1,80 @@
+"""Preview of a completion: what each target would fill in, by the calibrated probabilities. Nothing is certified."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from partly.completion.bounds import SequentialTest
+from partly.completion.entry_scores import EntryScores
+from partly.completion.result import Terms
+
+PRECISIONS = (0.8, 0.85, 0.9, 0.95, 0.98, 0.99)
+MISSED_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2)
+WORTHWHILE = 1 / 3  # of the hidden yes; the highest target that fills in so many is proposed
+
+
+@dataclass(frozen=True)
+class YesTarget:
+    """Expected outcome of a precision: filled entries, their share of the hidden yes, wrong ones, and questions."""
+
+    precision: float
+    filled: int
+    share_of_hidden_yes: float
+    wrong: float
+    answers_needed: int | None
+
+
+@dataclass(frozen=True)
+class NoTarget:
+    """Expected outcome of a largest share of missed yes: filled entries, and how many hidden yes they contain."""
+
+    max_missed: float
+    filled: int
+    lost_yes: float
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Expected outcomes of several targets, and a proposal."""
+
+    yes: tuple[YesTarget, ...]
+    no: tuple[NoTarget, ...]
+    hidden_yes: float
+    proposal: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return asdict(self)
+
+
+def preview(entries: EntryScores, terms: Terms) -> Preview:
+    """Return what targets would fill in, if the calibrated probabilities are right."""
+    inside = entries.candidates & entries.fillable
+    chance = np.sort(entries.chance[inside])[::-1]
+    hidden_yes = float(chance.sum())
+    wrong, right = np.cumsum(1 - chance), np.cumsum(chance)
+    yes = tuple(_preview_yes(chance, wrong, right, hidden_yes, precision, terms) for precision in PRECISIONS)
+    no = tuple(_preview_no(chance, hidden_yes, share) for share in MISSED_SHARES)
+    worthwhile = [target.precision for target in yes if target.share_of_hidden_yes >= WORTHWHILE]
+    return Preview(yes, no, hidden_yes, max(worthwhile, default=PRECISIONS[0]))
+
+
+def _preview_yes(chance: Any, wrong: Any, right: Any, hidden_yes: float, precision: float, terms: Terms) -> YesTarget:
+    good = np.flatnonzero((wrong <= (1 - precision) * np.arange(1, len(chance) + 1)) & (chance >= 0.5))
+    filled = int(good[-1]) + 1 if len(good) else 0
+    allowed = math.floor((1 - precision) * filled)
+    answers = (
+        SequentialTest.of(np.empty(0, bool), filled, allowed + 1).needed(terms.yes_risk, filled) if filled else None
+    )
+    share = float(right[filled - 1] / max(hidden_yes, 1e-300)) if filled else 0.0
+    return YesTarget(precision, filled, share, float(wrong[filled - 1]) if filled else 0.0, answers)
+
+
+def _preview_no(chance: Any, hidden_yes: float, share: float) -> NoTarget:
+    lost = np.cumsum(chance[::-1])  # the least probable yes first
+    filled = int(((lost <= share * hidden_yes) & (chance[::-1] <= 0.5)).sum())
+    return NoTarget(share, filled, float(lost[filled - 1]) if filled else 0.0)
