@@ -1,4 +1,4 @@
-"""A fitted label: one estimator, the mean of several (bags), or a constant where there was nothing to tell apart."""
+"""A fitted label: one estimator, the mean of several (bags), or a constant."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from partly.clock import seed_for
 from partly.errors import CheckpointError, DataError, SettingError
 
 Floats = npt.NDArray[np.float64]
-Take = Callable[[Positions], Any]  # the items in these rows, as an estimator takes them
-EDGE = 1e-6  # a forest is sure of itself; nobody is surer than this
+Take = Callable[[Positions], Any]  # selects rows of items for an estimator
+EDGE = 1e-6  # probabilities are clipped to [EDGE, 1 - EDGE]
 
 
 @dataclass(frozen=True)
-class Binary:
-    """Says how likely yes is: the mean of its estimators, or, where there are none, always the same."""
+class LabelModel:
+    """Probability of a label: the mean of its estimators, or a constant if there are none."""
 
     constant: float | None
     estimators: tuple[Any, ...] = ()
 
     def probabilities(self, x: Any, count: int) -> Floats:
-        """Of yes, [N], for the `count` items x."""
+        """Return the probability of yes for the `count` items x, [N]."""
         if not self.estimators:
             return np.full(count, self.constant, np.float64)
         mean: Floats = np.mean(
@@ -38,25 +38,25 @@ class Binary:
         return mean
 
     def loss(self, take: Take, entries: Entries) -> float:
-        """Cross-entropy of what it was learned from, a mean by weight."""
+        """Return the weighted mean cross-entropy on the training entries."""
         if not len(entries.rows):
             return 0.0
         p = np.clip(self.probabilities(take(entries.rows), len(entries.rows)), EDGE, 1.0 - EDGE)
         return float(np.average(-np.log(np.where(entries.yes, p, 1.0 - p)), weights=entries.weights))
 
-    def packed(self) -> bytes:
+    def to_bytes(self) -> bytes:
         return pack({"constant": self.constant, "estimators": list(self.estimators)})
 
     @classmethod
-    def unpacked(
+    def from_bytes(
         cls, content: bytes, where: str, trusted: Iterable[str] = (), way_out: str = "", width: int | None = None
-    ) -> Binary:
-        """What `packed` gave, from a file of anybody's making; `width`: how many features an item has, where known."""
-        made = unpack(content, where, trusted, way_out)
-        whole = isinstance(made, dict) and set(made) == {"constant", "estimators"}
-        if not whole or not isinstance(made["estimators"], list):
+    ) -> LabelModel:
+        """Load the result of `to_bytes` from an untrusted file. width: number of features, if known."""
+        loaded = unpack(content, where, trusted, way_out)
+        whole = isinstance(loaded, dict) and set(loaded) == {"constant", "estimators"}
+        if not whole or not isinstance(loaded["estimators"], list):
             raise CheckpointError(f"{where}: not a label that was saved. Restore it from a copy.")
-        constant, estimators = made["constant"], tuple(made["estimators"])
+        constant, estimators = loaded["constant"], tuple(loaded["estimators"])
         if not estimators and not (isinstance(constant, float) and 0 <= constant <= 1):
             raise CheckpointError(f"{where}: neither a classifier nor a probability. Restore it from a copy.")
         for estimator in estimators:
@@ -64,18 +64,18 @@ class Binary:
         return cls(constant, estimators)
 
 
-def fit_label(estimator: Any, take: Take, entries: Entries, bags: int, seed: int, where: str) -> Binary:
-    """Fit one label: a clone of the estimator, or of each bag one. `where` names the label in errors."""
-    if not entries.both:
-        return Binary(entries.prior)
+def fit_label(estimator: Any, take: Take, entries: Entries, bags: int, seed: int, where: str) -> LabelModel:
+    """Fit one label: a clone of the estimator, or one per bag. `where` names the label in errors."""
+    if not entries.has_both_classes:
+        return LabelModel(entries.prior)
     if not bags or not entries.assumed.any():
-        return Binary(None, (_fitted(estimator, take, entries, seed, where),))
+        return LabelModel(None, (_fit(estimator, take, entries, seed, where),))
     fitted = []
     for number in range(bags):
-        own = seed_for(seed, "bag", number)
-        bag = entries.bag(np.random.default_rng(own))
-        fitted.append(_fitted(estimator, take, bag, own, where))
-    return Binary(None, tuple(fitted))
+        bag_seed = seed_for(seed, "bag", number)
+        bag = entries.bag(np.random.default_rng(bag_seed))
+        fitted.append(_fit(estimator, take, bag, bag_seed, where))
+    return LabelModel(None, tuple(fitted))
 
 
 def log_odds(p: Floats) -> Floats:
@@ -83,11 +83,11 @@ def log_odds(p: Floats) -> Floats:
     return logits
 
 
-def _fitted(estimator: Any, take: Take, entries: Entries, seed: int, where: str) -> Any:
-    made = _seeded(estimator, seed)
+def _fit(estimator: Any, take: Take, entries: Entries, seed: int, where: str) -> Any:
+    unfitted = _clone_with_seed(estimator, seed)
     weights: dict[str, Floats] = {}
     if (entries.weights != 1.0).any():
-        argument = _weight_argument(made)
+        argument = _weight_argument(unfitted)
         if argument is None:
             raise SettingError(
                 f"{where}: {type(estimator).__name__} takes no sample_weight, and some entries count less than others. "
@@ -95,7 +95,7 @@ def _fitted(estimator: Any, take: Take, entries: Entries, seed: int, where: str)
             )
         weights[argument] = entries.weights
     try:
-        return made.fit(take(entries.rows), entries.yes.astype(np.int64), **weights)
+        return unfitted.fit(take(entries.rows), entries.yes.astype(np.int64), **weights)
     except ValueError as error:
         yes = int(entries.yes.sum())
         raise DataError(f"{where} ({yes} yes, {len(entries.yes) - yes} no): {error}") from error
@@ -105,7 +105,7 @@ def _probabilities(estimator: Any, x: Any) -> Floats:
     if hasattr(estimator, "predict_proba"):
         found: Floats = estimator.predict_proba(x)[:, list(estimator.classes_).index(1)]
         return found
-    if hasattr(estimator, "decision_function"):  # no probability, but it ranks like one
+    if hasattr(estimator, "decision_function"):  # not a probability, but it ranks like one
         squeezed: Floats = expit(estimator.decision_function(x))
         return squeezed
     raise SettingError(
@@ -114,19 +114,18 @@ def _probabilities(estimator: Any, x: Any) -> Floats:
     )
 
 
-def _seeded(estimator: Any, seed: int) -> Any:
-    """An unfitted copy. Where the estimator draws random numbers and nobody said from which seed, from this one."""
+def _clone_with_seed(estimator: Any, seed: int) -> Any:
+    """Return an unfitted copy, with this seed where no random_state is set."""
     from sklearn.base import clone
 
     copy = clone(estimator)
     names = [name for name in copy.get_params() if name.rpartition("__")[2] == "random_state"]
-    given = copy.get_params()
-    return copy.set_params(**{name: seed % (1 << 32) for name in names if given[name] is None})
+    parameters = copy.get_params()
+    return copy.set_params(**{name: seed % (1 << 32) for name in names if parameters[name] is None})
 
 
 def _weight_argument(estimator: Any) -> str | None:
-    """What `fit` calls the weights; None where it takes none. A pipeline hands them to its last step, a search to what
-    it searches for."""
+    """Return the name of the weight argument of `fit`, or None. Pipelines and searches pass it on."""
     from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import has_fit_parameter

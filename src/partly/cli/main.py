@@ -19,11 +19,9 @@ from partly.cli.printing import printable, say
 from partly.distributed.launched import launched
 from partly.errors import PartlyError, SettingError, Stopped
 
-SHARED = ("opening", "reporting", "train_summary")  # modules that commands import when they run
-
-for _module in pkgutil.iter_modules(cli.__path__, f"{cli.__name__}."):
-    if _module.name.rpartition(".")[2] not in (*SHARED, "main"):
-        importlib.import_module(_module.name)
+for _module in pkgutil.iter_modules(cli.__path__):
+    if not _module.name.startswith("_"):  # those are imported by commands when they run
+        importlib.import_module(f"{cli.__name__}.{_module.name}")
 
 
 def _print_version(wanted: bool) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from partly import atomic_io
-from partly.binary_relevance import Binary, UntrustedTypes, unpack
+from partly.binary_relevance import LabelModel, UntrustedTypes, unpack
 from partly.engine import checkpoint, per_label_store
 from partly.engine.checkpoint import IDS
 from partly.engine.fitted_model import load
@@ -67,7 +67,7 @@ def _label(folder: Path, number: int, description: dict[str, Any]) -> str | None
     content, path = per_label_store.read_label(folder, number), per_label_store.label_file(folder, number)
     if content is None:
         raise CheckpointError(f"{path}: is not there; fit again to go on.")
-    return _opened(lambda: Binary.unpacked(content, str(path), width=per_label_store.width_of(description)))
+    return _opened(lambda: LabelModel.from_bytes(content, str(path), width=per_label_store.width_of(description)))
 
 
 def _opened(read: Callable[[], Any]) -> str | None:

@@ -36,7 +36,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from partly.binary_relevance import Entries, Shelf, columns, entries_of, fit_label, log_odds
+from partly.binary_relevance import Entries, EstimatorStore, collect_entries, fit_label, label_columns, log_odds
 from partly.clock import Clock, seed_for
 from partly.errors import within
 from partly.method import About, Method, Task
@@ -56,7 +56,7 @@ class PerLabel(Method):
     supports_distributed = False
     kinds = ("features", "pictures")
     seeds: Tensor  # of each label's estimator, [L]
-    loss: Tensor  # of each label on what it was fitted to, [L]
+    loss: Tensor  # training loss of each label, [L]
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class PerLabel(Method):
         self.estimator, self.c = estimator, c
         self.unknown, self.weight_unknown, self.bags = unknown, weight_unknown, bags
         self.standardise = Standardise(task.items.statistics.keeping_size, task.items.shape)
-        self.shelf = Shelf(task.labels, math.prod(task.items.shape))
+        self.shelf = EstimatorStore(task.labels, math.prod(task.items.shape))
         seeds = [seed_for(task.config.seed, "per-label", label) for label in range(task.labels)]
         self.register_buffer("seeds", torch.tensor(seeds, dtype=torch.int64))
         self.register_buffer("loss", torch.zeros(task.labels))
@@ -88,11 +88,11 @@ class PerLabel(Method):
     def epoch(self, pool: Pool, clock: Clock) -> Iterator[dict[str, float]]:
         if clock.epoch == 0 and clock.step < self.task.labels:
             x = self._features(pool)
-            z = columns(pool.labels)
+            z = label_columns(pool.labels)
         for label in range(clock.step, self.task.labels):
             if clock.epoch == 0:
                 weights = None if pool.weights is None else pool.weights[:, label % pool.weights.shape[1]]
-                entries = entries_of(z(label), self.unknown, self.weight_unknown).weighed(weights)
+                entries = collect_entries(z(label), self.unknown, self.weight_unknown).reweight(weights)
                 self._fit(label, x, entries, pool.labels.names[label])
             yield {"loss": self.loss[label].item()}
 
@@ -102,7 +102,7 @@ class PerLabel(Method):
 
     def _fit(self, label: int, x: Any, entries: Entries, name: str) -> None:
         def take(rows: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
-            return x[rows].astype(np.float64)  # of some items at a time, so that all of them need half the memory
+            return x[rows].astype(np.float64)  # only selected rows are float64, which halves the memory
 
         unfitted = ESTIMATORS[self.estimator](self.c, min(FOLDS, int(entries.yes.sum()), int((~entries.yes).sum())))
         fitted = fit_label(unfitted, take, entries, self.bags, int(self.seeds[label]), f"label {name!r}")
@@ -129,7 +129,7 @@ def _tuned_logistic_regression(c: float, folds: int) -> Any:
 
     if folds < 2:
         return _logistic_regression(c, folds)
-    how: dict[str, Any] = {"l1_ratios": (0.0,), "use_legacy_attributes": False}  # what later versions default to
+    how: dict[str, Any] = {"l1_ratios": (0.0,), "use_legacy_attributes": False}  # the default of later versions
     return LogisticRegressionCV(Cs=STRENGTHS, cv=folds, scoring="neg_log_loss", max_iter=1000, **how)
 
 

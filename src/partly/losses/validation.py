@@ -1,7 +1,7 @@
-"""What the losses are given: z in the package's own sense, or a refusal that says what it should be.
+"""Validation of z, the labels that losses are given.
 
-Targets in another sense (0 no, NaN or -100 unknown) would be learned from without a word, and wrongly. The check is a
-few comparisons; it is left out in the loop, whose z comes from `Labels`, and in code that torch compiles.
+Targets in another encoding (0 for no, NaN or -100 for unknown) would be learned from without an error. The training
+loop skips the check, since its z comes from `Labels`, and so does compiled code.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from torch import Tensor
 from partly.errors import LabelError
 
 Loss = TypeVar("Loss", bound=Callable[..., Tensor])
-TRUSTED = ContextVar("trusted", default=False)  # whether z has been looked at already
+SKIPS_VALIDATION = ContextVar("trusted", default=False)  # whether z was validated already
 
 
 @contextmanager
-def trusted() -> Iterator[None]:
-    """Within this, z is known to be right."""
-    before = TRUSTED.set(True)
+def skip_validation() -> Iterator[None]:
+    """Skip the validation of z within this context."""
+    before = SKIPS_VALIDATION.set(True)
     try:
         yield
     finally:
-        TRUSTED.reset(before)
+        SKIPS_VALIDATION.reset(before)
 
 
-def takes_z(loss: Loss) -> Loss:
-    """A loss that looks at z before it computes anything; of one made of others, only the outermost does."""
+def validates_z(loss: Loss) -> Loss:
+    """Decorate a loss so that it validates z first. Of nested losses only the outermost does."""
 
     @wraps(loss)
     def checked(logits: Tensor, z: Tensor, **settings: Any) -> Tensor:
-        if torch.compiler.is_compiling() or TRUSTED.get():
+        if torch.compiler.is_compiling() or SKIPS_VALIDATION.get():
             return loss(logits, z, **settings)
         _refuse(logits, z)
-        with trusted():
+        with skip_validation():
             return loss(logits, z, **settings)
 
     return cast(Loss, checked)
@@ -49,15 +49,15 @@ def _refuse(logits: Tensor, z: Tensor) -> None:
     if z.shape != logits.shape:
         raise LabelError(f"z has the shape {list(z.shape)} and logits {list(logits.shape)}; both must be [B, L].")
     if z.dtype == torch.bool or not z.dtype.is_signed:
-        found = f"{str(z.dtype).removeprefix('torch.')}, which cannot hold -1"
+        problem = f"{str(z.dtype).removeprefix('torch.')}, which cannot hold -1"
     elif ((z == 0) | (z == 1) | (z == -1)).all():
         return
     else:
         strange = z[~((z == 0) | (z == 1) | (z == -1))]
         values = ", ".join(f"{value:g}" for value in strange.unique()[:5].tolist())
-        found = f"{len(strange)} other values of {z.numel()}: {values}"
+        problem = f"{len(strange)} other values of {z.numel()}: {values}"
     raise LabelError(
-        f"z is +1 (yes), -1 (no) and 0 (unknown); here are {found}. From y with 1 yes, 0 no and NaN unknown: "
+        f"z is +1 (yes), -1 (no) and 0 (unknown); here are {problem}. From y with 1 yes, 0 no and NaN unknown: "
         "z = torch.where(y.isnan(), 0, 2 * y - 1); with -1 or -100 for unknown: z = torch.where(y < 0, 0, 2 * y - 1). "
         "partly.Labels has constructors for these, and .ternary() is z."
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from partly.cli.opening import with_ids
+from partly.cli._datasets import with_ids
 from partly.data import Dataset
 from partly.engine import FittedModel, activation
 from partly.items import image_array, source_items
