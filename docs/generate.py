@@ -200,7 +200,7 @@ def recipes() -> str:
         "",
     ]
     parts += [
-        '`Classifier(recipe="durand2019")` and `partly train --recipe durand2019` fill in every option that you leave open;'
+        '`Classifier(recipe="durand2019")` and `partly train --recipe durand2019` set the options that you leave open;'
     ]
     parts += ["see [training options](training-options.md#recipes-of-the-papers).", ""]
     for name, preset in presets.discover().items():
