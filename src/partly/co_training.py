@@ -1,4 +1,4 @@
-"""Two networks that teach each other: what the methods with a pair of networks share."""
+"""Base of methods with a pair of networks that teach each other."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Predict = Literal["mean", "f", "g"]
 
 
 class TwoNetworks(Method):
-    """Networks f and g start from different weights and see the same batches; `predict` says who is asked.
+    """Networks f and g start from different weights and see the same batches; `predict` selects the one that predicts.
 
-    A subclass says in `loss` what the two learn from a batch.
+    A subclass defines `loss`.
     """
 
     def __init__(self, task: Task, predict: Predict) -> None:
         super().__init__(task)
         self.predict = predict
         self.f, self.g = task.network("f"), task.network("g")
-        # It treats each weight by itself, so one optimiser for both networks does what two would.
+        # Optimizers are elementwise, so one for both networks equals two.
         self.optimiser = task.optimiser([*self.f.parameters(), *self.g.parameters()])
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        """The sum of what both networks are to make small, from their logits; None where nothing is chosen."""
+        """Return the sum of both networks' losses from their logits; None if no item is selected."""
         raise NotImplementedError(f"{type(self).__name__} does not define loss.")
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
@@ -38,10 +38,10 @@ class TwoNetworks(Method):
         if loss is None:
             return {"loss": 0.0}
         self.step(loss, clock, self.optimiser)
-        return {"loss": loss.item() / 2}  # of one network, to be set beside those of other methods
+        return {"loss": loss.item() / 2}  # per network, comparable with other methods
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
-        """Logits [B, L] of f, of g, or of the mean of their probabilities."""
+        """Return logits [B, L] of f, of g, or of the mean of their probabilities."""
         if self.predict == "mean":
             return mean_probability(self.f(x, z), self.g(x, z))
         logits: Tensor = (self.f if self.predict == "f" else self.g)(x, z)
@@ -49,21 +49,22 @@ class TwoNetworks(Method):
 
 
 def mean_probability(one: Tensor, other: Tensor) -> Tensor:
-    """The logit of the mean of two probabilities, from their logits: log p - log(1 - p), without ever making p."""
+    """Return the logit of the mean of two probabilities, from their logits: log p - log(1 - p) in log space."""
     yes = torch.logaddexp(F.logsigmoid(one), F.logsigmoid(other))
     no = torch.logaddexp(F.logsigmoid(-one), F.logsigmoid(-other))
     return yes - no
 
 
 def mean_over_items(entries: Tensor, items: Tensor) -> Tensor | None:
-    """The mean over the chosen items, from entries [B, L] and a mask [B]; None where no item is chosen."""
+    """Return the mean of entries [B, L] over the items of a mask [B]; None if it is empty."""
     return entries[items].mean() if items.any() else None
 
 
 def co_teaching_loss(f: Tensor, g: Tensor, z: Tensor, keep: float, among: Tensor | None = None) -> Tensor | None:
-    """The loss of co-teaching: each learns from the share `keep` of the items [B] that fits the other one best.
+    """Return the loss of co-teaching: each network learns from the share `keep` of items [B] that fits the other one
+    best.
 
-    Unknown entries are taken for no; the loss of an item is the mean over its labels. None where no item is left.
+    Unknown entries count as negatives; the loss of an item is the mean over its labels. None if no item is left.
     """
     f_losses, g_losses = (losses.assume_negative(logits, z).mean(dim=1) for logits in (f, g))
     among = torch.ones_like(f_losses, dtype=torch.bool) if among is None else among
@@ -72,16 +73,16 @@ def co_teaching_loss(f: Tensor, g: Tensor, z: Tensor, keep: float, among: Tensor
 
 
 def disagree(f: Tensor, g: Tensor) -> Tensor:
-    """The items for which the two differ in at least one label at probability one half. [B]"""
+    """Return the mask of items for which the networks differ in at least one label at probability one half. [B]"""
     return ((f > 0) != (g > 0)).any(dim=1)
 
 
 def kept_share(clock: Clock, forget: float, ramp: float) -> float:
-    """The share of the items that is learned from, where the share `forget` is left out in the end."""
+    """Return the share of items to learn from, if the share `forget` is dropped in the end."""
     return 1 - forget * ramp_up(clock, ramp)
 
 
 def ramp_up(clock: Clock, ramp: float) -> float:
-    """0 in the first epoch, and in equal steps up to 1, which is reached after the share `ramp` of all epochs."""
+    """Return 0 in the first epoch, rising linearly to 1 after the share `ramp` of all epochs."""
     end = ramp * clock.epochs
     return 1.0 if clock.epoch >= end else clock.epoch / end

@@ -146,7 +146,7 @@ def test_ctrl_c_between_two_trainings(here: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("child,above\ncat,animal\n", "has the columns child and parent; here are child, above"),
+        ("child,above\ncat,animal\n", "needs the columns child and parent; found child, above"),
         ("child,parent\ncat,animal\ncat,pet\n", r"p.csv:3: 'cat' below 'pet', but below 'animal' before"),
         ("child,parent\ncat,animal\nanimal,cat\n", r"p.csv: .*(?s:.*)cat -> animal -> cat"),
     ],

@@ -310,7 +310,7 @@ class Loop:
         z = np.array([0 if value is None else 1 if value else -1 for value in values], np.int8)
         known = np.flatnonzero(z)
         answers = Answers(questions.rows[known], questions.columns[known], z[known])
-        labels = answers.told(self.labels)
+        labels = answers.apply_to(self.labels)
         if self.hierarchy is not None:
             labels = self.hierarchy.deduce(labels, self.plan.last_child, items=answers.rows)
         return questions, labels, (answers.rows, answers.columns, answers.z)

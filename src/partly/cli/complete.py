@@ -152,7 +152,7 @@ def _read_answers(opened: Dataset, paths: Sequence[Path]) -> Labels | None:
         return None
     answers = opened.labels.mapped(lambda z, _: np.zeros_like(z))
     for path in paths:
-        answers = read_answers(path, opened.labels, opened.hierarchy).told(answers)
+        answers = read_answers(path, opened.labels, opened.hierarchy).apply_to(answers)
     return answers
 
 

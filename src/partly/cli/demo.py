@@ -29,7 +29,7 @@ def demo(
     from partly.atomic_io import write_file
     from partly.cli._reporting import build_report, list_scores
     from partly.data import split_holdout
-    from partly.data.formats.digits import digits, pictures
+    from partly.data.formats.digits import digits, to_images
     from partly.estimators.classifier import Classifier
     from partly.report import page
 
@@ -48,7 +48,7 @@ def demo(
         say(f"Trained: {title}")
         models[title] = model.fitted_
     report = build_report(
-        "Digits, one positive label known per item", models, data, fit, hold, upper="all labels known", draw=pictures
+        "Digits, one positive label known per item", models, data, fit, hold, upper="all labels known", draw=to_images
     )
     page.write(report, out / "report.html")
     write_file(out / "report.png", page.draw_overview(report))  # shown in the README
