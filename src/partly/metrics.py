@@ -1,7 +1,7 @@
-"""Scores on known entries only, each with what it counted.
+"""Metrics on known entries only.
 
-An unknown entry is neither right nor wrong: what a method says about it changes no score. A score that the
-known entries do not define is NaN; it never enters a mean as 0.
+Predictions of unknown entries change no score. A score that the known entries do not define is NaN, and is left out of
+means.
 
 - AP of a label is step-wise, as `sklearn.metrics.average_precision_score` has it: the mean, over the known yes,
   of the precision at that entry's score; equal scores are one threshold. It needs a known yes and a known no.
@@ -21,7 +21,7 @@ known entries do not define is NaN; it never enters a mean as 0.
   rank k, it is the mean over the orders they could have.
 
 Scores on known entries hold for all entries if these are missing at random. `evaluate(..., missing="auto")` tests that,
-and corrects or withholds scores where it does not hold (`choosing.missingness`).
+and corrects or withholds scores if it does not hold (`model_choice.missingness`).
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def by_label(scores: Any, labels: Any, threshold: Threshold = 0.5) -> dict[str, 
     labels : Labels, or array of [N, L]
         1 yes, 0 no, NaN unknown.
     threshold : float, or array of [L]
-        From where on a score is called yes.
+        Lowest score that is predicted yes.
 
     Returns
     -------
@@ -154,9 +154,9 @@ def by_group(scores: Any, labels: Any, counts: npt.ArrayLike, groups: int = 5) -
     labels : Labels, or array of [N, L]
         1 yes, 0 no, NaN unknown.
     counts : array of [L]
-        By what labels are put in order.
+        Sort key of the labels.
     groups : int
-        How many there are.
+        Number of groups.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def evaluate(scores: Any, labels: Any, threshold: Threshold = 0.5, missing: str 
     labels : Labels, or array of [N, L]
         1 yes, 0 no, NaN unknown.
     threshold : float, or array of [L]
-        From where on a score is called yes.
+        Lowest score that is predicted yes.
     missing : "at-random" or "auto"
         "auto" tests whether entries are missing at random. If yes and no are known at different rates, known entries
         are weighted, and exact_match and P@k, which cannot be, are NaN. If known entries do not look like unknown
@@ -246,7 +246,7 @@ def _examined(scores: Any, labels: Any) -> tuple[KnownScores, Labels, Missingnes
 def both(
     scores: Any, labels: Any, threshold: Threshold = 0.5, missing: Missingness | None = None
 ) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
-    """`evaluate` and `by_label`, from one look at the scores; missing: by which they are corrected or withheld."""
+    """Compute `evaluate` and `by_label` in one pass; `missing` corrects or withholds scores."""
     scores, labels, thresholds = _checked_at(scores, labels, threshold)
     weights = None if missing is None else missing.weights
     table = _label_table(scores, labels.ternary(), thresholds, weights)
