@@ -99,7 +99,7 @@ def match_by_id(labels: Labels, beside: Any, what: str = "Y", indexed: bool = Fa
     at = {name: i for i, name in enumerate(others)}
     strange = [name for name in ids if name not in at]
     if strange or len(set(ids)) < len(ids):
-        raise LabelError(_unmatched(ids, strange, what))
+        raise LabelError(_describe_mismatch(ids, strange, what))
     return labels[np.array([at[name] for name in ids])]
 
 
@@ -108,7 +108,7 @@ def has_index(table: Any) -> bool:
     return hasattr(table, "iloc") and hasattr(table, "index")
 
 
-def _unmatched(ids: Sequence[str], strange: Sequence[str], what: str) -> str:
+def _describe_mismatch(ids: Sequence[str], strange: Sequence[str], what: str) -> str:
     problem = f"{len(strange)} of the {len(ids)} items of X are not in {what}" if strange else "some are in X twice"
     return (
         f"X and {what} both have ids, and these cannot be matched: {problem}"
