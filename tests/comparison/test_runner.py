@@ -143,7 +143,7 @@ def test_a_mask_that_differs_between_methods_is_refused(experiment, here, tmp_pa
 
 def test_a_method_that_peeks_is_refused_before_it_runs(experiment, here, tmp_path, monkeypatch):
     def peeks(method, settings=None):
-        raise ProtocolError(f"{method} peeks at the truth")
+        raise ProtocolError(f"{method} uses the truth")
 
     monkeypatch.setattr(runner, "check_no_leak", peeks)
     runner._blind.cache_clear()

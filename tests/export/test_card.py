@@ -49,7 +49,7 @@ def test_without_scores(tmp_path: Path) -> None:
     yes, no = (data["known_by_label"][which] for which in ("yes", "no"))
     for name, y, n in zip(NAMES, yes, no, strict=True):
         assert f"| {escape_markdown(name)} | {y} | {n} | 0.500 |" in card
-    assert "yes were known of 1 labels, so expect little of them: rare." in card
+    assert "1 labels had fewer than 10 known yes, so their scores are unreliable: rare." in card
     assert 'InferenceSession("here.onnx")' in card
     assert "model-index" not in card
     best = model.history_[model.best_epoch_]

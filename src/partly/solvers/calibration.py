@@ -13,7 +13,7 @@ import numpy as np
 
 from partly.labels import Labels
 from partly.model_choice.missingness import missingness
-from partly.model_choice.recalibration import moments, recalibrated
+from partly.model_choice.recalibration import moments, recalibrate
 from partly.solvers.logistic import Floats, log_odds
 
 MAX_ENTRIES = 1 << 21  # maximum number of entries; of more, a random sample of items is used
@@ -50,7 +50,7 @@ def calibrate(scores: Floats, weights: Floats, targets: Floats) -> AffineMaps:
         rng = np.random.default_rng(0)
         chosen = np.sort(rng.permutation(scores.shape[1])[: max(1, MAX_ENTRIES // len(scores))])
         scores, weights, targets = scores[:, chosen], weights[:, chosen], targets[:, chosen]
-    loss, scale, biases = recalibrated(line(scores), weights, targets)
+    loss, scale, biases = recalibrate(line(scores), weights, targets)
     slope = np.float32(max(scale, MIN_SLOPE))
     yes = np.einsum("ij,ij->i", weights, targets, dtype=np.float64)
     both = (yes > 1e-6) & (weights.sum(axis=1, dtype=np.float64) - yes > 1e-6)
