@@ -26,7 +26,7 @@ from partly.networks.lazy_features import LazyFeatures
 from partly.teachers import combination
 from partly.teachers.combination import Combination
 from partly.teachers.contract import Teacher, vocabulary
-from partly.teachers.label_names import LabelNames
+from partly.teachers.label_names import LabelNames, is_installed
 from partly.teachers.run import Run, is_run
 from partly.teachers.scores import Scores
 from partly.teachers.wording import are_words
@@ -96,7 +96,7 @@ def choose(config: TrainConfig, items: Items, labels: Labels) -> tuple[Teacher, 
         return tuple(_with_hierarchy(teacher, config) for teacher in as_teachers(config.teacher))
     origin = items.origin
     names = LabelNames(hierarchy=config.hierarchy)
-    if origin is None or not are_words(labels.names) or not names.reads(origin):
+    if origin is None or not are_words(labels.names) or not names.reads(origin) or not is_installed(origin.backbone):
         return ()
     return (names,)
 

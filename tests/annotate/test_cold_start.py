@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from partly import Labels, engine, items
 from partly.annotate.question_selection import cold_start
 from partly.items import Origin, PrecomputedFeatures
-from partly.teachers import Scores
+from partly.teachers import Scores, label_names
 
 
 def test_uncertain_entries_come_first() -> None:
@@ -32,3 +33,11 @@ def test_teachers_without_training() -> None:
     assert engine.zero_shot(engine.TrainConfig(), x, nothing) is None
     codes = PrecomputedFeatures(x, Origin("texts", (9,), "minilm", {}, None, ""))
     assert engine.zero_shot(engine.TrainConfig(), codes, nothing) is None  # names of single letters say nothing
+
+
+def test_without_a_sentence_encoder_names_are_no_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = items.features(np.ones((3, 384), np.float32))
+    texts = PrecomputedFeatures(x, Origin("texts", (9,), "minilm", {}, None, ""))
+    labels = Labels.from_nan(np.full((3, 3), np.nan), names=["cat", "dog", "cow"])
+    monkeypatch.setattr(label_names.minilm, "PACKAGE", "no_such_package")
+    assert engine.zero_shot(engine.TrainConfig(), texts, labels) is None
