@@ -1,4 +1,4 @@
-"""Two networks that teach each other: what the methods with a pair of networks share."""
+"""Two networks that train each other: what the methods with a pair of networks share."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Predict = Literal["mean", "f", "g"]
 
 
 class TwoNetworks(Method):
-    """Networks f and g start from different weights and see the same batches; `predict` says who is asked.
+    """Base class for methods with networks f and g, which start from different weights and see the same batches.
 
-    A subclass says in `loss` what the two learn from a batch.
+    `predict` chooses the network that predicts. A subclass defines `loss`.
     """
 
     def __init__(self, task: Task, predict: Predict) -> None:
@@ -30,7 +30,7 @@ class TwoNetworks(Method):
         self.optimiser = task.optimiser([*self.f.parameters(), *self.g.parameters()])
 
     def loss(self, f: Tensor, g: Tensor, z: Tensor, clock: Clock) -> Tensor | None:
-        """The sum of what both networks are to make small, from their logits; None where nothing is chosen."""
+        """Return the sum of both networks' losses from their logits; None if nothing is selected."""
         raise NotImplementedError(f"{type(self).__name__} does not define loss.")
 
     def update(self, batch: Batch, clock: Clock) -> dict[str, float]:
@@ -41,7 +41,7 @@ class TwoNetworks(Method):
         return {"loss": loss.item() / 2}  # of one network, to be set beside those of other methods
 
     def forward(self, x: Tensor, z: Tensor | None = None) -> Tensor:
-        """Logits [B, L] of f, of g, or of the mean of their probabilities."""
+        """Return logits [B, L] of f, of g, or of the mean of their probabilities."""
         if self.predict == "mean":
             return mean_probability(self.f(x, z), self.g(x, z))
         logits: Tensor = (self.f if self.predict == "f" else self.g)(x, z)
@@ -49,21 +49,22 @@ class TwoNetworks(Method):
 
 
 def mean_probability(one: Tensor, other: Tensor) -> Tensor:
-    """The logit of the mean of two probabilities, from their logits: log p - log(1 - p), without ever making p."""
+    """Return the logit of the mean of two probabilities from their logits: log p - log(1 - p), without computing p."""
     yes = torch.logaddexp(F.logsigmoid(one), F.logsigmoid(other))
     no = torch.logaddexp(F.logsigmoid(-one), F.logsigmoid(-other))
     return yes - no
 
 
 def mean_over_items(entries: Tensor, items: Tensor) -> Tensor | None:
-    """The mean over the chosen items, from entries [B, L] and a mask [B]; None where no item is chosen."""
+    """Return the mean over chosen items, from entries [B, L] and a mask [B]; None if no item is chosen."""
     return entries[items].mean() if items.any() else None
 
 
 def co_teaching_loss(f: Tensor, g: Tensor, z: Tensor, keep: float, among: Tensor | None = None) -> Tensor | None:
-    """The loss of co-teaching: each learns from the share `keep` of the items [B] that fits the other one best.
+    """Return the loss of co-teaching: each network learns from the share `keep` of items [B] with the smallest loss
+    under the other.
 
-    Unknown entries are taken for no; the loss of an item is the mean over its labels. None where no item is left.
+    Unknown entries count as negatives; the loss of an item is the mean over its labels. None if no item is left.
     """
     f_losses, g_losses = (losses.assume_negative(logits, z).mean(dim=1) for logits in (f, g))
     among = torch.ones_like(f_losses, dtype=torch.bool) if among is None else among
@@ -72,16 +73,16 @@ def co_teaching_loss(f: Tensor, g: Tensor, z: Tensor, keep: float, among: Tensor
 
 
 def disagree(f: Tensor, g: Tensor) -> Tensor:
-    """The items for which the two differ in at least one label at probability one half. [B]"""
+    """Return the items for which the two differ in at least one label at probability 0.5. [B]"""
     return ((f > 0) != (g > 0)).any(dim=1)
 
 
 def kept_share(clock: Clock, forget: float, ramp: float) -> float:
-    """The share of the items that is learned from, where the share `forget` is left out in the end."""
+    """Return the share of items to learn from; in the end the share `forget` is left out."""
     return 1 - forget * ramp_up(clock, ramp)
 
 
 def ramp_up(clock: Clock, ramp: float) -> float:
-    """0 in the first epoch, and in equal steps up to 1, which is reached after the share `ramp` of all epochs."""
+    """Return 0 in the first epoch, rising linearly to 1 after the share `ramp` of all epochs."""
     end = ramp * clock.epochs
     return 1.0 if clock.epoch >= end else clock.epoch / end

@@ -1,4 +1,4 @@
-"""method="auto" and head="auto": what is taken where a caller leaves it open, and why."""
+"""Defaults for method="auto" and head="auto", with the reason."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ PORTFOLIO = "auto"  # the method of this name, which stands for the plain one wh
 def choose(
     method: str, head: str, items: Items, labels: Labels, optimizer: str = "adamw", backbone: str | None = None
 ) -> tuple[str, str, str]:
-    """(method, head, reason), nothing left open.
+    """Return (method, head, reason) with nothing left open.
 
-    Features of which nothing else is asked are learned from by the portfolio `auto`. Where a head is asked for, or the
-    items are pictures, or there are too many for the portfolio to be solved, "auto" is the plain method that fits what
-    is known. An open head is `kernel` where it is solved, else `mlp`.
+    On features, "auto" is the portfolio. With a given head, on images, or with too many items to solve the portfolio,
+    it is the plain method that fits what is known. An open head is `kernel` if it is solved, else `mlp`.
     """
     reason = "asked for"
     task = Task(items, labels.shape[1], ResolvedConfig(head="kernel", optimizer=optimizer, backbone=backbone))
@@ -38,12 +37,12 @@ def choose(
 
 
 def plain(labels: Labels) -> tuple[str, str]:
-    """(method, reason). The rule, in this order:
+    """Return (method, reason), by the first rule that applies:
 
     1. Nothing is unknown: `bce`.
-    2. Some entries are known to be no: `partial-bce`.
-    3. Only yes is known: `assume-negative`, since without any no the loss on known entries is least when everything
-       is called yes.
+    2. Some negatives are known: `partial-bce`.
+    3. Only positives are known: `assume-negative`. Without negatives, the loss on known entries is smallest if every
+    entry is yes.
     """
     s = labels.summary()
     if not s["unknown"]:

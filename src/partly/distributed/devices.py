@@ -1,4 +1,4 @@
-"""The device that a process computes on."""
+"""The device of a process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from partly.errors import SettingError
 
 
 def device_of(name: str) -> str:
-    """A device that there is."""
+    """Return an available device; refuse one that cannot be used here."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cuda" and launched().count > 1:

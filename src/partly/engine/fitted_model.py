@@ -75,7 +75,7 @@ class FittedModel:
 
     @property
     def has_out_of_fold(self) -> bool:
-        """Whether the method itself computes out-of-fold scores."""
+        """Return True if the method itself computes out-of-fold scores."""
         return self.method.provides_out_of_fold
 
     @property
@@ -92,7 +92,7 @@ class FittedModel:
 
     @property
     def has_thresholds(self) -> bool:
-        """Whether thresholds were chosen, by the method or by calibration."""
+        """Return True if thresholds were chosen, by the method or by calibration."""
         chosen = self.calibration is not None and self.calibration.goal is not None
         return chosen or self.method.thresholds() is not None
 

@@ -1,4 +1,4 @@
-"""fit: train a plan, or resume it where its folder says that it stopped."""
+"""fit: train a plan, or resume it from its folder."""
 
 from __future__ import annotations
 

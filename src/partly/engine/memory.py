@@ -39,8 +39,8 @@ def estimate_memory(
 
 
 def weight_memory(method: Method, validation: Validation | None = None) -> int:
-    """Bytes that training needs for the weights of a method that was built: themselves, gradients, what optimisers
-    remember, their average, and those of the best epoch where there is a choice."""
+    """Return the bytes for the weights of a built method in training: weights, gradients, optimizer state, their
+    average, and those of the best epoch if there is a validation part."""
     every = sum(tensor.nbytes for tensor in method.state_dict().values())
     learned = sum(
         p.nbytes for one in method.optimisers().values() for group in one.param_groups for p in group["params"]
@@ -80,7 +80,7 @@ def _suggest(plan: Plan, needed: int, room: int) -> str:
 
 
 def check_scores(items: int, labels: int, what: str, way_out: str) -> None:
-    """Refuse a matrix of scores that cannot be held, before any of it is worked out."""
+    """Refuse a matrix of scores that does not fit into memory, before it is computed."""
     needed, (there, who) = 4 * items * labels, available()
     if needed > there:
         raise PartlyError(
@@ -93,8 +93,8 @@ def _size(count: int) -> str:
 
 
 class AllocationLimit(TorchFunctionMode):
-    """While it lasts, no more tensors are made than the weights in a file call for: sizes in run.json may be anybody's.
-    A model that does not fit into memory is refused before."""
+    """Limit allocations while a model is loaded to what its weights need: sizes in run.json cannot be trusted. A model
+    that does not fit into memory is refused."""
 
     def __init__(self, folder: Path, tensors: Tensors) -> None:
         super().__init__()

@@ -40,7 +40,7 @@ DEFAULT_FOLDS = 5  # of calibration and thresholds
 
 
 class PreparedData(NamedTuple):
-    """Items and labels after `prepare`; any part of them is prepared too."""
+    """Items and labels after `prepare`; subsets of them are prepared too."""
 
     items: Items
     labels: Labels
@@ -55,8 +55,9 @@ def apply_hierarchy(config: TrainConfig, labels: Labels) -> Labels:
 
 
 def prepare(config: TrainConfig, data: Data, like: Items | None = None) -> PreparedData:
-    """Compute features by a frozen backbone, and apply the hierarchy. Data that are prepared, or come with a resolved
-    configuration, are returned as they are. like: training items, whose backbone computes features of these too."""
+    """Compute features by a frozen backbone, and apply the hierarchy. Data that are already prepared, or belong to a
+    resolved configuration, are returned unchanged. like: training items, whose backbone computes features of these
+    too."""
     if isinstance(data, PreparedData):
         return data
     items, labels = data

@@ -48,7 +48,7 @@ def spell_out(config: ResolvedConfig) -> ResolvedConfig:
 
 
 def _as_read(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as they come back from JSON."""
+    """Return settings in the form that JSON gives back."""
     return {key: list(value) if isinstance(value, tuple) else value for key, value in settings.items()}
 
 
@@ -137,8 +137,8 @@ def build_method(
 
 
 def prepare_images(config: ResolvedConfig, items: Items) -> Items:
-    """Return images in files at the size of the backbone, with the augmentation of the configuration; other items stay
-    as they are."""
+    """Return images in files at the size of the backbone, with the augmentation of the configuration; return other
+    items unchanged."""
     items = networks.resize_to_backbone(items, config.backbone, config.backbone_settings)
     if is_decoded(items):
         return items.augment(None if config.augment is None else Augmentation(**config.augment))

@@ -1,6 +1,4 @@
-"""Classifier: the scikit-learn face. It checks what it is given and calls `partly.engine`."""
-
-# Long because half of it are its parameters and what each means.
+"""Classifier: the scikit-learn interface of `partly.engine`."""
 
 from __future__ import annotations
 
@@ -48,10 +46,10 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Attributes after `fit`: `method_` (the name), `reason_` (why, with "auto"), `history_` (a dictionary per epoch),
-    `best_epoch_`, `beliefs_` (N x L, or None), `out_of_fold_` (N x L), `thresholds_` (L), `calibration_` (or
-    None; `calibration_.describe(label_names_)` says how it was found), `label_names_`, `classes_`;
-    with "auto" also `portfolio_` (what was tried, what it is worth, how much it counts) and `criterion_`.
+    Attributes after `fit`: `method_` (its name), `reason_` (why it was chosen), `history_` (a dictionary per epoch),
+    `best_epoch_`, `beliefs_` ([N, L] or None), `out_of_fold_` [N, L], `thresholds_` [L], `calibration_` (or None;
+    `calibration_.describe(label_names_)` explains it), `label_names_`, `classes_`; with "auto" also `portfolio_`
+    (models, scores and weights) and `criterion_`.
 
     Examples
     --------
@@ -59,7 +57,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> import partly
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4))
-    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: unknown
     >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X, Y)
     >>> model.predict_proba(X[:3]).shape
     (3, 2)
@@ -140,7 +138,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return engine.TrainConfig.from_params(vars(self) | {"seed": self._seed()})
 
     def _seed(self) -> Any:
-        """`seed`, or `random_state` where that is given."""
+        """Return `seed`, or `random_state` if it is given."""
         if self.random_state is None:
             return self.seed
         if self.seed not in (0, self.random_state):
@@ -152,7 +150,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return int(self.random_state)
 
     def precompute_features(self, x: Items) -> Items:
-        """Return the features that a frozen backbone computes of these items; other items as they are."""
+        """Return the features that a frozen backbone computes of these items; return other items unchanged."""
         config = self._config()
         return engine.precompute_features(x, config, engine.device_of(config.device))
 
@@ -180,12 +178,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def portfolio_(self) -> list[dict[str, Any]]:
-        """What "auto" tried: name, score (by `criterion_`, more is better), weight and seconds of each part."""
+        """Models that "auto" tried: name, score (by `criterion_`, higher is better), weight and seconds of each."""
         return list(self._told("portfolio"))
 
     @property
     def criterion_(self) -> str:
-        """What "auto" judged by: one of `partly.criteria()`."""
+        """Criterion by which "auto" judged its models: one of `partly.criteria()`."""
         return str(self._told("criterion"))
 
     def _told(self, what: str) -> Any:
@@ -198,7 +196,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def out_of_fold_(self) -> npt.NDArray[np.floating[Any]]:
-        """Logits of the training entries by models that have not seen the item, N x L."""
+        """Out-of-fold logits of the training entries, [N, L]."""
         check_is_fitted(self, "fitted_")
         if self.fitted_.out_of_fold is None:
             why = f"{self.method_} trains no such models by itself. Fit with folds=5."
@@ -209,17 +207,21 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def beliefs_(self) -> npt.NDArray[np.floating[Any]] | None:
-        """What the method believes of the training entries, N x L, when its last epoch was over; None where it believes
-        nothing. Not part of what `save` writes."""
+        """The method's beliefs about the training entries after the last epoch, [N, L]; None if it has none. `save`
+        does not write them."""
         check_is_fitted(self, "fitted_")
         return self.fitted_.beliefs
 
     def decision_function(self, X: Any, known: Any = None) -> Any:
-        """Logits [N, L].
+        """Return logits [N, L].
 
-        known: what is known of these items, as Y in `fit`, for a head that makes use of it ("c-tran",
-        "label-transformer"). It sharpens the scores of the other entries. Those of known entries are the network's too,
-        and mean little: it never learned to score what it is told.
+        Parameters
+        ----------
+        X : items
+            As in `fit`.
+        known : Labels, or array of [N, L], optional
+            Known labels of these items, for a head that takes them ("c-tran", "label-transformer"). They sharpen the scores
+            of other entries; scores of known entries mean little.
         """
         return self._shown(self._logits(X, known), X)
 
@@ -228,7 +230,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.fitted_.logits(x, said)
 
     def _asked_of(self, X: Any, known: Any) -> tuple[Items, Labels | None]:
-        """Items to be scored, and what is known of them; both checked."""
+        """Return checked items and their known labels."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
         return x, None if known is None else engine.apply_hierarchy(
@@ -236,8 +238,8 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def features(self, X: Any) -> npt.NDArray[np.float32]:
-        """Return the features [N, D] that the model learned from: of pictures and texts, those that its backbone makes.
-        `predict_proba` and an exported graph take them too."""
+        """Return the features [N, D] that the model learned from; for images and texts, those of its backbone.
+        `predict_proba` and an exported graph accept them too."""
         x, _ = self._asked_of(X, None)
         seen = self.fitted_.prepare_items(x)
         if seen.kind != "features":
@@ -246,20 +248,22 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def predict_proba(self, X: Any, known: Any = None) -> Any:
-        """Probability of yes [N, L]; for `known` see `decision_function`."""
+        """Return the probability of yes [N, L]; known: see `decision_function`."""
         x, said = self._asked_of(X, known)
         return self._shown(self.fitted_.predict(x, said), X)
 
     def predict_proba_blocks(self, X: Any, known: Any = None) -> Iterator[npt.NDArray[np.float32]]:
-        """What `predict_proba` gives, as arrays [B, L] of item after item: for more of them than scores can be held of.
-        `partly.metrics` take it as it is: metrics.evaluate(model.predict_proba_blocks(X), labels)."""
+        """Yield probabilities [B, L] block by block, for more items than fit into memory. `partly.metrics` accepts the
+        iterator: metrics.evaluate(model.predict_proba_blocks(X), labels)."""
         x, said = self._asked_of(X, known)
         return self.fitted_.predict_blocks(x, said)
 
     def predict(self, X: Any, known: Any = None) -> Any:
-        """1 where the probability of yes is at least the label's threshold, else 0: [N, L]. `thresholds_` are 0.5, but
-        with "auto" those of the best expected F1, and with `thresholds` those asked for; for `known` see
-        `decision_function`."""
+        """Return 1 where the probability of yes reaches the threshold of the label, else 0: [N, L].
+
+        `thresholds_` are 0.5; with "auto", those of the best expected F1; with `thresholds`, the chosen ones. known:
+        see `decision_function`.
+        """
         x, said = self._asked_of(X, known)
         calls, cuts = np.empty((len(x), len(self.label_names_)), np.int64), logit(self.thresholds_)
         for rows, block in enumerate_rows(self.fitted_.logit_blocks(x, said)):
@@ -267,9 +271,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._shown(calls, X)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """transform="pandas": `predict`, `predict_proba` and `decision_function` give tables with a column per label,
-        under X's index where it has one; "default": arrays. By scikit-learn's own rule this is about `transform`,
-        which a classifier has not, so its global setting and that of a pipeline do not reach it: set it here."""
+        """Set the type of predictions: "pandas" for tables with a column per label and the index of X, or "default" for
+        arrays.
+
+        scikit-learn's global setting and that of a pipeline apply to `transform`, which a classifier does not have: set
+        it here.
+        """
         self._sklearn_output_config = {"transform": check_output_kind(transform or "default")}  # clones keep it
         return self
 
@@ -279,12 +286,12 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def partial_fit(self) -> Any:
-        """There is none: the error says what to do instead."""
+        """Not available; the error says what to do instead."""
         raise AttributeError(NO_PARTIAL_FIT)
 
     def explain(self, X: Any, Y: Any, item: int, label: str, most: int = 5) -> dict[str, Any]:
-        """Why the entry of an item of X (its position) and a label (its name) has its probability: the features that
-        matter most, the nearest items of which the label is known (Y, as in `fit`), and the method's own reasons."""
+        """Explain the probability of an entry: the most important features, the nearest items with a known label, and
+        the method's own reasons. item: position in X; label: its name; Y: labels of X as in `fit`."""
         check_is_fitted(self, "fitted_")
         x = self._items(X, reset=False)
         known = align_labels(len(x), Y, self.label_names_)
@@ -293,7 +300,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return engine.reasons(self.fitted_, x, known, item, self.label_names_.index(label), most)
 
     def score(self, X: Any, y: Any) -> float:
-        """mAP on the known entries, NaN where they define none. See `partly.metrics.scorer` for other scores."""
+        """Return the mAP on known entries, NaN if it is undefined. See `partly.metrics.scorer` for other scores."""
         return metrics.scorer("mAP")(self, X, y)
 
     def report(self, X: Any, Y: Any, path: str | Path | None = None) -> str:
@@ -315,15 +322,15 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return html
 
     def save(self, path: str | Path, overwrite: bool = False) -> None:
-        """Write the model into a new folder: safetensors and JSON, no pickle; not what it believes of training
-        entries. overwrite: replace a model that was saved there before."""
+        """Write the model into a new folder: safetensors and JSON, no pickle, without beliefs. overwrite: replace a
+        saved model."""
         check_is_fitted(self, "fitted_")
         engine.save(self.fitted_, Path(path), overwrite)
 
     @classmethod
     def load(cls, path: str | Path, *, backbone: Part | None = None, head: Part | None = None) -> Classifier:
-        """The model that `save` wrote, or that a finished run left in its folder. Where it was trained with a backbone
-        or head of your own, only its weights are there: give it again, with any weights."""
+        """Load the model that `save` wrote, or that a finished run left in its folder. If it was trained with your own
+        backbone or head, pass that again, with any weights."""
         given = {name: part for name, part in (("backbone", backbone), ("head", head)) if part is not None}
         fitted = engine.load(Path(path), **given)
         parameters = vars(fitted.config) | given
@@ -358,7 +365,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return x, align_labels(len(x), validation[1], names, "validation", validation[0])
 
     def _items(self, X: Any, reset: bool) -> Items:
-        """Checked items: to be trained on (`reset`), or to be scored by a model that was trained on others."""
+        """Return checked items: to train on (`reset`), or to score."""
         X = items.to_numpy(X)
         if items.is_items(X):
             x: Items = X
@@ -395,7 +402,7 @@ class Classifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return items.matrix_rows(array, "X", names) if self.encode else items.features(array, "X", names)
 
     def _table(self, rows: items.TableRows, reset: bool) -> Items:
-        """Rows of a table whose columns are to be encoded, where that is wanted and was done in training."""
+        """Return rows of a table to be encoded; refuse them if encoding is off or was not used in training."""
         if reset and not self.encode:
             rows.refuse()
         if not reset and not self._encoded:
@@ -416,23 +423,21 @@ Classifier.__doc__ = Classifier.__doc__.replace("{parameters}", describe_paramet
 def calibrate(
     model: Classifier, X: Any, labels: Any, method: str | None = None, thresholds: str | None = None
 ) -> Classifier:
-    """The model with probabilities and thresholds that are found on items it has not seen: a copy, the model itself
-    stays as it is. method and thresholds: as `calibrate` and `thresholds` of `Classifier`, which need no such items.
-
-    labels: what is known of these items, as Y in `fit`. Items of training would make probabilities too bold.
+    """Return a calibrated copy of a model, with probabilities and thresholds fitted on items that it has not seen.
+    Training items would make probabilities overconfident.
 
     Parameters
     ----------
     model : Classifier
-        A fitted one.
+        A fitted model; it stays unchanged.
     X : items
-        That it has not seen.
+        Items that it has not seen.
     labels : Labels, or array of [N, L]
-        What is known of them.
+        Their known labels, as Y in `fit`.
     method : "platt" or "isotonic", optional
-        How probabilities are mapped.
+        Map from scores to probabilities, as `calibrate` of `Classifier`.
     thresholds : "f1", "precision:0.9", ..., optional
-        What thresholds are for.
+        Goal of the thresholds, as `thresholds` of `Classifier`.
 
     Returns
     -------
@@ -445,7 +450,7 @@ def calibrate(
     >>> import partly
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(60, 4))
-    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: nobody said
+    >>> Y = np.where(rng.random((60, 2)) < 0.5, X[:, :2] > 0, np.nan)  # NaN: unknown
     >>> model = partly.Classifier("bce", head="linear", progress=False).fit(X[:30], Y[:30])
     >>> better = partly.calibrate(model, X[30:], Y[30:], "platt", thresholds="f1")
     >>> better.thresholds_.shape
